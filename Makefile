@@ -1,0 +1,40 @@
+# The front door. Everything here installs what it needs (packages.txt), builds, and does its job.
+# ATTSVM_NO_INSTALL=1 installs nothing and names what is missing.
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test test-full bench coverage format
+
+RELEASE := build/release/attsvm
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build:  ## build the program: build/release/attsvm
+	@scripts/install_packages build
+	@[ -f build/release/build.ninja ] || cmake --preset release >/dev/null
+	@cmake --build --preset release
+
+demo: build  ## the main job in seconds
+	@scripts/demo $(RELEASE)
+
+test:  ## build and run every test, sanitizers and fuzzers in short form
+	@scripts/install_packages test
+	@scripts/run_tests
+
+test-full:  ## the same at length: every test under every sanitizer, long fuzzing, clang-tidy on all files
+	@scripts/install_packages test
+	@scripts/run_tests --full
+
+bench:  ## measure speed and memory against the limits of this machine
+	@scripts/install_packages bench
+	@[ -f build/bench/build.ninja ] || cmake --preset bench >/dev/null
+	@cmake --build --preset bench
+	@bench/run build/bench
+
+coverage:  ## line coverage of the C++ tests, as a table
+	@scripts/install_packages test
+	@scripts/coverage
+
+format:  ## lay out all C++ files
+	@scripts/install_packages test
+	@git ls-files -co --exclude-standard '*.cpp' '*.h' | xargs clang-format -i

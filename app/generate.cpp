@@ -1,0 +1,125 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "session.h"
+
+namespace attsvm {
+namespace {
+
+struct Options {
+  std::string kind, out;
+  Recipe recipe;  // what was given replaces what the kind says
+  std::uint64_t seed = 0;
+  std::uint32_t instance = 0;
+};
+
+const RecipeKind& find_kind(const std::string& name) {
+  for (const RecipeKind& kind : recipe_kinds()) {
+    if (kind.name == name) return kind;
+  }
+  std::string known;
+  for (const RecipeKind& kind : recipe_kinds()) known += fmt::format(" {}", kind.name);
+  throw InputError(fmt::format("KIND '{}' is unknown; must be one of{}", name, known));
+}
+
+std::string kind_list() {
+  std::string text = "Kinds:\n";
+  for (const RecipeKind& kind : recipe_kinds()) text += fmt::format("  {:<14} {}\n", kind.name, kind.summary);
+  return text + R"(
+Sizes left out are n = 6, T = 8, d = 10, dz = d. The same options and seed give the same bytes everywhere;
+--instance K draws the K-th task of a sweep without the ones before it.
+
+Examples:
+  attsvm generate random --n 6 --T 8 --d 10 --seed 1 -o task.npz
+  attsvm generate causal --n 2 --T 16 --d 8 -o causal.npz
+  attsvm generate planted --norm nuc --rank 2 --n 20 --d 12 -o planted.npz
+  attsvm generate relu --attention self --shortest 3 -o self_relu.npz)";
+}
+
+}  // namespace
+
+void add_generate(CLI::App& program, Session& session) {
+  auto options = std::make_shared<Options>();
+  const auto given = std::make_shared<std::map<std::string, CLI::Option*>>();
+  CLI::App* verb = session.add_verb(
+      program, "generate", "Draw a task and write it to a file", kind_list(), [&session, options, given] {
+        const auto is_given = [&](const char* name) { return given->at(name)->count() > 0; };
+        Recipe recipe = find_kind(options->kind).recipe;
+        const Recipe& asked = options->recipe;
+        if (is_given("--n")) recipe.n = asked.n;
+        if (is_given("--T")) recipe.T = asked.T;
+        if (is_given("--d")) recipe.d = asked.d;
+        if (is_given("--dz")) recipe.dz = asked.dz;
+        if (is_given("--shortest")) recipe.shortest = asked.shortest;
+        if (is_given("--attention")) recipe.pattern = asked.pattern;
+        if (is_given("--head")) recipe.head = asked.head;
+        if (is_given("--hidden")) recipe.hidden = asked.hidden;
+        if (is_given("--lambda")) recipe.lambda = asked.lambda;
+        if (is_given("--rank")) recipe.rank = asked.rank;
+        if (is_given("--norm")) recipe.norm = asked.norm;
+        if (is_given("--C")) recipe.c = asked.c;
+
+        require_writable(options->out, session.force);
+        const Stopwatch watch;
+        const Drawn drawn = generate(recipe, options->seed, options->instance);
+        const double seconds = watch.seconds();
+        save_task(options->out, drawn.task, drawn.extras, session.force);
+        const AttentionTask& task = drawn.task;
+        if (session.json) {
+          Json extras = Json::array();
+          for (const auto& [name, array] : drawn.extras) extras.push_back(name);
+          Session::print_json("generate", seconds,
+                              {{"kind", options->kind},
+                               {"seed", options->seed},
+                               {"instance", options->instance},
+                               {"file", options->out},
+                               {"sequences", task.sequences()},
+                               {"queries", task.queries()},
+                               {"longest", task.longest()},
+                               {"d", task.key_size()},
+                               {"dz", task.query_size()},
+                               {"extras", extras}});
+        } else {
+          fmt::print("{}: {} attention, {} queries, {} sequences of up to {} tokens, d = {}, dz = {} ({}, seed {})\n",
+                     options->out, name_of(task.kind()), task.queries(), task.sequences(), task.longest(),
+                     task.key_size(), task.query_size(), options->kind, options->seed);
+        }
+        return kDone;
+      });
+  const auto keep = [&](CLI::Option* option) { (*given)["--" + option->get_lnames().front()] = option; };
+  verb->add_option("KIND", options->kind, "What to draw, see below")->required();
+  Recipe& r = options->recipe;
+  const auto whole = CLI::Range(Index{1}, Index{1} << 40);
+  keep(verb->add_option("--n", r.n, "Sequences")->check(whole));
+  keep(verb->add_option("--T", r.T, "Tokens a sequence")->check(whole));
+  keep(verb->add_option("--d", r.d, "Size of a token")->check(whole));
+  keep(verb->add_option("--dz", r.dz, "Size of a query, cross attention (default: d)")->check(whole));
+  keep(verb->add_option("--shortest", r.shortest, "Draw the lengths from this to T")->check(whole));
+  const std::map<std::string, QueryPattern> patterns{{"cross", QueryPattern::cross},
+                                                     {"self", QueryPattern::self},
+                                                     {"prompt", QueryPattern::prompt},
+                                                     {"causal", QueryPattern::causal}};
+  const std::map<std::string, HeadKind> heads{{"linear", HeadKind::linear},
+                                              {"relu", HeadKind::hidden},
+                                              {"quadratic", HeadKind::quadratic},
+                                              {"none", HeadKind::none}};
+  const std::map<std::string, PlantedNorm> norms{{"fro", PlantedNorm::frobenius}, {"nuc", PlantedNorm::nuclear}};
+  keep(verb->add_option("--attention", r.pattern, "Who asks")
+           ->transform(CLI::CheckedTransformer(patterns).description("cross|self|prompt|causal")));
+  keep(verb->add_option("--head", r.head, "Head of the random kinds")
+           ->transform(CLI::CheckedTransformer(heads).description("linear|relu|quadratic|none")));
+  keep(verb->add_option("--hidden", r.hidden, "Hidden units of a ReLU head (default: d)")->check(whole));
+  keep(verb->add_option("--lambda", r.lambda, "lambda of a quadratic head (default: 0.5)"));
+  keep(verb->add_option("--rank", r.rank, "Rank of W0 (separable) or of the planted W")->check(whole));
+  keep(verb->add_option("--norm", r.norm, "Norm whose optimum is planted (default: fro)")
+           ->transform(CLI::CheckedTransformer(norms).description("fro|nuc")));
+  keep(verb->add_option("--C", r.c, "Score of the first input of 'losses' (default: 1)"));
+  verb->add_option("--seed", options->seed, "Seed (default: 0)");
+  verb->add_option("--instance", options->instance, "Number of the draw within a sweep (default: 0)");
+  Session::add_output(verb, options->out, session.force)->required();
+}
+
+}  // namespace attsvm

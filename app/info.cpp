@@ -1,0 +1,219 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "session.h"
+
+namespace attsvm {
+namespace {
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity(), high = 0;
+  void see(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  Json json() const { return Json::array({low, high}); }
+  std::string text() const {
+    return low == high ? fmt::format("{:.6g}", low) : fmt::format("{:.6g} to {:.6g}", low, high);
+  }
+};
+
+void line(const std::string& label, const std::string& text) { fmt::print("  {:<14} {}\n", label, text); }
+
+std::string list_text(const std::vector<Index>& items, std::size_t most) {
+  const std::size_t shown = std::min(items.size(), most);
+  const std::string head =
+      fmt::format("{}", fmt::join(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(shown), " "));
+  return shown < items.size() ? fmt::format("{} ... ({} in all)", head, items.size()) : head;
+}
+
+ExitCode show_program(const Session& session) {
+  const Stopwatch watch;
+  const Threads threads(session.threads);
+  const std::string compiler = fmt::format(
+#ifdef __clang__
+      "clang {}", __clang_version__
+#else
+      "gcc {}", __VERSION__
+#endif
+  );
+#ifdef NDEBUG
+  const std::string build = "release";
+#else
+  const std::string build = "with assertions";
+#endif
+  if (session.json) {
+    Session::print_json("info", watch.seconds(),
+                        {{"compiler", compiler},
+                         {"build", build},
+                         {"instructions", chosen_instructions()},
+                         {"instructions_available", available_instructions()},
+                         {"threads", threads.count()}});
+    return kDone;
+  }
+  fmt::print("attsvm {}\n", ATTSVM_VERSION);
+  line("build", fmt::format("{}, {}", compiler, build));
+  line("vectors",
+       fmt::format("{} (this machine runs {})", chosen_instructions(), fmt::join(available_instructions(), ", ")));
+  line("threads", fmt::format("{}", threads.count()));
+  return kDone;
+}
+
+ExitCode show_tensors(const std::string& path, const Session& session) {
+  const Stopwatch watch;
+  const SafetensorsFile file(path);
+  Json tensors = Json::array();
+  for (const auto& [name, tensor] : file.tensors()) {
+    tensors.push_back({{"name", name}, {"type", name_of(tensor.scalar)}, {"shape", tensor.shape}});
+  }
+  if (session.json) {
+    Session::print_json("info", watch.seconds(), {{"file", path}, {"tensors", tensors}});
+    return kDone;
+  }
+  fmt::print("{}: {} tensors\n", path, file.tensors().size());
+  for (const auto& [name, tensor] : file.tensors()) {
+    fmt::print("  {:<10} {:<16} {}\n", name_of(tensor.scalar), shape_text(tensor.shape), name);
+  }
+  return kDone;
+}
+
+/// What attsvm info says about a task, gathered before it is printed either way.
+struct TaskFacts {
+  Range lengths, key_norms, query_norms;
+  Index positive = 0, rows = 0;
+  std::optional<OptimalTokens> optimal;
+  SeparabilityCondition separability;
+};
+
+TaskFacts gather(const AttentionTask& task) {
+  TaskFacts facts;
+  for (Index s = 0; s < task.sequences(); ++s) {
+    facts.lengths.see(static_cast<double>(task.length(s)));
+    const Eigen::VectorXd norms = task.keys(s).rowwise().norm();
+    facts.key_norms.see(norms.minCoeff());
+    facts.key_norms.see(norms.maxCoeff());
+  }
+  for (Index i = 0; i < task.queries(); ++i) {
+    facts.query_norms.see(task.query(i).norm());
+    facts.positive += task.label(i) > 0 ? 1 : 0;
+  }
+  if (task.head().kind != HeadKind::none) facts.optimal = optimal_tokens(task);
+  facts.separability = separability_condition(task);
+  return facts;
+}
+
+std::vector<Index> first_tokens(const Selection& selection) {
+  std::vector<Index> tokens;
+  for (Index i = 0; i < selection.queries(); ++i) tokens.push_back(selection.first(i));
+  return tokens;
+}
+
+Json selection_json(const Selection& selection) {
+  if (selection.is_single()) return first_tokens(selection);
+  Json sets = Json::array();
+  for (Index i = 0; i < selection.queries(); ++i)
+    sets.push_back(std::vector<Index>(selection.kept(i).begin(), selection.kept(i).end()));
+  return sets;
+}
+
+Json ties_json(const std::vector<Tie>& ties) {
+  Json list = Json::array();
+  for (const Tie& tie : ties) list.push_back({{"query", tie.query}, {"tokens", tie.tokens}});
+  return list;
+}
+
+void print_json(const std::string& path, const AttentionTask& task, const TaskFacts& facts, double seconds,
+                int threads) {
+  Json fields{{"file", path},
+              {"attention", name_of(task.kind())},
+              {"causal", task.causal()},
+              {"ragged", task.ragged()},
+              {"sequences", task.sequences()},
+              {"queries", task.queries()},
+              {"tokens", task.tokens()},
+              {"longest", task.longest()},
+              {"d", task.key_size()},
+              {"dz", task.query_size()},
+              {"dv", task.value_size()},
+              {"keys", task.keys_differ()},
+              {"head", name_of(task.head().kind)},
+              {"labels_positive", facts.positive},
+              {"key_norms", facts.key_norms.json()},
+              {"query_norms", facts.query_norms.json()},
+              {"optimal", facts.optimal ? Json(first_tokens(facts.optimal->selection)) : Json(nullptr)},
+              {"ties", facts.optimal ? ties_json(facts.optimal->ties) : Json::array()},
+              {"tie_tolerance", kTieTolerance},
+              {"select", task.select() ? selection_json(*task.select()) : Json(nullptr)},
+              {"separability",
+               {{"holds", facts.separability.holds},
+                {"needed_key_size", facts.separability.needed_key_size},
+                {"query_rank", facts.separability.query_rank},
+                {"reason", facts.separability.reason}}},
+              {"threads", threads}};
+  Session::print_json("info", seconds, std::move(fields));
+}
+
+void print_table(const std::string& path, const AttentionTask& task, const TaskFacts& facts) {
+  constexpr std::size_t kShown = 16;
+  fmt::print("{}: valid\n", path);
+  line("attention", fmt::format("{}{}", name_of(task.kind()), task.causal() ? ", some tokens hidden (causal)" : ""));
+  line("sequences",
+       fmt::format("{} of {} tokens, {} tokens in all", task.sequences(), facts.lengths.text(), task.tokens()));
+  line("queries", fmt::format("{}, labels {} positive and {} negative", task.queries(), facts.positive,
+                              task.queries() - facts.positive));
+  line("sizes", fmt::format("d = {} (keys{}), dz = {} (queries), dv = {} (values)", task.key_size(),
+                            task.keys_differ() ? ", given apart" : "", task.query_size(), task.value_size()));
+  line("norms", fmt::format("keys {}, queries {}", facts.key_norms.text(), facts.query_norms.text()));
+  line("head", fmt::format("{}", name_of(task.head().kind)));
+  if (facts.optimal) {
+    line("optimal", list_text(first_tokens(facts.optimal->selection), kShown));
+    for (std::size_t k = 0; k < facts.optimal->ties.size() && k < kShown; ++k) {
+      const Tie& tie = facts.optimal->ties[k];
+      line("tie", fmt::format("query {}: tokens {} share the best score (to {:g})", tie.query,
+                              list_text(tie.tokens, kShown), kTieTolerance));
+    }
+    if (facts.optimal->ties.size() > kShown)
+      line("", fmt::format("... {} queries tie in all", facts.optimal->ties.size()));
+  }
+  if (task.select()) {
+    line("selection", task.select()->is_single() ? list_text(first_tokens(*task.select()), kShown) : "sets of tokens");
+  }
+  line("separable",
+       fmt::format("{}: {}", facts.separability.holds ? "for every selection, if generic" : "not guaranteed",
+                   facts.separability.reason));
+}
+
+ExitCode show_task(const std::string& path, const Session& session) {
+  Threads threads(session.threads);
+  const AttentionTask task = load_task(path, threads);
+  const Stopwatch watch;
+  const TaskFacts facts = gather(task);
+  if (session.json) {
+    print_json(path, task, facts, watch.seconds(), threads.count());
+  } else {
+    print_table(path, task, facts);
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_info(CLI::App& program, Session& session) {
+  auto path = std::make_shared<std::string>();
+  CLI::App* verb = session.add_verb(program, "info", "Describe a file, or this program", R"(Examples:
+  attsvm info task.npz            sizes, kinds, ranges, optimal tokens, ties, the separability condition
+  attsvm info model.safetensors   names, types and shapes of its tensors
+  attsvm info                     version, compiler, vector instructions, threads)",
+                                    [&session, path] {
+                                      if (path->empty()) return show_program(session);
+                                      return path->ends_with(".safetensors") ? show_tensors(*path, session)
+                                                                             : show_task(*path, session);
+                                    });
+  verb->add_option("FILE", *path, "A task (.npz) or tensors (.safetensors)");
+}
+
+}  // namespace attsvm

@@ -1,0 +1,64 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "session.h"
+
+namespace {
+
+constexpr const char* kTeaching = R"(Examples:
+  attsvm generate random --n 6 --T 8 --d 10 --seed 1 -o task.npz
+                                  draw a task as the published experiments do
+  attsvm generate separable --n 100 --T 32 --d 64 --rank 4 -o head.npz
+                                  tokens selected by a hidden W of rank 4
+  attsvm info task.npz            what is in the file, and is it valid?
+  attsvm info                     what does this program run on?
+Every verb explains itself: attsvm generate --help
+Files are NumPy .npz; numpy.savez writes what attsvm reads.
+
+Exit codes: 0 done, 1 internal error, 2 bad usage or input)";
+
+/// CLI11 explains some mistakes over several lines; ours take one.
+std::string one_line(std::string text) {
+  for (char& c : text) {
+    if (c == '\n') c = ' ';
+  }
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace attsvm;
+  try {
+    CLI::App program("attsvm: the support vector machines that softmax attention solves", "attsvm");
+    Session session;
+    program.set_version_flag("--version", "attsvm " ATTSVM_VERSION);
+    program.require_subcommand(1);
+    program.footer(kTeaching);
+    add_generate(program, session);
+    add_info(program, session);
+    try {
+      program.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      if (error.get_exit_code() == 0) return program.exit(error);  // --help, --version
+      fmt::print(stderr, "attsvm: {} (attsvm --help shows what there is)\n", one_line(error.what()));
+      return kBadInput;
+    }
+    const ExitCode code = session.verb();
+    if (std::fflush(stdout) != 0) throw InputError("stdout: cannot write");
+    return code;
+  } catch (const InputError& error) {
+    fmt::print(stderr, "attsvm: {}\n", error.what());
+    return kBadInput;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "attsvm: not enough memory for this\n");
+    return kBadInput;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "attsvm: internal error, please report it: {}\n", error.what());
+    return kInternalError;
+  }
+}

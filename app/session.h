@@ -1,0 +1,48 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "attsvm/attsvm.h"
+
+namespace attsvm {
+
+using Json = nlohmann::ordered_json;
+
+enum ExitCode : int { kDone = 0, kInternalError = 1, kBadInput = 2 };
+
+/// One run of the program: the options that every verb has, and the verb that was asked for.
+struct Session {
+  bool json = false, quiet = false, force = false;
+  int threads = 0;
+  std::function<ExitCode()> verb;
+
+  /// A verb with the common options; `run` is called when it was asked for.
+  CLI::App* add_verb(CLI::App& program, const std::string& name, const std::string& summary,
+                     const std::string& teaching, std::function<ExitCode()> run);
+  /// The option -o for verbs that write a file.
+  static CLI::Option* add_output(CLI::App* verb, std::string& path, bool& force);
+
+  /// A line for the reader, on stderr; nothing when --quiet.
+  void warn(const std::string& line) const;
+  /// The one JSON object on stdout: version, command, seconds, then the fields.
+  static void print_json(const std::string& command, double seconds, Json fields);
+};
+
+/// Wall time since it was made.
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// The verbs, one a file.
+void add_generate(CLI::App& program, Session& session);
+void add_info(CLI::App& program, Session& session);
+
+}  // namespace attsvm

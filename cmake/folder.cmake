@@ -1,0 +1,26 @@
+# attsvm_folder(NAME FILES... PUBLIC TARGETS... PRIVATE TARGETS...): the folder src/NAME as the static library attsvm::NAME.
+# Folders link only folders before them; tests/packaging links each alone to prove it.
+
+function(attsvm_options target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
+    $<$<BOOL:${ATTSVM_WERROR}>:-Werror>)
+  # Contracted multiply-adds round differently from machine to machine; the same seed must give the same bytes everywhere.
+  target_compile_options(${target} PUBLIC -ffp-contract=off)
+  if(ATTSVM_SANITIZE)
+    target_compile_options(${target} PUBLIC -fsanitize=${ATTSVM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC -fsanitize=${ATTSVM_SANITIZE})
+  endif()
+endfunction()
+
+function(attsvm_folder name)
+  cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE" ${ARGN})
+  add_library(attsvm_${name} STATIC ${arg_UNPARSED_ARGUMENTS})
+  add_library(attsvm::${name} ALIAS attsvm_${name})
+  set_target_properties(attsvm_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(attsvm_${name}
+    PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+    PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_compile_features(attsvm_${name} PUBLIC cxx_std_20)
+  attsvm_options(attsvm_${name})
+  target_link_libraries(attsvm_${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+endfunction()

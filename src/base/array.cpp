@@ -1,0 +1,234 @@
+#include "attsvm/array.h"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "base/refuse.h"
+#include "base/simd.h"
+
+namespace attsvm {
+namespace {
+
+struct ScalarFacts {
+  std::string_view name;
+  Index bytes;
+  bool floating;
+};
+
+constexpr std::array<ScalarFacts, 13> kScalars{{{"float64", 8, true},
+                                                {"float32", 4, true},
+                                                {"float16", 2, true},
+                                                {"bfloat16", 2, true},
+                                                {"int64", 8, false},
+                                                {"int32", 4, false},
+                                                {"int16", 2, false},
+                                                {"int8", 1, false},
+                                                {"uint64", 8, false},
+                                                {"uint32", 4, false},
+                                                {"uint16", 2, false},
+                                                {"uint8", 1, false},
+                                                {"bool", 1, false}}};
+
+const ScalarFacts& facts(Scalar scalar) { return kScalars[static_cast<std::size_t>(scalar)]; }
+
+/// Calls use(example of the stored type) for the array's scalar type.
+template <class Use>
+auto dispatch(Scalar scalar, Use&& use) {
+  switch (scalar) {
+    case Scalar::f64:
+      return use(double{});
+    case Scalar::f32:
+      return use(float{});
+    case Scalar::f16:
+      return use(Eigen::half{});
+    case Scalar::bf16:
+      return use(Eigen::bfloat16{});
+    case Scalar::i64:
+      return use(std::int64_t{});
+    case Scalar::i32:
+      return use(std::int32_t{});
+    case Scalar::i16:
+      return use(std::int16_t{});
+    case Scalar::i8:
+      return use(std::int8_t{});
+    case Scalar::u64:
+      return use(std::uint64_t{});
+    case Scalar::u32:
+      return use(std::uint32_t{});
+    case Scalar::u16:
+      return use(std::uint16_t{});
+    case Scalar::u8:
+    case Scalar::boolean:
+      return use(std::uint8_t{});
+  }
+  throw std::logic_error("unknown scalar type");
+}
+
+template <class T>
+T load(const std::byte* from, bool swap) {
+  std::array<std::byte, sizeof(T)> bytes;
+  std::memcpy(bytes.data(), from, sizeof(T));
+  if (swap) std::reverse(bytes.begin(), bytes.end());
+  T value;
+  std::memcpy(static_cast<void*>(&value), bytes.data(), sizeof(T));
+  return value;
+}
+
+/// Visits the numbers in C order: visit(position in C order, number of the stored type).
+template <class Visit>
+void for_each(const Array& array, Visit&& visit) {
+  const Index count = array.size();
+  dispatch(array.scalar, [&](auto example) {
+    using T = decltype(example);
+    const auto at = [&](Index position) {
+      return load<T>(array.data + position * static_cast<Index>(sizeof(T)), array.foreign_endian);
+    };
+    if (!array.fortran_order) {
+      for (Index i = 0; i < count; ++i) visit(i, at(i));
+      return;
+    }
+    std::vector<Index> index(array.shape.size(), 0);
+    for (Index c_position = 0; c_position < count; ++c_position) {
+      Index f_position = 0;
+      for (std::size_t axis = array.shape.size(); axis-- > 0;)
+        f_position = f_position * array.shape[axis] + index[axis];
+      visit(c_position, at(f_position));
+      for (std::size_t axis = array.shape.size(); axis-- > 0;) {
+        if (++index[axis] < array.shape[axis]) break;
+        index[axis] = 0;
+      }
+    }
+  });
+}
+
+template <class T>
+Array own_vector(Scalar scalar, std::vector<T> numbers, std::vector<Index> shape) {
+  auto owner = std::make_shared<const std::vector<T>>(std::move(numbers));
+  Array array{.scalar = scalar, .shape = std::move(shape), .data = reinterpret_cast<const std::byte*>(owner->data())};
+  if (array.size() != static_cast<Index>(owner->size()))
+    throw std::logic_error("Array::own: shape does not fit the numbers");
+  array.owner = std::move(owner);
+  return array;
+}
+
+Array view_of(Scalar scalar, const void* numbers, std::vector<Index> shape) {
+  return {.scalar = scalar, .shape = std::move(shape), .data = static_cast<const std::byte*>(numbers)};
+}
+
+bool is_native(const Array& array) { return !array.foreign_endian && (!array.fortran_order || array.rank() < 2); }
+
+/// "[3,2,1]", the place of the number at `position` in C order.
+std::string place_text(const Array& array, Index position) {
+  std::vector<Index> index(array.shape.size());
+  for (std::size_t axis = array.shape.size(); axis-- > 0;) {
+    index[axis] = position % array.shape[axis];
+    position /= array.shape[axis];
+  }
+  return index.empty() ? "" : fmt::format("[{}]", fmt::join(index, ","));
+}
+
+}  // namespace
+
+Index size_of(Scalar scalar) { return facts(scalar).bytes; }
+std::string_view name_of(Scalar scalar) { return facts(scalar).name; }
+bool is_floating(Scalar scalar) { return facts(scalar).floating; }
+
+Index Array::size() const {
+  Index count = 1;
+  for (const Index extent : shape) count *= extent;
+  return count;
+}
+
+Index Array::bytes() const { return size() * size_of(scalar); }
+
+Array Array::view(const double* numbers, std::vector<Index> shape) {
+  return view_of(Scalar::f64, numbers, std::move(shape));
+}
+Array Array::view(const float* numbers, std::vector<Index> shape) {
+  return view_of(Scalar::f32, numbers, std::move(shape));
+}
+Array Array::view(const Index* numbers, std::vector<Index> shape) {
+  return view_of(Scalar::i64, numbers, std::move(shape));
+}
+Array Array::own(std::vector<double> numbers, std::vector<Index> shape) {
+  return own_vector(Scalar::f64, std::move(numbers), std::move(shape));
+}
+Array Array::own(std::vector<Index> numbers, std::vector<Index> shape) {
+  return own_vector(Scalar::i64, std::move(numbers), std::move(shape));
+}
+Array Array::own(const std::vector<bool>& flags, std::vector<Index> shape) {
+  return own_vector(Scalar::boolean, std::vector<std::uint8_t>(flags.begin(), flags.end()), std::move(shape));
+}
+Array Array::own(const Eigen::Ref<const RowMatrix>& matrix) {
+  std::vector<double> numbers(static_cast<std::size_t>(matrix.size()));
+  Eigen::Map<RowMatrix>(numbers.data(), matrix.rows(), matrix.cols()) = matrix;
+  return own(std::move(numbers), {matrix.rows(), matrix.cols()});
+}
+
+std::string shape_text(std::span<const Index> shape) { return fmt::format("({})", fmt::join(shape, ",")); }
+
+Array to_native(const Array& array) {
+  if (is_native(array)) return array;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(array.bytes()));
+  for_each(array, [&]<class T>(Index i, T number) {
+    std::memcpy(bytes.data() + static_cast<std::size_t>(i) * sizeof(T), static_cast<const void*>(&number), sizeof(T));
+  });
+  Array copy = array;
+  const auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  copy.fortran_order = copy.foreign_endian = false;
+  copy.data = owner->data();
+  copy.owner = owner;
+  return copy;
+}
+
+Array to_f64(const Array& array) {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(array.data) % alignof(double) == 0;
+  if (array.scalar == Scalar::f64 && is_native(array) && aligned) return array;
+  std::vector<double> numbers(static_cast<std::size_t>(array.size()));
+  if (array.scalar == Scalar::f64 && is_native(array)) {
+    std::memcpy(numbers.data(), array.data, static_cast<std::size_t>(array.bytes()));
+  } else {
+    for_each(array, [&](Index i, auto number) { numbers[static_cast<std::size_t>(i)] = static_cast<double>(number); });
+  }
+  Array copy = Array::own(std::move(numbers), array.shape);
+  copy.known_finite = array.known_finite || !is_floating(array.scalar);
+  return copy;
+}
+
+std::vector<Index> to_indices(const Array& array, std::string_view name) {
+  if (is_floating(array.scalar) || array.scalar == Scalar::boolean) {
+    refuse("{} has type {}; must be integers", name, name_of(array.scalar));
+  }
+  std::vector<Index> indices(static_cast<std::size_t>(array.size()));
+  for_each(array, [&](Index i, auto number) {
+    using T = decltype(number);
+    if constexpr (std::is_same_v<T, std::uint64_t>) {
+      if (number > static_cast<std::uint64_t>(std::numeric_limits<Index>::max())) {
+        refuse("{}{} = {}; must fit a signed 64-bit integer", name, place_text(array, i), number);
+      }
+    }
+    if constexpr (std::is_integral_v<T>) indices[static_cast<std::size_t>(i)] = static_cast<Index>(number);
+  });
+  return indices;
+}
+
+std::span<const double> f64_span(const Array& array) {
+  return {reinterpret_cast<const double*>(array.data), static_cast<std::size_t>(array.size())};
+}
+
+void require_finite(Array& array, std::string_view name) {
+  if (array.known_finite) return;
+  const auto numbers = f64_span(array);
+  const std::size_t bad = first_nonfinite(numbers);
+  if (bad < numbers.size()) {
+    refuse("{}{} = {}; must be finite", name, place_text(array, static_cast<Index>(bad)), numbers[bad]);
+  }
+  array.known_finite = true;
+}
+
+}  // namespace attsvm

@@ -1,0 +1,124 @@
+#include "io/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "attsvm/output.h"
+#include "base/refuse.h"
+
+namespace attsvm {
+namespace {
+
+std::string reason() { return std::generic_category().message(errno); }
+
+}  // namespace
+
+std::shared_ptr<const InputFile> InputFile::open(const std::string& path) {
+  return std::shared_ptr<const InputFile>(new InputFile(path));
+}
+
+InputFile::InputFile(const std::string& path) {
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe is refused below, not waited for
+  if (descriptor_ < 0) refuse("cannot open: {}", reason());
+  struct stat facts {};
+  const bool regular = ::fstat(descriptor_, &facts) == 0 && S_ISREG(facts.st_mode);
+  const auto size = static_cast<std::size_t>(facts.st_size);
+  void* memory = nullptr;
+  if (regular && size > 0) memory = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor_, 0);
+  if (!regular || memory == MAP_FAILED) {
+    const std::string why = regular ? "cannot map: " + reason() : "is not a regular file";
+    ::close(descriptor_);
+    refuse("{}", why);
+  }
+  bytes_ = {static_cast<const std::byte*>(memory), size};
+}
+
+InputFile::~InputFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  ::close(descriptor_);
+}
+
+void InputFile::read(std::size_t offset, std::byte* to, std::size_t size) const {
+  while (size > 0) {
+    const ssize_t got = ::pread(descriptor_, to, size, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) refuse("cannot read at byte {}: {}", offset, got == 0 ? "file became shorter" : reason());
+    offset += static_cast<std::size_t>(got);
+    to += got;
+    size -= static_cast<std::size_t>(got);
+  }
+}
+
+void require_writable(const std::string& path, bool replace) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path file(path);
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  if (path.empty() || !file.has_filename()) refuse("'{}' is not a file name", path);
+  if (!fs::is_directory(folder, ignored)) refuse("{}: cannot write: there is no folder {}", path, folder.string());
+  if (fs::is_directory(file, ignored)) refuse("{}: cannot write: it is a folder", path);
+  if (!replace && fs::exists(fs::symlink_status(file, ignored))) {
+    refuse("{}: exists already; give --force to replace it", path);
+  }
+}
+
+OutputFile::OutputFile(std::string path, bool replace)
+    : path_(std::move(path)), temporary_(fmt::format("{}.{}.partial", path_, ::getpid())), replace_(replace) {
+  require_writable(path_, replace_);
+  const auto folder = std::filesystem::path(path_).parent_path();
+  // A file without a name vanishes with the process, however that ends.
+  descriptor_ = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) {  // a file system that has no such files
+    descriptor_ = ::open(temporary_.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
+    if (descriptor_ < 0) fail("write");
+    named_ = true;
+  }
+}
+
+OutputFile::~OutputFile() {
+  ::close(descriptor_);
+  if (named_) ::unlink(temporary_.c_str());
+}
+
+void OutputFile::fail(const char* what) const { refuse("{}: cannot {}: {}", path_, what, reason()); }
+
+void OutputFile::write(Bytes bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(descriptor_, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) fail("write");
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+  }
+}
+
+bool OutputFile::link_as(const std::string& name) const {
+  const std::string source = named_ ? temporary_ : fmt::format("/proc/self/fd/{}", descriptor_);
+  return ::linkat(AT_FDCWD, source.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+}
+
+void OutputFile::commit() {
+  if (::fsync(descriptor_) != 0) fail("write");
+  if (!replace_) {  // a link does not replace a file that appeared meanwhile; a rename would
+    if (link_as(path_)) return;
+    if (errno == EEXIST || !named_) fail("write");
+    require_writable(path_, replace_);  // a file system without links
+  }
+  if (!named_) {
+    ::unlink(temporary_.c_str());
+    if (!link_as(temporary_)) fail("write");
+    named_ = true;
+  }
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename the finished file");
+  named_ = false;
+}
+
+}  // namespace attsvm

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace attsvm {
+
+using Bytes = std::span<const std::byte>;
+
+/// A file opened for reading: its bytes mapped, and read() for those that are better copied. Its errors do not name
+/// the file; the caller does. A file that somebody shortens while it is mapped ends the process (SIGBUS).
+class InputFile {
+ public:
+  /// InputError if it cannot be opened or is not a regular file.
+  static std::shared_ptr<const InputFile> open(const std::string& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  Bytes bytes() const { return bytes_; }
+  /// Copies bytes_[offset … offset+size) to `to` without touching the mapping.
+  void read(std::size_t offset, std::byte* to, std::size_t size) const;
+
+ private:
+  explicit InputFile(const std::string& path);
+
+  int descriptor_ = -1;
+  Bytes bytes_;
+};
+
+/// A file that appears under its name complete or not at all: bytes go to a file beside it, commit() renames.
+class OutputFile {
+ public:
+  /// InputError if the file exists and replace is false, or if nothing can be written there.
+  OutputFile(std::string path, bool replace);
+  ~OutputFile();  // without commit() nothing is left behind
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(Bytes bytes);
+  void write(const std::string& text) { write(std::as_bytes(std::span(text))); }
+  void commit();
+
+ private:
+  [[noreturn]] void fail(const char* what) const;
+  bool link_as(const std::string& name) const;
+
+  std::string path_, temporary_;
+  bool replace_;
+  bool named_ = false;  // the bytes so far stand under temporary_
+  int descriptor_ = -1;
+};
+
+}  // namespace attsvm

@@ -1,0 +1,196 @@
+#include "attsvm/npz.h"
+
+#include <libdeflate.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+#include "base/refuse.h"
+#include "base/simd.h"
+#include "io/npy.h"
+#include "io/zip.h"
+
+namespace attsvm {
+namespace {
+
+constexpr std::size_t kChunk = std::size_t{1} << 22;  // what one thread sums at a time
+constexpr std::size_t kBlock = std::size_t{1} << 17;  // what stays in cache from the first look to the last
+constexpr std::string_view kSuffix = ".npy";
+
+std::uint32_t crc_of(Bytes bytes, std::uint32_t before = 0) {
+  return libdeflate_crc32(before, bytes.data(), bytes.size());
+}
+
+std::shared_ptr<std::byte> allocate(std::size_t size) {
+  constexpr std::align_val_t kAlign{64};
+  auto* memory = static_cast<std::byte*>(::operator new(std::max<std::size_t>(size, 1), kAlign));
+  return {memory, [](std::byte* p) { ::operator delete(p, kAlign); }};
+}
+
+bool all_finite(Bytes bytes, Scalar scalar) {
+  const auto whole = [&]<class T>(T) {
+    const std::span numbers(reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T));
+    return first_nonfinite(numbers) == numbers.size();
+  };
+  return scalar == Scalar::f64 ? whole(double{}) : scalar == Scalar::f32 && whole(float{});
+}
+
+bool aligned(const std::byte* data, Scalar scalar) {
+  return reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(size_of(scalar)) == 0;
+}
+
+struct Seen {
+  std::uint32_t crc = 0;
+  bool finite = true;
+};
+
+/// Sums and checks `size` bytes, block by block while each is in cache; fetch(offset, size) gives a block.
+template <class Fetch>
+Seen look_through(std::size_t size, bool check_finite, Scalar scalar, std::uint32_t crc_before, Threads& threads,
+                  Fetch&& fetch) {
+  const std::size_t chunks = (size + kChunk - 1) / kChunk;
+  std::vector<Seen> seen(chunks);
+  threads.for_each(static_cast<std::int64_t>(chunks), [&](std::int64_t index) {
+    Seen& mine = seen[static_cast<std::size_t>(index)];
+    const std::size_t begin = static_cast<std::size_t>(index) * kChunk, end = std::min(size, begin + kChunk);
+    for (std::size_t at = begin; at < end; at += kBlock) {
+      const Bytes block = fetch(at, std::min(kBlock, end - at));
+      mine.crc = crc_of(block, mine.crc);
+      mine.finite = mine.finite && check_finite && all_finite(block, scalar);
+    }
+  });
+  Seen total{crc_before, check_finite};
+  for (std::size_t index = 0; index < chunks; ++index) {
+    const std::size_t length = std::min(kChunk, size - index * kChunk);
+    total.crc = static_cast<std::uint32_t>(crc32_combine(total.crc, seen[index].crc, static_cast<z_off_t>(length)));
+    total.finite = total.finite && seen[index].finite;
+  }
+  return total;
+}
+
+void require_crc(std::uint32_t found, const ZipEntry& entry) {
+  if (found != entry.crc) refuse("CRC-32 is {:08x}, the file says {:08x}: its bytes are damaged", found, entry.crc);
+}
+
+bool can_check(const Array& array) {
+  return is_floating(array.scalar) && size_of(array.scalar) >= 4 && !array.foreign_endian;
+}
+
+Array read_stored(const std::shared_ptr<const InputFile>& file, const ZipEntry& entry, Threads& threads) {
+  const Bytes stored = entry_bytes(file->bytes(), entry);
+  const NpyHeader header = read_npy_header(stored, stored.size());
+  const Bytes body = stored.subspan(header.data_offset);
+  const std::uint32_t head_crc = crc_of(stored.first(header.data_offset));
+  Array array = header.array;
+  Seen seen;
+  if (aligned(body.data(), array.scalar)) {
+    array.data = body.data();
+    array.owner = file;
+    seen = look_through(body.size(), can_check(array), array.scalar, head_crc, threads,
+                        [&](std::size_t at, std::size_t size) { return body.subspan(at, size); });
+  } else {
+    const auto copy = allocate(body.size());
+    array.data = copy.get();
+    array.owner = copy;
+    const auto begin = static_cast<std::size_t>(body.data() - file->bytes().data());
+    seen = look_through(body.size(), can_check(array), array.scalar, head_crc, threads,
+                        [&](std::size_t at, std::size_t size) {
+                          file->read(begin + at, copy.get() + at, size);
+                          return Bytes(copy.get() + at, size);
+                        });
+  }
+  require_crc(seen.crc, entry);
+  array.known_finite = seen.finite;
+  return array;
+}
+
+Array read_deflated(const std::shared_ptr<const InputFile>& file, const ZipEntry& entry, Threads& threads) {
+  const Bytes stored = entry_bytes(file->bytes(), entry);
+  const auto inflated = allocate(entry.size);
+  const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> inflater(
+      libdeflate_alloc_decompressor(), &libdeflate_free_decompressor);
+  if (!inflater) throw std::bad_alloc();
+  std::size_t used = 0, size = 0;
+  const auto result = libdeflate_deflate_decompress_ex(inflater.get(), stored.data(), stored.size(), inflated.get(),
+                                                       entry.size, &used, &size);
+  if (result != LIBDEFLATE_SUCCESS || used != stored.size() || size != entry.size)
+    refuse("its deflated bytes are damaged");
+  const Bytes bytes(inflated.get(), entry.size);
+  const NpyHeader header = read_npy_header(bytes, bytes.size());
+  const Bytes body = bytes.subspan(header.data_offset);
+  Array array = header.array;
+  array.data = body.data();
+  array.owner = inflated;
+  const bool check = can_check(array) && aligned(body.data(), array.scalar);
+  const Seen seen = look_through(body.size(), check, array.scalar, crc_of(bytes.first(header.data_offset)), threads,
+                                 [&](std::size_t at, std::size_t length) { return body.subspan(at, length); });
+  require_crc(seen.crc, entry);
+  array.known_finite = seen.finite;
+  return array;
+}
+
+}  // namespace
+
+struct NpzFile::Contents {
+  std::string path;
+  std::shared_ptr<const InputFile> file;
+  std::vector<ZipEntry> entries;  // names without .npy
+};
+
+NpzFile::NpzFile(const std::string& path) : contents_(std::make_unique<Contents>()) {
+  with_place(path, [&] {
+    contents_->path = path;
+    contents_->file = InputFile::open(path);
+    contents_->entries = read_zip_directory(contents_->file->bytes());
+    for (ZipEntry& entry : contents_->entries) {
+      std::string name = entry.name;
+      if (!name.ends_with(kSuffix) || name.size() == kSuffix.size())
+        refuse("entry '{}' is not an array (its name must end in .npy)", name);
+    }
+  });
+}
+
+NpzFile::~NpzFile() = default;
+NpzFile::NpzFile(NpzFile&&) noexcept = default;
+
+const std::string& NpzFile::path() const { return contents_->path; }
+
+std::vector<std::string> NpzFile::names() const {
+  std::vector<std::string> names;
+  for (const ZipEntry& entry : contents_->entries)
+    names.push_back(entry.name.substr(0, entry.name.size() - kSuffix.size()));
+  return names;
+}
+
+bool NpzFile::has(const std::string& name) const {
+  return std::any_of(contents_->entries.begin(), contents_->entries.end(),
+                     [&](const ZipEntry& entry) { return entry.name == name + std::string(kSuffix); });
+}
+
+Array NpzFile::read(const std::string& name, Threads& threads) const {
+  return with_place(contents_->path + ": " + name, [&] {
+    for (const ZipEntry& entry : contents_->entries) {
+      if (entry.name != name + std::string(kSuffix)) continue;
+      return entry.deflated ? read_deflated(contents_->file, entry, threads)
+                            : read_stored(contents_->file, entry, threads);
+    }
+    refuse("there is no such array");
+  });
+}
+
+void write_npz(const std::string& path, const std::vector<std::pair<std::string, Array>>& arrays, bool replace) {
+  OutputFile out(path, replace);
+  ZipWriter zip(out);
+  for (const auto& [name, given] : arrays) {
+    const Array array = to_native(given);
+    const std::string header = npy_header(array);
+    const Bytes head = std::as_bytes(std::span(header)), body(array.data, static_cast<std::size_t>(array.bytes()));
+    zip.add(name + std::string(kSuffix), head, body, crc_of(body, crc_of(head)));
+  }
+  zip.finish();
+  out.commit();
+}
+
+}  // namespace attsvm

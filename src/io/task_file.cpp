@@ -1,0 +1,35 @@
+#include "attsvm/task_file.h"
+
+#include <algorithm>
+
+#include "base/refuse.h"
+
+namespace attsvm {
+
+AttentionTask load_task(const std::string& path, Threads& threads) {
+  const NpzFile file(path);
+  TaskArrays arrays;
+  for (const std::string& name : file.names()) {
+    const auto fields = task_fields();
+    const auto field = std::find_if(fields.begin(), fields.end(), [&](const TaskField& f) { return f.name == name; });
+    if (field != fields.end()) {
+      arrays.*field->member = file.read(name, threads);
+    } else if (!name.starts_with("x_")) {
+      refuse("{}: array '{}' is unknown; if it is yours, let its name start with x_", path, name);
+    }
+  }
+  return with_place(path, [&] { return AttentionTask(std::move(arrays)); });
+}
+
+void save_task(const std::string& path, const AttentionTask& task, const std::map<std::string, Array>& extras,
+               bool replace) {
+  std::vector<std::pair<std::string, Array>> arrays;
+  for (const TaskField& field : task_fields()) {
+    const Array& array = task.arrays().*field.member;
+    if (array.given()) arrays.emplace_back(field.name, array);
+  }
+  arrays.insert(arrays.end(), extras.begin(), extras.end());
+  write_npz(path, arrays, replace);
+}
+
+}  // namespace attsvm

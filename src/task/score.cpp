@@ -1,0 +1,47 @@
+#include "attsvm/score.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/refuse.h"
+
+namespace attsvm {
+
+std::vector<double> head_values(const AttentionTask& task) {
+  if (task.head().kind == HeadKind::none) {
+    refuse("head is missing; scores and optimal tokens need one (or give a selection)");
+  }
+  std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(task.tokens()));
+  for (Index s = 0; s < task.sequences(); ++s) {
+    const ConstRows V = task.values(s);
+    // One row at a time, so that equal tokens get equal bits wherever they stand.
+    for (Index t = 0; t < V.rows(); ++t) values.push_back(task.head().value(V.row(t).transpose()));
+  }
+  return values;
+}
+
+OptimalTokens optimal_tokens(const AttentionTask& task, double tie_tolerance) {
+  const std::vector<double> values = head_values(task);
+  std::vector<Index> best(static_cast<std::size_t>(task.queries()));
+  std::vector<Tie> ties;
+  for (Index i = 0; i < task.queries(); ++i) {
+    const auto score = [&, first = task.offset(task.sequence(i))](Index t) {
+      return task.label(i) * values[static_cast<std::size_t>(first + t)];
+    };
+    double top = score(0), largest = 0;
+    for (Index t = 0; t < task.visible(i); ++t) {
+      top = std::max(top, score(t));
+      largest = std::max(largest, std::abs(score(t)));
+    }
+    Tie tie{i, {}};
+    for (Index t = 0; t < task.visible(i); ++t) {
+      if (score(t) >= top - tie_tolerance * largest) tie.tokens.push_back(t);
+    }
+    best[static_cast<std::size_t>(i)] = tie.tokens.front();
+    if (tie.tokens.size() > 1) ties.push_back(std::move(tie));
+  }
+  return {Selection::single(best), std::move(ties)};
+}
+
+}  // namespace attsvm

@@ -1,0 +1,254 @@
+#include "attsvm/task.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "base/refuse.h"
+
+namespace attsvm {
+namespace {
+
+constexpr std::array kFields{TaskField{"tokens", &TaskArrays::tokens},
+                             TaskField{"offsets", &TaskArrays::offsets},
+                             TaskField{"keys", &TaskArrays::keys},
+                             TaskField{"queries", &TaskArrays::queries},
+                             TaskField{"query_token", &TaskArrays::query_token},
+                             TaskField{"sequence", &TaskArrays::sequence},
+                             TaskField{"visible", &TaskArrays::visible},
+                             TaskField{"labels", &TaskArrays::labels},
+                             TaskField{"head", &TaskArrays::head},
+                             TaskField{"head_hidden", &TaskArrays::head_hidden},
+                             TaskField{"head_quadratic", &TaskArrays::head_quadratic},
+                             TaskField{"select", &TaskArrays::select}};
+
+constexpr double kOne = 1.0;  // the query vector of prompt attention
+
+void require_shape(const Array& array, std::string_view name, const std::vector<Index>& shape,
+                   std::string_view meaning) {
+  if (array.shape != shape) {
+    refuse("{} has shape {}; must be {} ({})", name, shape_text(array.shape), shape_text(shape), meaning);
+  }
+}
+
+/// Replaces a real array by its finite f64 form and refuses empty extents.
+void take_real(Array& array, std::string_view name) {
+  for (const Index extent : array.shape) {
+    if (extent < 1) refuse("{} has shape {}; every size must be at least 1", name, shape_text(array.shape));
+  }
+  array = to_f64(array);
+  require_finite(array, name);
+}
+
+/// Replaces an index array of `count` entries by its i64 form, checks low ≤ entry ≤ high(i), and returns it.
+template <class High>
+std::vector<Index> take_indices(Array& array, std::string_view name, Index count, Index low, High high,
+                                std::string_view meaning) {
+  require_shape(array, name, {count}, "one entry a query");
+  std::vector<Index> indices = to_indices(array, name);
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const Index top = high(i);
+    if (indices[i] < low || indices[i] > top) {
+      refuse("{}[{}] = {}; must be {}, {} to {}", name, i, indices[i], meaning, low, top);
+    }
+  }
+  array = Array::own(indices, {count});
+  return indices;
+}
+
+}  // namespace
+
+std::span<const TaskField> task_fields() { return kFields; }
+
+std::string_view name_of(AttentionKind kind) {
+  switch (kind) {
+    case AttentionKind::prompt:
+      return "prompt";
+    case AttentionKind::cross:
+      return "cross";
+    case AttentionKind::self:
+      return "self";
+  }
+  throw std::logic_error("unknown attention kind");
+}
+
+AttentionTask::AttentionTask(TaskArrays arrays) : arrays_(std::move(arrays)) {
+  take_tokens();
+  take_queries();
+  take_labels();
+  take_head();
+  if (arrays_.select.given()) {
+    select_ = Selection::from_array(arrays_.select, visible_, longest_, "select");
+    arrays_.select = arrays_.select.rank() == 1 ? Array::own(to_indices(arrays_.select, "select"), {queries()})
+                                                : select_->mask(longest_);
+  }
+}
+
+void AttentionTask::take_tokens() {
+  Array& tokens = arrays_.tokens;
+  if (!tokens.given()) refuse("tokens is missing; every task needs it");
+  const Index rank = arrays_.offsets.given() ? 2 : 3;
+  if (tokens.rank() != rank) {
+    refuse("tokens has shape {}; must be (n,T,d), or (N,d) together with offsets", shape_text(tokens.shape));
+  }
+  take_real(tokens, "tokens");
+  if (rank == 3) {
+    offsets_.resize(static_cast<std::size_t>(tokens.shape[0]) + 1);
+    for (std::size_t s = 0; s < offsets_.size(); ++s) offsets_[s] = static_cast<Index>(s) * tokens.shape[1];
+  } else {
+    Array& offsets = arrays_.offsets;
+    if (offsets.rank() != 1 || offsets.shape[0] < 2) {
+      refuse("offsets has shape {}; must be (n+1) with n at least 1", shape_text(offsets.shape));
+    }
+    offsets_ = to_indices(offsets, "offsets");
+    if (offsets_.front() != 0) refuse("offsets[0] = {}; must be 0", offsets_.front());
+    for (std::size_t s = 1; s < offsets_.size(); ++s) {
+      if (offsets_[s] <= offsets_[s - 1]) {
+        refuse("offsets[{}] = {}; must be larger than offsets[{}] = {} (no sequence may be empty)", s, offsets_[s],
+               s - 1, offsets_[s - 1]);
+      }
+    }
+    if (offsets_.back() != tokens.shape[0]) {
+      refuse("offsets[{}] = {}; the last one must be the number of tokens, {}", offsets_.size() - 1, offsets_.back(),
+             tokens.shape[0]);
+    }
+    offsets = Array::own(offsets_, {static_cast<Index>(offsets_.size())});
+  }
+  for (Index s = 0; s < sequences(); ++s) longest_ = std::max(longest_, length(s));
+
+  if (arrays_.keys.given()) {
+    auto shape = tokens.shape;
+    if (arrays_.keys.rank() == rank) shape.back() = arrays_.keys.shape.back();
+    require_shape(arrays_.keys, "keys", shape, "as tokens; only the last size may differ");
+    take_real(arrays_.keys, "keys");
+  }
+}
+
+void AttentionTask::take_queries() {
+  Array& queries = arrays_.queries;
+  Array& query_token = arrays_.query_token;
+  if (queries.given() && query_token.given()) refuse("queries and query_token are both given; must be one or neither");
+  Index q = sequences();
+  if (queries.given()) {
+    if (queries.rank() != 2) refuse("queries has shape {}; must be (q,dz)", shape_text(queries.shape));
+    take_real(queries, "queries");
+    kind_ = AttentionKind::cross;
+    q = queries.shape[0];
+    query_size_ = queries.shape[1];
+  } else if (query_token.given()) {
+    if (query_token.rank() != 1 || query_token.size() < 1) {
+      refuse("query_token has shape {}; must be (q), at least one", shape_text(query_token.shape));
+    }
+    kind_ = AttentionKind::self;
+    q = query_token.size();
+    query_size_ = key_size();
+  } else if (arrays_.sequence.given()) {
+    if (arrays_.sequence.rank() != 1 || arrays_.sequence.size() < 1) {
+      refuse("sequence has shape {}; must be (q), at least one", shape_text(arrays_.sequence.shape));
+    }
+    q = arrays_.sequence.size();
+  }
+
+  if (arrays_.sequence.given()) {
+    const Index last = sequences() - 1;
+    sequence_ = take_indices(
+        arrays_.sequence, "sequence", q, 0, [&](std::size_t) { return last; }, "a sequence");
+  } else {
+    if (q != sequences()) {
+      refuse("sequence is missing; {} queries and {} sequences need it (it may be left out when they are as many)", q,
+             sequences());
+    }
+    sequence_.resize(static_cast<std::size_t>(q));
+    std::iota(sequence_.begin(), sequence_.end(), Index{0});
+  }
+
+  const auto length_of = [&](std::size_t i) { return length(sequence_[i]); };
+  if (arrays_.visible.given()) {
+    visible_ = take_indices(arrays_.visible, "visible", q, 1, length_of, "a number of leading tokens");
+  } else {
+    visible_.resize(static_cast<std::size_t>(q));
+    for (std::size_t i = 0; i < visible_.size(); ++i) visible_[i] = length_of(i);
+  }
+
+  query_row_.resize(static_cast<std::size_t>(q));
+  switch (kind_) {
+    case AttentionKind::cross:
+      query_base_ = f64_span(queries).data();
+      std::iota(query_row_.begin(), query_row_.end(), Index{0});
+      break;
+    case AttentionKind::self: {
+      const auto last = [&](std::size_t i) { return length_of(i) - 1; };
+      const auto tokens = take_indices(query_token, "query_token", q, 0, last, "a token of the query's sequence");
+      query_base_ = f64_span(arrays_keys()).data();
+      for (std::size_t i = 0; i < tokens.size(); ++i) query_row_[i] = offset(sequence_[i]) + tokens[i];
+      break;
+    }
+    case AttentionKind::prompt:
+      query_base_ = &kOne;
+      break;
+  }
+}
+
+void AttentionTask::take_labels() {
+  if (!arrays_.labels.given()) return;
+  require_shape(arrays_.labels, "labels", {queries()}, "one entry a query");
+  take_real(arrays_.labels, "labels");
+  const auto labels = f64_span(arrays_.labels);
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] != 1 && labels[i] != -1) refuse("labels[{}] = {}; must be -1 or +1", i, labels[i]);
+  }
+  labels_.assign(labels.begin(), labels.end());
+}
+
+void AttentionTask::take_head() {
+  Array &head = arrays_.head, &hidden = arrays_.head_hidden, &quadratic = arrays_.head_quadratic;
+  if (hidden.given() && quadratic.given())
+    refuse("head_hidden and head_quadratic are both given; must be one or neither");
+  if (quadratic.given() && !head.given()) refuse("head is missing; head_quadratic needs it");
+  Index width = value_size();
+  if (hidden.given()) {
+    if (hidden.rank() != 2 || hidden.shape[0] != value_size()) {
+      refuse("head_hidden has shape {}; must be ({},h)", shape_text(hidden.shape), value_size());
+    }
+    take_real(hidden, "head_hidden");
+    width = hidden.shape[1];
+    head_.kind = HeadKind::hidden;
+    head_.B = ConstRows(f64_span(hidden).data(), hidden.shape[0], width);
+    head_.v = Eigen::VectorXd::Ones(width);
+  }
+  if (head.given()) {
+    require_shape(head, "head", {width}, hidden.given() ? "one weight a hidden unit" : "one weight a value coordinate");
+    take_real(head, "head");
+    if (head_.kind == HeadKind::none) head_.kind = HeadKind::linear;
+    head_.v = ConstVector(f64_span(head).data(), width);
+  }
+  if (quadratic.given()) {
+    require_shape(quadratic, "head_quadratic", {}, "a single number");
+    take_real(quadratic, "head_quadratic");
+    head_.kind = HeadKind::quadratic;
+    head_.lambda = f64_span(quadratic)[0];
+  }
+}
+
+ConstRows AttentionTask::keys(Index sequence) const {
+  const double* base = f64_span(arrays_keys()).data();
+  return {base + offset(sequence) * key_size(), length(sequence), key_size()};
+}
+
+ConstRows AttentionTask::values(Index sequence) const {
+  const double* base = f64_span(arrays_.tokens).data();
+  return {base + offset(sequence) * value_size(), length(sequence), value_size()};
+}
+
+ConstVector AttentionTask::query(Index query) const {
+  return {query_base_ + query_row_[static_cast<std::size_t>(query)] * query_size_, query_size_};
+}
+
+bool AttentionTask::causal() const {
+  for (Index i = 0; i < queries(); ++i) {
+    if (visible(i) < length(sequence(i))) return true;
+  }
+  return false;
+}
+
+}  // namespace attsvm
