@@ -191,7 +191,7 @@ ExitCode show_task(const std::string& path, const Session& session) {
   Threads threads(session.threads);
   const AttentionTask task = load_task(path, threads);
   const Stopwatch watch;
-  const TaskFacts facts = gather(task);
+  const TaskFacts facts = with_place(path, [&] { return gather(task); });
   if (session.json) {
     print_json(path, task, facts, watch.seconds(), threads.count());
   } else {

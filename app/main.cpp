@@ -20,7 +20,7 @@ Files are NumPy .npz; numpy.savez writes what attsvm reads.
 
 Exit codes: 0 done, 1 internal error, 2 bad usage or input)";
 
-/// CLI11 explains some mistakes over several lines; ours take one.
+/// CLI11 explains some mistakes over several lines; one is enough.
 std::string one_line(std::string text) {
   for (char& c : text) {
     if (c == '\n') c = ' ';
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
     if (std::fflush(stdout) != 0) throw InputError("stdout: cannot write");
     return code;
   } catch (const InputError& error) {
-    fmt::print(stderr, "attsvm: {}\n", error.what());
+    fmt::print(stderr, "attsvm: {}\n", one_line(error.what()));
     return kBadInput;
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "attsvm: not enough memory for this\n");

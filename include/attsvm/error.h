@@ -1,6 +1,8 @@
 #pragma once
 
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 namespace attsvm {
 
@@ -11,5 +13,15 @@ class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+/// Runs `work`; an InputError from it gets `place: ` put before its message.
+template <class Work>
+decltype(auto) with_place(const std::string& place, Work&& work) {
+  try {
+    return std::forward<Work>(work)();
+  } catch (const InputError& error) {
+    throw InputError(place + ": " + error.what());
+  }
+}
 
 }  // namespace attsvm

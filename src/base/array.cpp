@@ -108,8 +108,10 @@ void for_each(const Array& array, Visit&& visit) {
 
 template <class T>
 Array own_vector(Scalar scalar, std::vector<T> numbers, std::vector<Index> shape) {
+  static constexpr std::byte kNothing{};  // an empty array is still one that was given
   auto owner = std::make_shared<const std::vector<T>>(std::move(numbers));
-  Array array{.scalar = scalar, .shape = std::move(shape), .data = reinterpret_cast<const std::byte*>(owner->data())};
+  const auto* data = owner->empty() ? &kNothing : reinterpret_cast<const std::byte*>(owner->data());
+  Array array{.scalar = scalar, .shape = std::move(shape), .data = data};
   if (array.size() != static_cast<Index>(owner->size()))
     throw std::logic_error("Array::own: shape does not fit the numbers");
   array.owner = std::move(owner);

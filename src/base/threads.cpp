@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -24,6 +25,15 @@ struct Threads::Pool {
   std::exception_ptr error;
   std::int64_t error_chunk = 0;
   std::vector<std::jthread> helpers;
+
+  void end() {
+    {
+      const std::lock_guard lock(mutex);
+      stop = true;
+    }
+    wake.notify_all();
+    helpers.clear();  // joins
+  }
 
   /// Takes chunks until none is left.
   void share() {
@@ -58,17 +68,16 @@ struct Threads::Pool {
 Threads::Threads(int count) : pool_(std::make_unique<Pool>()) {
   if (count < 0) refuse("threads = {}; must be at least 1, or 0 for all cores", count);
   if (count == 0) count = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  for (int i = 1; i < count; ++i) pool_->helpers.emplace_back([pool = pool_.get()] { pool->help(); });
+  try {
+    for (int i = 1; i < count; ++i) pool_->helpers.emplace_back([pool = pool_.get()] { pool->help(); });
+  } catch (const std::system_error& error) {
+    const int started = this->count();
+    pool_->end();
+    refuse("threads = {}; only {} could be started: {}", count, started, error.code().message());
+  }
 }
 
-Threads::~Threads() {
-  {
-    const std::lock_guard lock(pool_->mutex);
-    pool_->stop = true;
-  }
-  pool_->wake.notify_all();
-  pool_->helpers.clear();  // joins
-}
+Threads::~Threads() { pool_->end(); }
 
 int Threads::count() const { return static_cast<int>(pool_->helpers.size()) + 1; }
 

@@ -65,7 +65,8 @@ void require_writable(const std::string& path, bool replace) {
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   if (path.empty() || !file.has_filename()) refuse("'{}' is not a file name", path);
   if (!fs::is_directory(folder, ignored)) refuse("{}: cannot write: there is no folder {}", path, folder.string());
-  if (fs::is_directory(file, ignored)) refuse("{}: cannot write: it is a folder", path);
+  const fs::file_status there = fs::status(file, ignored);
+  if (fs::exists(there) && !fs::is_regular_file(there)) refuse("{}: cannot write: it is not a regular file", path);
   if (!replace && fs::exists(fs::symlink_status(file, ignored))) {
     refuse("{}: exists already; give --force to replace it", path);
   }

@@ -54,7 +54,7 @@ class Literal {
         shape = true;
         header.array.shape = tuple();
       } else {
-        refuse("npy header: key '{}' is unknown or given twice", printable(key));
+        refuse("npy header: key '{}' is unknown or given twice", key.substr(0, 40));
       }
       if (accept('}')) break;
       expect(',');
@@ -66,13 +66,6 @@ class Literal {
   }
 
  private:
-  static std::string printable(std::string_view text) {
-    std::string shown(text.substr(0, 40));
-    std::replace_if(
-        shown.begin(), shown.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7F; }, '?');
-    return shown;
-  }
-
   void skip() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\n\r"), rest_.size())); }
 
   bool accept(char wanted) {
@@ -83,15 +76,14 @@ class Literal {
   }
 
   void expect(char wanted) {
-    if (!accept(wanted)) refuse("npy header: '{}' expected before '{}'", wanted, printable(rest_.substr(0, 10)));
+    if (!accept(wanted)) refuse("npy header: '{}' expected before '{}'", wanted, rest_.substr(0, 10));
   }
 
   std::string_view string() {
     skip();
     const char quote = rest_.empty() ? '\0' : rest_.front();
     const std::size_t end = quote == '\'' || quote == '"' ? rest_.find(quote, 1) : std::string_view::npos;
-    if (end == std::string_view::npos)
-      refuse("npy header: a string expected before '{}'", printable(rest_.substr(0, 10)));
+    if (end == std::string_view::npos) refuse("npy header: a string expected before '{}'", rest_.substr(0, 10));
     const auto text = rest_.substr(1, end - 1);
     rest_.remove_prefix(end + 1);
     return text;
@@ -131,7 +123,7 @@ class Literal {
     const auto known = std::find_if(kDescrs.begin(), kDescrs.end(),
                                     [&](const Descr& d) { return descr.size() == 3 && descr.substr(1) == d.code; });
     if (known == kDescrs.end() || std::string_view("<>|=").find(descr[0]) == std::string_view::npos) {
-      refuse("type '{}' is not supported; must be float16/32/64, an integer type or bool", printable(descr));
+      refuse("type '{}' is not supported; must be float16/32/64, an integer type or bool", descr.substr(0, 40));
     }
     array.scalar = known->scalar;
     array.foreign_endian = descr[0] == '>' && size_of(array.scalar) > 1;

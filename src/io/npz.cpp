@@ -20,12 +20,13 @@ constexpr std::size_t kBlock = std::size_t{1} << 17;  // what stays in cache fro
 constexpr std::string_view kSuffix = ".npy";
 
 std::uint32_t crc_of(Bytes bytes, std::uint32_t before = 0) {
-  return libdeflate_crc32(before, bytes.data(), bytes.size());
+  return bytes.empty() ? before : libdeflate_crc32(before, bytes.data(), bytes.size());
 }
 
 std::shared_ptr<std::byte> allocate(std::size_t size) {
   constexpr std::align_val_t kAlign{64};
-  auto* memory = static_cast<std::byte*>(::operator new(std::max<std::size_t>(size, 1), kAlign));
+  auto* memory = static_cast<std::byte*>(::operator new(std::max<std::size_t>(size, 1), kAlign, std::nothrow));
+  if (memory == nullptr) refuse("there is no memory for its {} bytes", size);
   return {memory, [](std::byte* p) { ::operator delete(p, kAlign); }};
 }
 

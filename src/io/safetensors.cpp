@@ -94,7 +94,9 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
     if (!header.is_object()) refuse("header must be a JSON object");
     const Bytes data = bytes.subspan(sizeof(length) + length);
     std::vector<Extent> extents;
-    for (const auto& [name, entry] : header.items()) {
+    for (const auto& item : header.items()) {
+      const std::string& name = item.key();
+      const nlohmann::json& entry = item.value();
       if (name == "__metadata__") {
         if (!entry.is_object()) refuse("__metadata__ must be an object");
         for (const auto& [key, text] : entry.items())
@@ -102,7 +104,7 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
         continue;
       }
       Extent extent{0, 0, name};
-      Array tensor = with_place("tensor '" + name + "'", [&] { return read_tensor(entry, data, extent); });
+      Array tensor = with_place("tensor '" + printable(name) + "'", [&] { return read_tensor(entry, data, extent); });
       tensor.owner = file;
       tensors_.emplace(name, std::move(tensor));
       extents.push_back(std::move(extent));

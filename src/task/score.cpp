@@ -16,7 +16,12 @@ std::vector<double> head_values(const AttentionTask& task) {
   for (Index s = 0; s < task.sequences(); ++s) {
     const ConstRows V = task.values(s);
     // One row at a time, so that equal tokens get equal bits wherever they stand.
-    for (Index t = 0; t < V.rows(); ++t) values.push_back(task.head().value(V.row(t).transpose()));
+    for (Index t = 0; t < V.rows(); ++t) {
+      values.push_back(task.head().value(V.row(t).transpose()));
+      if (!std::isfinite(values.back())) {
+        refuse("head: its value at token {} of sequence {} is {}; tokens and head are too large", t, s, values.back());
+      }
+    }
   }
   return values;
 }

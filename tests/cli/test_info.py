@@ -1,0 +1,70 @@
+"""attsvm info, --help and --version."""
+
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+FIXTURES = sorted(pathlib.Path(os.environ["ATTSVM_FIXTURES"]).glob("*.task.npz"))
+
+
+@pytest.mark.parametrize("path", FIXTURES[::4], ids=lambda p: p.name)
+def test_references_are_described(attsvm, path):
+    info = attsvm("info", path, "--json")
+    assert info.code == 0 and info.err == ""
+    fields = info.json()
+    with np.load(path) as arrays:
+        n, T, dv = arrays["tokens"].shape
+        assert (fields["sequences"], fields["longest"], fields["dv"]) == (n, T, dv)
+        assert fields["labels_positive"] == int((arrays["labels"] > 0).sum())
+        if "head" in arrays.files and "head_hidden" not in arrays.files:
+            scores = arrays["labels"][:, None] * (arrays["tokens"] @ arrays["head"])
+            best = scores.max(axis=1, keepdims=True)
+            tied = {i for i in range(n) if (scores[i] >= best[i] - 1e-12 * np.abs(scores[i]).max()).sum() > 1}
+            assert fields["optimal"] == [int(t) for t in scores.argmax(axis=1)] or tied
+            assert {tie["query"] for tie in fields["ties"]} == tied
+
+
+@pytest.mark.parametrize("dtype, order", [("<f8", "C"), (">f8", "C"), ("<f4", "F"), (">f4", "F"), ("<f2", "C"), ("<i4", "F"), ("|u1", "C")])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_what_numpy_writes_is_read(attsvm, tmp_path, dtype, order, compressed):
+    tokens = np.asarray(np.arange(24).reshape(2, 3, 4) % 7, dtype=dtype, order=order)
+    (np.savez_compressed if compressed else np.savez)(tmp_path / "t.npz", tokens=tokens, head=np.array([1.0, 0, 0, 0]))
+    fields = attsvm("info", tmp_path / "t.npz", "--json").json()
+    norms = np.linalg.norm(tokens.astype(float), axis=-1)
+    assert np.allclose(fields["key_norms"], [norms.min(), norms.max()], rtol=1e-15)
+    assert fields["optimal"] == [int(t) for t in tokens[:, :, 0].astype(float).argmax(axis=1)]
+
+
+def test_our_files_are_read_by_numpy(attsvm, tmp_path):
+    attsvm("generate", "causal", "-o", tmp_path / "t.npz")
+    with np.load(tmp_path / "t.npz") as arrays:
+        assert arrays["tokens"].shape == (6, 8, 10) and arrays["tokens"].dtype == np.float64
+        assert arrays["visible"].tolist() == list(range(1, 9)) * 6
+
+
+def test_the_program_describes_itself(attsvm):
+    fields = attsvm("info", "--json").json()
+    assert fields["instructions"] in fields["instructions_available"] and fields["threads"] >= 1
+    assert attsvm("info", "--threads", 3, "--json").json()["threads"] == 3
+    version = attsvm("--version")
+    assert version.code == 0 and version.out == f"attsvm {fields['attsvm']}\n"
+
+
+def test_help_teaches_with_examples_that_work(attsvm, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for arguments in (["--help"], ["generate", "--help"], ["info", "--help"]):
+        text = attsvm(*arguments)
+        assert text.code == 0 and "Examples:" in text.out
+        for line in text.out.splitlines():
+            if line.startswith("  attsvm ") and "model.safetensors" not in line:
+                command = line.strip().split("  ")[0].split()[1:]
+                assert attsvm(*command, *(["--force"] if "-o" in command else [])).code == 0, line
+
+
+def test_a_table_for_people(attsvm, tmp_path):
+    attsvm("generate", "random", "-o", tmp_path / "t.npz")
+    shown = attsvm("info", tmp_path / "t.npz")
+    assert shown.code == 0 and "separable" in shown.out and "linearly independent" in shown.out
+    assert max(len(line) for line in shown.out.splitlines()) <= 120 + len(str(tmp_path))

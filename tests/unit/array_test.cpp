@@ -1,0 +1,77 @@
+#include "attsvm/array.h"
+
+#include <cmath>
+#include <limits>
+
+#include "support.h"
+
+namespace attsvm {
+namespace {
+
+using test::expect_refusal;
+
+template <class T>
+Array raw(Scalar scalar, const std::vector<T>& numbers, std::vector<Index> shape) {
+  const auto owner = std::make_shared<std::vector<T>>(numbers);
+  return {.scalar = scalar,
+          .shape = std::move(shape),
+          .data = reinterpret_cast<const std::byte*>(owner->data()),
+          .owner = owner};
+}
+
+TEST(Array, F64IsUsedInPlaceWhenAligned) {
+  const std::vector<double> numbers{1, 2, 3, 4, 5, 6};
+  const Array view = Array::view(numbers.data(), {2, 3});
+  EXPECT_EQ(to_f64(view).data, view.data);
+  Array shifted{.scalar = Scalar::f64, .shape = {2}, .data = reinterpret_cast<const std::byte*>(numbers.data()) + 4};
+  EXPECT_NE(to_f64(shifted).data, shifted.data) << "unaligned numbers have to be copied";
+}
+
+TEST(Array, ConvertsEveryType) {
+  const auto expect = [](const Array& array, std::vector<double> wanted) {
+    const Array converted = to_f64(array);
+    const auto numbers = f64_span(converted);
+    EXPECT_EQ(std::vector<double>(numbers.begin(), numbers.end()), wanted) << name_of(array.scalar);
+  };
+  expect(raw<float>(Scalar::f32, {0.5F, -2}, {2}), {0.5, -2});
+  expect(raw<std::uint16_t>(Scalar::f16, {0x3C00, 0xC000, 0x0001}, {3}), {1, -2, 0x1p-24});
+  expect(raw<std::uint16_t>(Scalar::bf16, {0x3F80, 0xC000}, {2}), {1, -2});
+  expect(raw<std::int64_t>(Scalar::i64, {-3, 9}, {2}), {-3, 9});
+  expect(raw<std::int32_t>(Scalar::i32, {-3, 9}, {2}), {-3, 9});
+  expect(raw<std::int16_t>(Scalar::i16, {-3, 9}, {2}), {-3, 9});
+  expect(raw<std::int8_t>(Scalar::i8, {-3, 9}, {2}), {-3, 9});
+  expect(raw<std::uint64_t>(Scalar::u64, {3, 9}, {2}), {3, 9});
+  expect(raw<std::uint32_t>(Scalar::u32, {3, 9}, {2}), {3, 9});
+  expect(raw<std::uint16_t>(Scalar::u16, {3, 9}, {2}), {3, 9});
+  expect(raw<std::uint8_t>(Scalar::u8, {3, 9}, {2}), {3, 9});
+  expect(raw<std::uint8_t>(Scalar::boolean, {1, 0}, {2}), {1, 0});
+}
+
+TEST(Array, FortranOrderAndForeignBytes) {
+  Array fortran = raw<double>(Scalar::f64, {0, 10, 1, 11, 2, 12}, {2, 3});
+  fortran.fortran_order = true;
+  const Array c_order = to_f64(fortran);
+  const std::vector<double> wanted{0, 1, 2, 10, 11, 12};
+  EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), f64_span(c_order).begin()));
+
+  Array foreign = raw<std::uint8_t>(Scalar::i32, {0, 0, 1, 2}, {1});
+  foreign.foreign_endian = true;
+  EXPECT_EQ(to_indices(foreign, "x"), std::vector<Index>{258});
+  EXPECT_EQ(to_native(foreign).scalar, Scalar::i32);
+}
+
+TEST(Array, IndicesMustBeIntegersThatFit) {
+  expect_refusal([] { to_indices(Array::number(1), "sequence"); }, {"sequence", "float64", "integers"});
+  expect_refusal([] { to_indices(raw<std::uint64_t>(Scalar::u64, {1, ~0ULL}, {2}), "visible"); }, {"visible[1]"});
+}
+
+TEST(Array, NonFiniteNumbersAreNamedByPlace) {
+  Array array = Array::own(std::vector<double>{1, 2, 3, 4, 5, std::nan("")}, {1, 3, 2});
+  expect_refusal([&] { require_finite(array, "tokens"); }, {"tokens[0,2,1]", "nan", "finite"});
+  Array fine = Array::own(std::vector<double>{1, std::numeric_limits<double>::max()}, {2});
+  EXPECT_NO_THROW(require_finite(fine, "tokens"));
+  EXPECT_TRUE(fine.known_finite);
+}
+
+}  // namespace
+}  // namespace attsvm
