@@ -1,6 +1,7 @@
 #include "attsvm/npz.h"
 
 #include <libdeflate.h>
+#include <sys/mman.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -23,11 +24,15 @@ std::uint32_t crc_of(Bytes bytes, std::uint32_t before = 0) {
   return bytes.empty() ? before : libdeflate_crc32(before, bytes.data(), bytes.size());
 }
 
+/// Memory for an array. Large ones ask for huge pages: filling fresh small ones costs more than reading the file.
 std::shared_ptr<std::byte> allocate(std::size_t size) {
-  constexpr std::align_val_t kAlign{64};
-  auto* memory = static_cast<std::byte*>(::operator new(std::max<std::size_t>(size, 1), kAlign, std::nothrow));
+  constexpr std::size_t kHuge = std::size_t{1} << 21;
+  const std::size_t alignment = size >= kHuge ? kHuge : 64;
+  const std::size_t rounded = (std::max<std::size_t>(size, 1) + alignment - 1) / alignment * alignment;
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
   if (memory == nullptr) refuse("there is no memory for its {} bytes", size);
-  return {memory, [](std::byte* p) { ::operator delete(p, kAlign); }};
+  if (alignment == kHuge) ::madvise(memory, rounded, MADV_HUGEPAGE);
+  return {memory, [](std::byte* p) { std::free(p); }};
 }
 
 bool all_finite(Bytes bytes, Scalar scalar) {

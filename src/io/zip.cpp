@@ -74,9 +74,9 @@ Directory find_directory(Bytes file) {
   directory.entries = reader.take<std::uint16_t>();
   directory.size = reader.take<std::uint32_t>();
   directory.offset = reader.take<std::uint32_t>();
-  const bool wide = directory.entries == kFull16 || directory.size == kFull32 || directory.offset == kFull32;
   std::uint64_t limit = end;
-  if (wide && end >= kLocatorSize && Reader(file, end - kLocatorSize).take<std::uint32_t>() == kLocator64) {
+  // Writers may add the ZIP64 record even where the short one could still hold the numbers.
+  if (end >= kLocatorSize && Reader(file, end - kLocatorSize).take<std::uint32_t>() == kLocator64) {
     limit = Reader(file, end - kLocatorSize + 8).take<std::uint64_t>();
     Reader wide_end(file, limit);
     if (wide_end.take<std::uint32_t>() != kEnd64)

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import struct
 
 import numpy as np
 import pytest
@@ -68,3 +69,17 @@ def test_a_table_for_people(attsvm, tmp_path):
     shown = attsvm("info", tmp_path / "t.npz")
     assert shown.code == 0 and "separable" in shown.out and "linearly independent" in shown.out
     assert max(len(line) for line in shown.out.splitlines()) <= 120 + len(str(tmp_path))
+
+
+def test_a_short_directory_beside_a_zip64_record(attsvm, tmp_path):
+    """zipfile writes both for files over 2 GiB whose numbers still fit the short one."""
+    path = tmp_path / "t.npz"
+    np.savez(path, tokens=np.ones((1, 2, 2)))
+    data = path.read_bytes()
+    end = data.rindex(b"PK\x05\x06")
+    entries, size, offset = struct.unpack("<HII", data[end + 10:end + 20])
+    wide = struct.pack("<IQHHIIQQQQ", 0x06064B50, 44, 45, 45, 0, 0, entries, entries, size, offset)
+    locator = struct.pack("<IIQI", 0x07064B50, 0, end, 1)
+    path.write_bytes(data[:end] + wide + locator + data[end:])
+    assert np.load(path)["tokens"].shape == (1, 2, 2)
+    assert attsvm("info", path, "--json").json()["tokens"] == 2
