@@ -21,6 +21,7 @@ nlohmann::json parse_json(std::string_view text) {
     }
     return true;
   };
+  if (text.find('\0') != text.npos) refuse("not valid JSON: it holds a zero byte");  // the parser would end there
   try {
     return json::parse(text, watch);
   } catch (const json::exception& error) {

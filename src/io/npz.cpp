@@ -112,8 +112,24 @@ Array read_stored(const std::shared_ptr<const InputFile>& file, const ZipEntry& 
   return array;
 }
 
+/// Refuses deflated bytes whose npy header does not announce `size` bytes, before memory is taken for them all.
+void require_header(Bytes stored, std::size_t size) {
+  std::vector<std::byte> start(std::min(size, kBlock));
+  z_stream stream{};
+  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
+  stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(stored.data()));
+  stream.avail_in = static_cast<uInt>(std::min<std::size_t>(stored.size(), kChunk));
+  stream.next_out = reinterpret_cast<Bytef*>(start.data());
+  stream.avail_out = static_cast<uInt>(start.size());
+  inflate(&stream, Z_SYNC_FLUSH);
+  start.resize(stream.total_out);
+  inflateEnd(&stream);
+  read_npy_header(start, size);
+}
+
 Array read_deflated(const std::shared_ptr<const InputFile>& file, const ZipEntry& entry, Threads& threads) {
   const Bytes stored = entry_bytes(file->bytes(), entry);
+  require_header(stored, entry.size);
   const auto inflated = allocate(entry.size);
   const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> inflater(
       libdeflate_alloc_decompressor(), &libdeflate_free_decompressor);

@@ -29,9 +29,9 @@ constexpr std::array<std::pair<std::string_view, Scalar>, 13> kTypes{{{"F64", Sc
                                                                       {"U8", Scalar::u8},
                                                                       {"BOOL", Scalar::boolean}}};
 constexpr std::uint64_t kLongestHeader = 100'000'000;
+constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<Index>::max());
 
 std::uint64_t whole_number(const nlohmann::json& value, std::string_view what) {
-  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<Index>::max());
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kMost)
     refuse("{} must hold whole numbers from 0 to 2^63-1", what);
   return value.get<std::uint64_t>();
@@ -62,7 +62,8 @@ Array read_tensor(const nlohmann::json& entry, Bytes data, Extent& extent) {
   for (const auto& item : shape) {
     const std::uint64_t extent_size = whole_number(item, "shape");
     array.shape.push_back(static_cast<Index>(extent_size));
-    if (__builtin_mul_overflow(size, extent_size, &size)) refuse("shape {} is too large", shape_text(array.shape));
+    if (__builtin_mul_overflow(size, extent_size, &size) || size > kMost)
+      refuse("shape {} is too large", shape_text(array.shape));
   }
   extent.begin = whole_number(offsets[0], "data_offsets");
   extent.end = whole_number(offsets[1], "data_offsets");

@@ -28,7 +28,10 @@ SeparabilityCondition separability_condition(const AttentionTask& task) {
     result.reason = fmt::format("{} queries of size {} cannot be linearly independent", q, dz);
   } else {
     Eigen::MatrixXd Z(dz, q);
-    for (Index i = 0; i < q; ++i) Z.col(i) = task.query(i);
+    for (Index i = 0; i < q; ++i) {  // scaled, so that the squares of large queries do not overflow
+      const double largest = task.query(i).cwiseAbs().maxCoeff();
+      Z.col(i) = task.query(i) / (largest > 0 ? largest : 1);
+    }
     result.query_rank = Eigen::ColPivHouseholderQR<Eigen::MatrixXd>(Z).rank();
     result.holds = result.query_rank == q;
     result.reason = result.holds ? fmt::format("d = {} >= {} and the {} queries are linearly independent", d, most, q)
