@@ -120,12 +120,6 @@ Json selection_json(const Selection& selection) {
   return sets;
 }
 
-Json ties_json(const std::vector<Tie>& ties) {
-  Json list = Json::array();
-  for (const Tie& tie : ties) list.push_back({{"query", tie.query}, {"tokens", tie.tokens}});
-  return list;
-}
-
 void print_json(const std::string& path, const AttentionTask& task, const TaskFacts& facts, double seconds,
                 int threads) {
   Json fields{{"file", path},

@@ -14,11 +14,16 @@ constexpr const char* kTeaching = R"(Examples:
   attsvm generate separable --n 100 --T 32 --d 64 --rank 4 -o head.npz
                                   tokens selected by a hidden W of rank 4
   attsvm info task.npz            what is in the file, and is it valid?
+  attsvm solve task.npz -o solution.npz
+                                  the smallest W that keeps the optimal tokens, with a proof
+  attsvm verify task.npz solution.npz
+                                  check it independently
   attsvm info                     what does this program run on?
 Every verb explains itself: attsvm generate --help
 Files are NumPy .npz; numpy.savez writes what attsvm reads.
 
-Exit codes: 0 done, 1 internal error, 2 bad usage or input)";
+Exit codes: 0 done, 1 internal error, 2 bad usage or input, 3 infeasible (with a certificate),
+4 stopped at a limit, 5 verify says no, 130 interrupted)";
 
 /// CLI11 explains some mistakes over several lines; one is enough.
 std::string one_line(std::string text) {
@@ -41,6 +46,8 @@ int main(int argc, char** argv) {
     program.footer(kTeaching);
     add_generate(program, session);
     add_info(program, session);
+    add_solve(program, session);
+    add_verify(program, session);
     try {
       program.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

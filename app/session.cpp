@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
+
 namespace attsvm {
 
 CLI::App* Session::add_verb(CLI::App& program, const std::string& name, const std::string& summary,
@@ -20,6 +22,20 @@ CLI::Option* Session::add_output(CLI::App* verb, std::string& path, bool& force)
   return verb->add_option("-o,--out", path, "File to write");
 }
 
+namespace {
+
+volatile std::sig_atomic_t stop_requested = 0;
+
+}  // namespace
+
+bool Session::interrupted() { return stop_requested != 0; }
+
+void Session::watch_interrupts() {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    std::signal(signal, [](int) { stop_requested = 1; });
+  }
+}
+
 void Session::warn(const std::string& line) const {
   if (!quiet) fmt::print(stderr, "attsvm: {}\n", line);
 }
@@ -28,6 +44,12 @@ void Session::print_json(const std::string& command, double seconds, Json fields
   Json object{{"attsvm", ATTSVM_VERSION}, {"command", command}, {"seconds", seconds}};
   object.update(fields);
   fmt::print("{}\n", object.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+Json ties_json(const std::vector<Tie>& ties) {
+  Json list = Json::array();
+  for (const Tie& tie : ties) list.push_back({{"query", tie.query}, {"tokens", tie.tokens}});
+  return list;
 }
 
 }  // namespace attsvm

@@ -12,7 +12,15 @@ namespace attsvm {
 
 using Json = nlohmann::ordered_json;
 
-enum ExitCode : int { kDone = 0, kInternalError = 1, kBadInput = 2 };
+enum ExitCode : int {
+  kDone = 0,
+  kInternalError = 1,
+  kBadInput = 2,
+  kInfeasible = 3,
+  kLimit = 4,
+  kNotValid = 5,
+  kInterrupted = 130
+};
 
 /// One run of the program: the options that every verb has, and the verb that was asked for.
 struct Session {
@@ -25,6 +33,10 @@ struct Session {
                      const std::string& teaching, std::function<ExitCode()> run);
   /// The option -o for verbs that write a file.
   static CLI::Option* add_output(CLI::App* verb, std::string& path, bool& force);
+
+  /// Whether Ctrl-C (or SIGTERM) came; from the first call of watch_interrupts() on it no longer ends the program.
+  static bool interrupted();
+  static void watch_interrupts();
 
   /// A line for the reader, on stderr; nothing when --quiet.
   void warn(const std::string& line) const;
@@ -41,8 +53,12 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+Json ties_json(const std::vector<Tie>& ties);
+
 // The verbs, one a file.
 void add_generate(CLI::App& program, Session& session);
 void add_info(CLI::App& program, Session& session);
+void add_solve(CLI::App& program, Session& session);
+void add_verify(CLI::App& program, Session& session);
 
 }  // namespace attsvm

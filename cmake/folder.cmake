@@ -3,6 +3,7 @@
 
 function(attsvm_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
+    -Wno-missing-field-initializers  # designated initialisers leave the rest to its defaults
     $<$<BOOL:${ATTSVM_WERROR}>:-Werror>)
   # Contracted multiply-adds round differently from machine to machine; the same seed must give the same bytes everywhere.
   target_compile_options(${target} PUBLIC -ffp-contract=off)

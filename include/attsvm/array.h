@@ -17,14 +17,15 @@ using ConstRows = Eigen::Map<const RowMatrix>;          ///< a row-major matrix 
 using ConstVector = Eigen::Map<const Eigen::VectorXd>;  ///< a vector in somebody's memory
 
 /// The number types that files and callers may bring. Inside, everything is f64 or i64.
-enum class Scalar : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8, boolean };
+enum class Scalar : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8, boolean, character };
 
 Index size_of(Scalar scalar);             ///< bytes of one number
 std::string_view name_of(Scalar scalar);  ///< "float64", "bool", …
 bool is_floating(Scalar scalar);
 
-/// Numbers of one type with a shape: a view of the caller's memory, or of memory that `owner` keeps alive.
-/// A default-constructed Array is absent: an optional array that was not given.
+/// Numbers of one type with a shape (text: characters of four bytes, the last size being its length): a view of the
+/// caller's memory, or of memory that `owner` keeps alive. A default-constructed Array is absent: an optional array
+/// that was not given.
 struct Array {
   Scalar scalar = Scalar::f64;
   std::vector<Index> shape{};           ///< () is a single number
@@ -46,6 +47,7 @@ struct Array {
   static Array own(std::vector<Index> numbers, std::vector<Index> shape);
   static Array own(const std::vector<bool>& flags, std::vector<Index> shape);
   static Array own(const Eigen::Ref<const RowMatrix>& matrix);
+  static Array text(std::string_view ascii);
   static Array number(double value) { return own(std::vector<double>{value}, {}); }
 };
 
@@ -61,6 +63,9 @@ Array to_f64(const Array& array);
 
 /// Integers of any width as Index. InputError if the numbers are floating point or too large.
 std::vector<Index> to_indices(const Array& array, std::string_view name);
+
+/// The text of an array of characters; InputError if it holds anything else, or is not ASCII.
+std::string to_text(const Array& array, std::string_view name);
 
 /// The numbers of an array that to_f64 returned.
 std::span<const double> f64_span(const Array& array);

@@ -32,6 +32,9 @@ class NpzFile {
   std::unique_ptr<Contents> contents_;
 };
 
+/// The array of a .npy file, a view of its mapped bytes.
+Array read_npy(const std::string& path);
+
 /// Writes arrays (stored, C order, aligned for mapping) as one file that appears complete or not at all.
 /// Same arrays, same bytes. InputError if it exists and replace is false, or if it cannot be written.
 void write_npz(const std::string& path, const std::vector<std::pair<std::string, Array>>& arrays, bool replace);

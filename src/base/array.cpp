@@ -20,7 +20,7 @@ struct ScalarFacts {
   bool floating;
 };
 
-constexpr std::array<ScalarFacts, 13> kScalars{{{"float64", 8, true},
+constexpr std::array<ScalarFacts, 14> kScalars{{{"float64", 8, true},
                                                 {"float32", 4, true},
                                                 {"float16", 2, true},
                                                 {"bfloat16", 2, true},
@@ -32,7 +32,8 @@ constexpr std::array<ScalarFacts, 13> kScalars{{{"float64", 8, true},
                                                 {"uint32", 4, false},
                                                 {"uint16", 2, false},
                                                 {"uint8", 1, false},
-                                                {"bool", 1, false}}};
+                                                {"bool", 1, false},
+                                                {"text", 4, false}}};
 
 const ScalarFacts& facts(Scalar scalar) { return kScalars[static_cast<std::size_t>(scalar)]; }
 
@@ -58,6 +59,7 @@ auto dispatch(Scalar scalar, Use&& use) {
       return use(std::int8_t{});
     case Scalar::u64:
       return use(std::uint64_t{});
+    case Scalar::character:
     case Scalar::u32:
       return use(std::uint32_t{});
     case Scalar::u16:
@@ -166,6 +168,10 @@ Array Array::own(std::vector<Index> numbers, std::vector<Index> shape) {
 Array Array::own(const std::vector<bool>& flags, std::vector<Index> shape) {
   return own_vector(Scalar::boolean, std::vector<std::uint8_t>(flags.begin(), flags.end()), std::move(shape));
 }
+Array Array::text(std::string_view ascii) {
+  return own_vector(Scalar::character, std::vector<std::uint32_t>(ascii.begin(), ascii.end()),
+                    {static_cast<Index>(ascii.size())});
+}
 Array Array::own(const Eigen::Ref<const RowMatrix>& matrix) {
   std::vector<double> numbers(static_cast<std::size_t>(matrix.size()));
   Eigen::Map<RowMatrix>(numbers.data(), matrix.rows(), matrix.cols()) = matrix;
@@ -193,7 +199,7 @@ Array to_f64(const Array& array) {
   if (array.scalar == Scalar::f64 && is_native(array) && aligned) return array;
   std::vector<double> numbers(static_cast<std::size_t>(array.size()));
   if (array.scalar == Scalar::f64 && is_native(array)) {
-    std::memcpy(numbers.data(), array.data, static_cast<std::size_t>(array.bytes()));
+    std::copy_n(array.data, array.bytes(), reinterpret_cast<std::byte*>(numbers.data()));
   } else {
     for_each(array, [&](Index i, auto number) { numbers[static_cast<std::size_t>(i)] = static_cast<double>(number); });
   }
@@ -203,7 +209,7 @@ Array to_f64(const Array& array) {
 }
 
 std::vector<Index> to_indices(const Array& array, std::string_view name) {
-  if (is_floating(array.scalar) || array.scalar == Scalar::boolean) {
+  if (is_floating(array.scalar) || array.scalar >= Scalar::boolean) {
     refuse("{} has type {}; must be integers", name, name_of(array.scalar));
   }
   std::vector<Index> indices(static_cast<std::size_t>(array.size()));
@@ -217,6 +223,17 @@ std::vector<Index> to_indices(const Array& array, std::string_view name) {
     if constexpr (std::is_integral_v<T>) indices[static_cast<std::size_t>(i)] = static_cast<Index>(number);
   });
   return indices;
+}
+
+std::string to_text(const Array& array, std::string_view name) {
+  if (array.scalar != Scalar::character || array.rank() != 1)
+    refuse("{} has type {}; must be one text", name, name_of(array.scalar));
+  std::string text;
+  for_each(array, [&](Index, auto character) {
+    if (static_cast<double>(character) >= 128) refuse("{} must be plain ASCII text", name);
+    if (static_cast<double>(character) > 0) text.push_back(static_cast<char>(character));
+  });
+  return text;
 }
 
 std::span<const double> f64_span(const Array& array) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <string_view>
 
+#include "attsvm/npz.h"
 #include "base/refuse.h"
 
 namespace attsvm {
@@ -62,6 +63,11 @@ class Literal {
     skip();
     if (!rest_.empty()) refuse("npy header: something follows the dictionary");
     if (!descr || !order || !shape) refuse("npy header: must give descr, fortran_order and shape");
+    if (header.array.scalar == Scalar::character) {  // the characters of a text are the fastest index
+      if (header.array.fortran_order && header.array.rank() > 1) refuse("text in Fortran order is not supported");
+      header.array.fortran_order = false;
+      header.array.shape.push_back(text_length_);
+    }
     return header;
   }
 
@@ -120,6 +126,14 @@ class Literal {
     skip();
     if (!rest_.empty() && rest_.front() == '[') refuse("npy header: records are not supported; give plain numbers");
     const std::string_view descr = string();
+    if (descr.size() > 2 && descr.size() < 12 && descr[1] == 'U') {
+      const auto [end, error] = std::from_chars(descr.data() + 2, descr.data() + descr.size(), text_length_);
+      if (error == std::errc() && end == descr.data() + descr.size() && text_length_ >= 0) {
+        array.scalar = Scalar::character;
+        array.foreign_endian = descr[0] == '>';
+        return;
+      }
+    }
     const auto known = std::find_if(kDescrs.begin(), kDescrs.end(),
                                     [&](const Descr& d) { return descr.size() == 3 && descr.substr(1) == d.code; });
     if (known == kDescrs.end() || std::string_view("<>|=").find(descr[0]) == std::string_view::npos) {
@@ -130,6 +144,7 @@ class Literal {
   }
 
   std::string_view rest_;
+  Index text_length_ = 0;
 };
 
 }  // namespace
@@ -164,13 +179,19 @@ NpyHeader read_npy_header(Bytes start, std::size_t total) {
 }
 
 std::string npy_header(const Array& array) {
-  const auto known =
-      std::find_if(kDescrs.begin(), kDescrs.end(), [&](const Descr& d) { return d.scalar == array.scalar; });
-  if (known == kDescrs.end()) throw std::logic_error("npy_header: type cannot be written");
-  const std::string_view comma = array.rank() == 1 ? "," : "";
-  std::string dictionary =
-      fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}{}), }}",
-                  size_of(array.scalar) == 1 ? '|' : '<', known->code, fmt::join(array.shape, ", "), comma);
+  std::vector<Index> shape = array.shape;
+  std::string descr;
+  if (array.scalar == Scalar::character) {
+    descr = fmt::format("<U{}", shape.back());
+    shape.pop_back();
+  } else {
+    const auto known =
+        std::find_if(kDescrs.begin(), kDescrs.end(), [&](const Descr& d) { return d.scalar == array.scalar; });
+    if (known == kDescrs.end()) throw std::logic_error("npy_header: type cannot be written");
+    descr = fmt::format("{}{}", size_of(array.scalar) == 1 ? '|' : '<', known->code);
+  }
+  std::string dictionary = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descr,
+                                       fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
   const std::size_t used = 10 + dictionary.size() + 1;
   dictionary.append((64 - used % 64) % 64, ' ').push_back('\n');
   std::string header(kMagic);

@@ -20,7 +20,4 @@ NpyHeader read_npy_header(Bytes start, std::size_t total);
 /// The header to write before the array's numbers (C order, little endian), padded to a multiple of 64 bytes.
 std::string npy_header(const Array& array);
 
-/// The array in a .npy file, a view of its mapped bytes.
-Array read_npy(const std::string& path);
-
 }  // namespace attsvm

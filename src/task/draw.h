@@ -50,7 +50,7 @@ struct Draft {
   void draw_select();  // a random token for every sequence
 };
 
-double dot(const double* a, const double* b, Index size);
+double plain_dot(const double* a, const double* b, Index size);
 void add(double* a, double factor, const double* b, Index size);  // a += factor b
 void scale_to_unit(double* a, Index size);
 

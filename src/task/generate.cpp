@@ -8,7 +8,7 @@
 
 namespace attsvm {
 
-double dot(const double* a, const double* b, Index size) {
+double plain_dot(const double* a, const double* b, Index size) {
   double sum = 0;
   for (Index i = 0; i < size; ++i) sum += a[i] * b[i];
   return sum;
@@ -19,7 +19,7 @@ void add(double* a, double factor, const double* b, Index size) {
 }
 
 void scale_to_unit(double* a, Index size) {
-  const double norm = std::sqrt(dot(a, a, size));
+  const double norm = std::sqrt(plain_dot(a, a, size));
   for (Index i = 0; i < size; ++i) a[i] /= norm;
 }
 
@@ -28,7 +28,7 @@ void orthonormalize(RowMatrix& rows) {
     double* row = rows.row(i).data();
     for (int pass = 0; pass < 2; ++pass) {
       for (Index j = 0; j < i; ++j)
-        add(row, -dot(row, rows.row(j).data(), rows.cols()), rows.row(j).data(), rows.cols());
+        add(row, -plain_dot(row, rows.row(j).data(), rows.cols()), rows.row(j).data(), rows.cols());
       scale_to_unit(row, rows.cols());
     }
   }
@@ -217,7 +217,7 @@ RowMatrix draw_teacher(const Draft& draft, Index dz) {
   const RowMatrix left = draft.normals(kTeacherLeft, r.d, r.rank), right = draft.normals(kTeacherRight, dz, r.rank);
   RowMatrix W(r.d, dz);
   for (Index a = 0; a < r.d; ++a) {
-    for (Index b = 0; b < dz; ++b) W(a, b) = dot(left.row(a).data(), right.row(b).data(), r.rank);
+    for (Index b = 0; b < dz; ++b) W(a, b) = plain_dot(left.row(a).data(), right.row(b).data(), r.rank);
   }
   return W;
 }
@@ -230,13 +230,13 @@ Drawn draw_separable(const Draft& draft) {
   std::vector<double> u(static_cast<std::size_t>(task.key_size()));
   for (Index i = 0; i < task.queries(); ++i) {
     for (Index a = 0; a < task.key_size(); ++a) {
-      u[static_cast<std::size_t>(a)] = dot(W.row(a).data(), task.query(i).data(), task.query_size());
+      u[static_cast<std::size_t>(a)] = plain_dot(W.row(a).data(), task.query(i).data(), task.query_size());
     }
     const ConstRows X = task.keys(task.sequence(i));
     Index best = 0;
-    double top = dot(X.row(0).data(), u.data(), task.key_size());
+    double top = plain_dot(X.row(0).data(), u.data(), task.key_size());
     for (Index t = 1; t < task.visible(i); ++t) {
-      const double logit = dot(X.row(t).data(), u.data(), task.key_size());
+      const double logit = plain_dot(X.row(t).data(), u.data(), task.key_size());
       if (logit > top) {
         top = logit;
         best = t;

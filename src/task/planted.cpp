@@ -32,7 +32,7 @@ struct SupportTokens {
       double* row = delta.row(k).data();
       noise.normals({row, static_cast<std::size_t>(d)}, static_cast<std::uint64_t>((row0 + k) * d));
       for (Index j = 0; j < d; ++j) row[j] *= spread / std::sqrt(static_cast<double>(d));
-      if (u != nullptr) add(row, -dot(row, u, d) / dot(u, u, d), u, d);
+      if (u != nullptr) add(row, -plain_dot(row, u, d) / plain_dot(u, u, d), u, d);
       add(mean.data(), weight[static_cast<std::size_t>(k)] / weight_sum, row, d);
     }
     for (Index k = 0; k < count; ++k) {
@@ -113,22 +113,22 @@ void draw_planted(Draft& draft) {
   for (Index i = 0; i < n; ++i) {
     std::vector<double> u(static_cast<std::size_t>(d), 0.0), g(u);
     for (Index j = 0; j < directions; ++j) {
-      const double along = dot(V.row(j).data(), draft.query(i), dz);
+      const double along = plain_dot(V.row(j).data(), draft.query(i), dz);
       add(u.data(), sigma[static_cast<std::size_t>(j)] * along, U.row(j).data(), d);
       add(g.data(), a[static_cast<std::size_t>(j)] * along / c, U.row(j).data(), d);
     }
-    const double reach = std::sqrt(dot(u.data(), u.data(), d));
+    const double reach = std::sqrt(plain_dot(u.data(), u.data(), d));
     const Index others = draft.length(i) - 1;
     const auto most = static_cast<std::uint64_t>(std::max<Index>(1, std::min(others, d - 1)));
     const auto count = static_cast<Index>(1 + draft.random(kCounts).below(most, static_cast<std::uint64_t>(i)));
-    support.place(i, count, dot(g.data(), u.data(), d), g, u.data(), 1 / reach);
+    support.place(i, count, plain_dot(g.data(), u.data(), d), g, u.data(), 1 / reach);
     const double* kept = draft.token(i, draft.select[static_cast<std::size_t>(i)]);
     for (Index k = count; k < others; ++k) {  // slack rows: δ with δᵀu > 1
       double* token = draft.token(i, support.other(i, k));
       const double slack =
           0.1 + 2 * draft.random(kWeights).uniform(static_cast<std::uint64_t>(first_row(draft, i) + k));
       for (Index j = 0; j < d; ++j) token[j] /= reach;
-      add(token, -(dot(token, u.data(), d) + 1 + slack) / (reach * reach), u.data(), d);
+      add(token, -(plain_dot(token, u.data(), d) + 1 + slack) / (reach * reach), u.data(), d);
       add(token, 1, kept, d);
     }
   }
@@ -159,7 +159,7 @@ void draw_infeasible(Draft& draft) {
       double* z = draft.queries.row(members - 1).data();
       std::fill(z, z + dz, 0.0);
       for (Index i = 0; i + 1 < members; ++i) add(z, -1, draft.query(i), dz);
-      c[last] = std::sqrt(dot(z, z, dz));
+      c[last] = std::sqrt(plain_dot(z, z, dz));
       for (Index j = 0; j < dz; ++j) z[j] /= c[last];
     } else {
       c[last] = -static_cast<double>(members - 1);

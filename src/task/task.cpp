@@ -36,6 +36,7 @@ void take_real(Array& array, std::string_view name) {
   for (const Index extent : array.shape) {
     if (extent < 1) refuse("{} has shape {}; every size must be at least 1", name, shape_text(array.shape));
   }
+  if (array.scalar == Scalar::character) refuse("{} is text; must be numbers", name);
   array = to_f64(array);
   require_finite(array, name);
 }

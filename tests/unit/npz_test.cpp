@@ -109,7 +109,7 @@ TEST(Npz, ListingALargeFileReadsItsDirectoryOnly) {
   const std::string path = scratch.file("large.npz");
   const auto number = [](std::uint64_t value, int bytes) {
     std::string text;
-    for (int k = 0; k < bytes; ++k) text.push_back(static_cast<char>(value >> (8 * k)));
+    for (int k = 0; k < bytes; ++k) text.push_back(static_cast<char>(k < 8 ? value >> (8 * k) : 0));
     return text;
   };
   const std::uint64_t size = 5ULL << 30;

@@ -1,0 +1,197 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "session.h"
+
+namespace attsvm {
+namespace {
+
+struct Options {
+  std::string task, out, select, problem = "att", norm = "fro", warm_start;
+  std::vector<Index> relax;
+  SolveSettings settings;
+};
+
+struct Chosen {
+  Selection selection;
+  std::vector<Tie> ties;
+};
+
+/// --select file|opt|FILE.npy; left out: the file's selection, else opt.
+Chosen choose(const AttentionTask& task, const Options& options) {
+  if (options.select == "file" && !task.select())
+    throw InputError(options.task + ": select is missing; --select file needs it");
+  if (options.select == "file" || (options.select.empty() && task.select())) return {*task.select(), {}};
+  if (options.select.empty() || options.select == "opt") {
+    OptimalTokens optimal = with_place(options.task, [&] { return optimal_tokens(task); });
+    return {std::move(optimal.selection), std::move(optimal.ties)};
+  }
+  const Array array = read_npy(options.select);
+  return {with_place(options.select,
+                     [&] { return Selection::from_array(array, task.visible(), task.longest(), "select"); }),
+          {}};
+}
+
+MarginProblem make_problem(const AttentionTask& task, Selection selection, const Options& options) {
+  if (options.problem == "v") {
+    if (!options.relax.empty()) throw InputError("--relax has no meaning with --problem v");
+    return MarginProblem::value(task, std::move(selection));
+  }
+  return MarginProblem::attention(task, std::move(selection), options.relax);
+}
+
+/// What a warm start takes from another answer: its multipliers.
+MarginSolution load_warm_start(const std::string& path, Threads& threads) {
+  const StoredSolution stored = load_solution(path, threads);
+  MarginSolution solution;
+  solution.status = stored.status == "infeasible" ? MarginStatus::infeasible : MarginStatus::limit;
+  solution.W = stored.W;
+  solution.dual = ConstVector(stored.dual.data(), static_cast<Index>(stored.dual.size()));
+  return solution;
+}
+
+Json conflict_json(const MarginProblem& problem, const Eigen::VectorXd& dual) {
+  std::vector<std::pair<double, Json>> rows;
+  for (const MarginGroup& group : problem.groups()) {
+    for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
+      if (dual(k) == 0) continue;
+      rows.emplace_back(dual(k), Json{{"row", k},
+                                      {"query", group.query},
+                                      {"keep", group.keep},
+                                      {"drop", problem.drop(k)},
+                                      {"equal", problem.equal(k)},
+                                      {"weight", dual(k)}});
+    }
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return std::abs(a.first) > std::abs(b.first); });
+  Json list = Json::array();
+  for (auto& [weight, row] : rows) list.push_back(std::move(row));
+  return list;
+}
+
+Json to_json(const MarginProblem& problem, const MarginSolution& solution, const Chosen& chosen, const Options& options,
+             int threads) {
+  const bool infeasible = solution.status == MarginStatus::infeasible;
+  bool has_margin = false;
+  for (Index k = 0; k < problem.rows(); ++k) has_margin = has_margin || (!problem.equal(k) && problem.rhs(k) > 0);
+  Json fields{
+      {"status", name_of(solution.status)},
+      {"norm", options.norm},
+      {"problem", options.problem},
+      {"objective", solution.objective},
+      {"dual_objective", solution.dual_objective},
+      {"gap", solution.gap},
+      {"violation", solution.violation},
+      {"margin", has_margin && !infeasible && solution.objective > 0 ? Json(1 / solution.objective) : Json(nullptr)},
+      {"rank", infeasible ? Json(nullptr) : Json(numerical_rank(solution.W))},
+      {"support", solution.support},
+      {"constraints", problem.rows()},
+      {"iterations", solution.iterations},
+      {"method", solution.method},
+      {"warm_started", solution.warm_started},
+      {"ties", ties_json(chosen.ties)},
+      {"tolerance", options.settings.tolerance},
+      {"time_limit", options.settings.time_limit},
+      {"relax", options.relax},
+      {"seed", nullptr},
+      {"threads", threads},
+      {"file", options.out}};
+  if (infeasible) {
+    fields["residual"] = solution.residual;
+    fields["norm_bound"] = 1 / solution.residual;
+    fields["conflict"] = conflict_json(problem, solution.dual);
+    fields["words"] = describe_conflict(problem, solution.dual, 20);
+  }
+  return fields;
+}
+
+void print_table(const MarginProblem& problem, const MarginSolution& solution, const Options& options, double seconds) {
+  const auto line = [](const char* label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
+  fmt::print("{}: {}\n", options.out, name_of(solution.status));
+  line("rows", fmt::format("{} in {} x {} unknowns", problem.rows(), problem.d(), problem.dz()));
+  if (solution.status == MarginStatus::infeasible) {
+    line("proof", fmt::format("these rows cannot hold together (no W with norm below {:.3g} meets them):",
+                              1 / solution.residual));
+    for (const std::string& words : describe_conflict(problem, solution.dual, 10)) line("", words);
+  } else {
+    line("objective", fmt::format("{:.12g} (Frobenius norm), proven at least {:.12g}: gap {:.2g}", solution.objective,
+                                  solution.dual_objective, solution.gap));
+    line("violation", fmt::format("{:.2g}", solution.violation));
+    line("support", fmt::format("{} rows met with equality", solution.support));
+    line("rank", fmt::format("{}", numerical_rank(solution.W)));
+  }
+  line("work", fmt::format("{} iterations, {:.3g} s, {}{}", solution.iterations, seconds, solution.method,
+                           solution.warm_started ? ", warm started" : ""));
+}
+
+ExitCode run(Session& session, Options& options) {
+  if (options.norm != "fro") throw InputError(fmt::format("--norm {} is not known; must be fro", options.norm));
+  require_writable(options.out, session.force);
+  Threads threads(session.threads);
+  const AttentionTask task = load_task(options.task, threads);
+  Chosen chosen = choose(task, options);
+  for (const Tie& tie : chosen.ties) {
+    session.warn(fmt::format("{}: query {}: tokens {} tie; token {} is selected", options.task, tie.query,
+                             fmt::join(tie.tokens, " "), tie.tokens.front()));
+  }
+  const MarginProblem problem = with_place(options.task, [&] { return make_problem(task, chosen.selection, options); });
+  MarginSolution warm, solution;
+  if (!options.warm_start.empty()) {
+    warm = load_warm_start(options.warm_start, threads);
+    options.settings.warm_start = &warm;
+  }
+  options.settings.progress = [&](const SolveProgress&) { return Session::interrupted(); };
+  Session::watch_interrupts();
+  const Stopwatch watch;
+  MarginSolver(threads).solve(problem, options.settings, solution);
+  const double seconds = watch.seconds();
+  save_solution(options.out, stored(problem, solution, options.settings.tolerance), session.force);
+  if (session.json) {
+    Session::print_json("solve", seconds, to_json(problem, solution, chosen, options, threads.count()));
+  } else {
+    print_table(problem, solution, options, seconds);
+  }
+  switch (solution.status) {
+    case MarginStatus::optimal:
+      return kDone;
+    case MarginStatus::infeasible:
+      return kInfeasible;
+    case MarginStatus::limit:
+      return Session::interrupted() ? kInterrupted : kLimit;
+  }
+  return kInternalError;
+}
+
+}  // namespace
+
+void add_solve(CLI::App& program, Session& session) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = session.add_verb(program, "solve",
+                                    "Find the smallest W that keeps the selected tokens, with a proof", R"(Examples:
+  attsvm generate random --seed 1 -o task.npz
+  attsvm solve task.npz -o solution.npz                  the optimal tokens against the rest
+  attsvm solve task.npz --relax 0,2 -o relaxed.npz       queries 0 and 2 need only >= 0
+  attsvm solve task.npz --problem v -o v.npz             labels against the selected values
+  attsvm verify task.npz solution.npz                    check it independently
+The file holds W, a multiplier and the slack of every row (docs/formats.md).
+Exit codes: 0 optimal, 3 infeasible with a certificate, 4 stopped at a limit, 130 interrupted)",
+                                    [&session, options] { return run(session, *options); });
+  verb->add_option("TASK", options->task, "Task file")->required();
+  Session::add_output(verb, options->out, session.force)->required();
+  verb->add_option("--norm", options->norm, "Norm of W to minimise: fro (default: fro)");
+  verb->add_option("--select", options->select, "file, opt, or a .npy file (default: the file's selection, else opt)");
+  verb->add_option("--relax", options->relax, "Queries whose >= 1 becomes >= 0")->delimiter(',');
+  verb->add_option("--problem", options->problem,
+                   "att: tokens kept against dropped; v: labels against values (default: att)")
+      ->check(CLI::IsMember({"att", "v"}));
+  verb->add_option("--tolerance", options->settings.tolerance,
+                   "Relative gap to reach (default: 1e-8; up to 200 rows: to rounding)")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--time-limit", options->settings.time_limit, "Seconds after which the best answer so far is given")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--warm-start", options->warm_start, "Solution file to start from");
+}
+
+}  // namespace attsvm

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attsvm/margin_problem.h"
+#include "attsvm/threads.h"
+
+namespace attsvm {
+
+/// What a solve ended with, and what the arrays of the solution then hold.
+enum class MarginStatus : std::uint8_t {
+  optimal,     ///< W is feasible and proven optimal to the tolerance; dual is the proof
+  infeasible,  ///< no W meets the rows; dual is the Farkas certificate, W is zero, objective and bound are NaN
+  limit,       ///< stopped by a limit or the callback; W and dual are the best so far, gap and violation are honest
+};
+
+std::string_view name_of(MarginStatus status);
+
+/// How a solve stands: what the callback sees, and what the history keeps.
+struct SolveProgress {
+  Index iteration = 0;
+  double objective = 0;       ///< of the best feasible W so far; infinite while there is none
+  double dual_objective = 0;  ///< proven lower bound so far
+  double seconds = 0;
+};
+
+struct MarginSolution {
+  MarginStatus status = MarginStatus::limit;
+  RowMatrix W;           ///< (d,dz)
+  Eigen::VectorXd dual;  ///< a multiplier a row, scaled so that ‖A(dual)‖_F = 1; infeasible: so that Σ rhs·dual = 1
+  Eigen::VectorXd slack;                     ///< δᵀWζ − rhs
+  double objective = 0, dual_objective = 0;  ///< ‖W‖_F, and a proven lower bound on it
+  double gap = 0;                            ///< max(0, objective − dual_objective)/objective; 0 when both are 0
+  double violation = 0;                      ///< largest violation of a row by W
+  double residual = 0;                       ///< infeasible: ‖A(dual)‖_F; no feasible W has a norm below 1/residual
+  Index support = 0;                         ///< rows met with equality, to kSupportTolerance
+  Index iterations = 0;
+  bool warm_started = false;  ///< a warm start was given and used
+  std::string_view method;    ///< which solver did it
+  std::vector<SolveProgress> history;
+};
+
+/// A row counts as met with equality when its slack is at most this times its size max(1, |rhs|).
+inline constexpr double kSupportTolerance = 1e-6;
+
+struct SolveSettings {
+  double tolerance = 1e-8;    ///< on the relative gap; problems of at most 200 rows are solved to rounding anyway
+  double time_limit = 0;      ///< seconds; 0: none
+  Index iteration_limit = 0;  ///< 0: none
+  const MarginSolution* warm_start = nullptr;  ///< of the same or a similar problem with as many rows; else not used
+  std::function<bool(const SolveProgress&)> progress{};  ///< true stops the solve
+};
+
+/// Solves Frobenius-norm margin problems one after another, keeping its memory.
+class MarginSolver {
+ public:
+  explicit MarginSolver(Threads& threads);
+  ~MarginSolver();
+  /// Writes the answer to `solution`, reusing its memory. InputError if the settings make no sense.
+  void solve(const MarginProblem& problem, const SolveSettings& settings, MarginSolution& solution);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+MarginSolution solve(const MarginProblem& problem, const SolveSettings& settings, Threads& threads);
+
+/// Solves many small problems, one a thread at a time; the answers are those of solving them one by one. `solutions`
+/// is resized, and its memory used again. The progress callback is not called.
+void solve_many(std::span<const MarginProblem> problems, const SolveSettings& settings, Threads& threads,
+                std::vector<MarginSolution>& solutions);
+
+/// Rank of W: singular values above 1e-10 of the largest.
+Index numerical_rank(const RowMatrix& W);
+
+/// A certificate in words, one line a row, largest weight first, at most `most` of them.
+std::vector<std::string> describe_conflict(const MarginProblem& problem, const Eigen::VectorXd& dual, std::size_t most);
+
+}  // namespace attsvm

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "attsvm/array.h"
+
+namespace attsvm {
+
+/// Working memory that only ever grows, so that a solver used again allocates nothing; indexed by Index.
+template <class T>
+class Buffer {
+ public:
+  T* data() { return items_.data(); }
+  const T* data() const { return items_.data(); }
+  T& operator[](Index i) { return items_[static_cast<std::size_t>(i)]; }
+  const T& operator[](Index i) const { return items_[static_cast<std::size_t>(i)]; }
+
+  /// Room for `count` items; those that were there stay.
+  void grow(Index count) {
+    if (count > static_cast<Index>(items_.size())) items_.resize(static_cast<std::size_t>(count));
+  }
+  /// Room for `count` items, each set to `value`.
+  void fill(Index count, T value) {
+    grow(count);
+    std::fill_n(items_.begin(), count, value);
+  }
+  void swap(Buffer& other) { items_.swap(other.items_); }
+
+ private:
+  std::vector<T> items_;
+};
+
+/// A list that keeps its memory when cleared.
+class IndexList {
+ public:
+  Index size() const { return size_; }
+  Index operator[](Index i) const { return items_[i]; }
+  void clear() { size_ = 0; }
+  void push(Index value) {
+    items_.grow(size_ + 1);
+    items_[size_++] = value;
+  }
+  void erase(Index at) { std::copy(items_.data() + at + 1, items_.data() + size_--, items_.data() + at); }
+  void swap(IndexList& other) {
+    items_.swap(other.items_);
+    std::swap(size_, other.size_);
+  }
+  const Index* begin() const { return items_.data(); }
+  const Index* end() const { return items_.data() + size_; }
+
+ private:
+  Buffer<Index> items_;
+  Index size_ = 0;
+};
+
+}  // namespace attsvm

@@ -1,0 +1,93 @@
+#include "attsvm/solution_file.h"
+
+#include "base/refuse.h"
+
+namespace attsvm {
+namespace {
+
+template <class T>
+Array list(const std::vector<T>& items) {
+  return Array::own(items, {static_cast<Index>(items.size())});
+}
+
+std::vector<double> to_doubles(const Array& array) {
+  const Array numbers = to_f64(array);
+  return {f64_span(numbers).begin(), f64_span(numbers).end()};
+}
+
+std::vector<bool> to_flags(const Array& array, const std::string& name) {
+  if (array.scalar != Scalar::boolean || array.rank() != 1) refuse("{} must be a list of bool", name);
+  const auto numbers = to_doubles(array);
+  return {numbers.begin(), numbers.end()};
+}
+
+double to_number(const Array& array, const std::string& name) {
+  if (array.size() != 1 || array.scalar == Scalar::character) refuse("{} must be a single number", name);
+  return to_doubles(array).front();
+}
+
+}  // namespace
+
+void save_solution(const std::string& path, const StoredSolution& solution, bool replace) {
+  write_npz(path,
+            {{"W", Array::own(solution.W)},
+             {"row_query", list(solution.row_query)},
+             {"row_keep", list(solution.row_keep)},
+             {"row_drop", list(solution.row_drop)},
+             {"row_equal", list(solution.row_equal)},
+             {"rhs", list(solution.rhs)},
+             {"slack", list(solution.slack)},
+             {"dual", list(solution.dual)},
+             {"status", Array::text(solution.status)},
+             {"norm", Array::text(solution.norm)},
+             {"problem", Array::text(solution.problem)},
+             {"tolerance", Array::number(solution.tolerance)},
+             {"objective", Array::number(solution.objective)},
+             {"dual_objective", Array::number(solution.dual_objective)},
+             {"select", solution.select},
+             {"relax", list(solution.relax)}},
+            replace);
+}
+
+StoredSolution load_solution(const std::string& path, Threads& threads) {
+  const NpzFile file(path);
+  const auto with = [&](const std::string& name, auto&& use) {
+    const Array array = file.read(name, threads);
+    return with_place(path, [&] { return use(array, name); });
+  };
+  const auto indices = [](const Array& array, const std::string& name) { return to_indices(array, name); };
+  const auto doubles = [](const Array& array, const std::string& name) {
+    if (array.rank() != 1 || array.scalar == Scalar::character) refuse("{} must be a list of numbers", name);
+    return to_doubles(array);
+  };
+  const auto text = [](const Array& array, const std::string& name) { return to_text(array, name); };
+  StoredSolution solution;
+  solution.W = with("W", [](const Array& array, const std::string& name) -> RowMatrix {
+    if (array.rank() != 2 || array.scalar == Scalar::character)
+      refuse("{} has shape {}; must be (d,dz)", name, shape_text(array.shape));
+    const Array W = to_f64(array);
+    return ConstRows(f64_span(W).data(), W.shape[0], W.shape[1]);
+  });
+  solution.w_only = !file.has("dual") && !file.has("status");
+  if (file.has("norm")) solution.norm = with("norm", text);
+  if (file.has("problem")) solution.problem = with("problem", text);
+  if (file.has("select")) {
+    solution.select = with("select", [](const Array& array, const std::string&) { return to_native(array); });
+  }
+  if (file.has("relax")) solution.relax = with("relax", to_flags);
+  if (solution.w_only) return solution;
+  solution.status = with("status", text);
+  solution.row_query = with("row_query", indices);
+  solution.row_keep = with("row_keep", indices);
+  solution.row_drop = with("row_drop", indices);
+  solution.row_equal = with("row_equal", to_flags);
+  solution.rhs = with("rhs", doubles);
+  solution.slack = with("slack", doubles);
+  solution.dual = with("dual", doubles);
+  solution.tolerance = with("tolerance", to_number);
+  solution.objective = with("objective", to_number);
+  solution.dual_objective = with("dual_objective", to_number);
+  return solution;
+}
+
+}  // namespace attsvm

@@ -1,0 +1,291 @@
+#include "margin/dense_kernels.h"
+
+#include <algorithm>
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "margin/dense_kernels.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace attsvm::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+using V = hn::CappedTag<double, 4>;  // four lanes are enough here, and cheapest everywhere
+constexpr V v;
+inline Index lanes() { return static_cast<Index>(hn::Lanes(v)); }
+
+double dot_lanes(const double* x, const double* y, Index n) {
+  auto a = hn::Zero(v), b = a;
+  const Index w = lanes();
+  Index i = 0;
+  for (; i + 2 * w <= n; i += 2 * w) {
+    a = hn::MulAdd(hn::LoadU(v, x + i), hn::LoadU(v, y + i), a);
+    b = hn::MulAdd(hn::LoadU(v, x + i + w), hn::LoadU(v, y + i + w), b);
+  }
+  for (; i < n; i += w) a = hn::MulAdd(hn::LoadU(v, x + i), hn::LoadU(v, y + i), a);
+  return hn::GetLane(hn::SumOfLanes(v, hn::Add(a, b)));
+}
+void axpy_lanes(double c, const double* HWY_RESTRICT x, double* HWY_RESTRICT y, Index n) {
+  const auto s = hn::Set(v, c);
+  for (Index i = 0; i < n; i += lanes()) hn::StoreU(hn::MulAdd(s, hn::LoadU(v, x + i), hn::LoadU(v, y + i)), v, y + i);
+}
+
+// y = A x in strips of 16 rows held in registers.
+void combine_lanes(const double* HWY_RESTRICT A, Index ld, Index n, const double* HWY_RESTRICT x,
+                   double* HWY_RESTRICT y) {
+  const Index w = lanes();
+  Index i = 0;
+  for (; i + 4 * w <= ld; i += 4 * w) {
+    auto a = hn::Zero(v), b = a, c = a, d = a;
+    const double* p = A + i;
+    for (Index j = 0; j < n; ++j, p += ld) {
+      const auto s = hn::Set(v, x[j]);
+      a = hn::MulAdd(s, hn::LoadU(v, p), a), b = hn::MulAdd(s, hn::LoadU(v, p + w), b);
+      c = hn::MulAdd(s, hn::LoadU(v, p + 2 * w), c), d = hn::MulAdd(s, hn::LoadU(v, p + 3 * w), d);
+    }
+    hn::StoreU(a, v, y + i), hn::StoreU(b, v, y + i + w), hn::StoreU(c, v, y + i + 2 * w),
+        hn::StoreU(d, v, y + i + 3 * w);
+  }
+  for (; i + 2 * w <= ld; i += 2 * w) {
+    auto a = hn::Zero(v), b = a;
+    const double* p = A + i;
+    for (Index j = 0; j < n; ++j, p += ld) {
+      const auto s = hn::Set(v, x[j]);
+      a = hn::MulAdd(s, hn::LoadU(v, p), a), b = hn::MulAdd(s, hn::LoadU(v, p + w), b);
+    }
+    hn::StoreU(a, v, y + i), hn::StoreU(b, v, y + i + w);
+  }
+  for (; i < ld; i += w) {
+    auto a = hn::Zero(v);
+    const double* p = A + i;
+    for (Index j = 0; j < n; ++j, p += ld) a = hn::MulAdd(hn::Set(v, x[j]), hn::LoadU(v, p), a);
+    hn::StoreU(a, v, y + i);
+  }
+}
+HWY_INLINE void rank_one(const double* HWY_RESTRICT g, Index dp, const double* HWY_RESTRICT z, Index dz,
+                         double* HWY_RESTRICT W) {
+  for (Index j = 0; j < dz; ++j, W += dp) axpy_lanes(z[j], g, W, dp);
+}
+void evaluate_lanes(const RowBlocks& B, const double* W, double* work, double* out) {
+  double* s = work + B.dp;
+  for (Index t = 0; t < B.count; ++t) {
+    const RowBlock& q = B.block[t];
+    combine_lanes(W, B.dp, B.dz, B.zeta + q.query * B.zp, work);
+    combine_lanes(B.across + q.across, pad4(q.count), B.d, work, s);
+    for (Index k = 0; k < q.count; ++k) out[q.first + k] = s[k];
+  }
+}
+void weigh_lanes(const RowBlocks& B, const double* x, double* work, double* W) {
+  for (Index i = 0; i < B.dp * B.dz; ++i) W[i] = 0;
+  for (Index t = 0; t < B.count; ++t) {
+    const RowBlock& q = B.block[t];
+    combine_lanes(B.delta + q.first * B.dp, B.dp, q.count, x + q.first, work);
+    rank_one(work, B.dp, B.zeta + q.query * B.zp, B.dz, W);
+  }
+}
+Index epoch_lanes(const RowBlocks& B, const double* b, const double* low, Index passes, double* x, double* work,
+                  double* W) {
+  double *u = work, *s = work + B.dp;
+  Index changed = 0;
+  for (Index t = 0; t < B.count; ++t) {
+    const RowBlock& q = B.block[t];
+    const Index ld = pad4(q.count), o = q.first;
+    double* old = s + ld;
+    const double* z = B.zeta + q.query * B.zp;
+    combine_lanes(W, B.dp, B.dz, z, u);
+    combine_lanes(B.across + q.across, ld, B.d, u, s);
+    for (Index k = 0; k < q.count; ++k) s[k] = b[o + k] - s[k], old[k] = x[o + k];
+    for (Index p = 0; p < passes; ++p)
+      for (Index k = 0; k < q.count; ++k) {
+        const double y = std::max(x[o + k] + s[k], low[o + k]), step = x[o + k] - y;
+        if (step != 0) axpy_lanes(step, B.gram + q.gram + k * ld, s, ld), x[o + k] = y;
+      }
+    for (Index k = 0; k < q.count; ++k) changed += (x[o + k] != 0) != (old[k] != 0), old[k] = x[o + k] - old[k];
+    combine_lanes(B.delta + o * B.dp, B.dp, q.count, old, u);
+    rank_one(u, B.dp, z, B.dz, W);
+  }
+  return changed;
+}
+void hadamard_gram_lanes(const double* HWY_RESTRICT D, Index d, Index m, Index ldd, const double* HWY_RESTRICT H,
+                         const Index* query, double* HWY_RESTRICT G, Index ld) {
+  const Index w = lanes();
+  for (Index l = 0; l < m; l += 4) {
+    const double* h[4];
+    for (Index c = 0; c < 4; ++c) h[c] = H + (query[l + c < m ? l + c : m - 1]) * ldd;
+    for (Index k = l; k < ldd; k += 2 * w) {
+      const Index e = k + w < ldd ? w : 0;  // second vector, or the first again at the edge
+      auto a0 = hn::Zero(v), a1 = a0, a2 = a0, a3 = a0, b0 = a0, b1 = a0, b2 = a0, b3 = a0;
+      for (Index f = 0; f < d; ++f) {
+        const double* r = D + f * ldd;
+        const auto x = hn::LoadU(v, r + k), y = hn::LoadU(v, r + k + e);
+        const auto s0 = hn::Set(v, r[l]), s1 = hn::Set(v, r[l + 1]), s2 = hn::Set(v, r[l + 2]),
+                   s3 = hn::Set(v, r[l + 3]);
+        a0 = hn::MulAdd(x, s0, a0), b0 = hn::MulAdd(y, s0, b0);
+        a1 = hn::MulAdd(x, s1, a1), b1 = hn::MulAdd(y, s1, b1);
+        a2 = hn::MulAdd(x, s2, a2), b2 = hn::MulAdd(y, s2, b2);
+        a3 = hn::MulAdd(x, s3, a3), b3 = hn::MulAdd(y, s3, b3);
+      }
+      double* g = G + l * ld + k;
+      const auto put = [&](Index c, auto a, auto b) {
+        hn::StoreU(hn::Mul(a, hn::LoadU(v, h[c] + k)), v, g + c * ld);
+        hn::StoreU(hn::Mul(b, hn::LoadU(v, h[c] + k + e)), v, g + c * ld + e);
+      };
+      put(0, a0, b0), put(1, a1, b1), put(2, a2, b2), put(3, a3, b3);
+    }
+  }
+}
+void solve_upper(const double* L, Index ld, Index s, double* x) {  // L' x = x
+  for (Index j = s - 1; j >= 0; --j) {
+    const double* c = L + j * ld;
+    double t = x[j];
+    Index i = j + 1;
+    for (; i < s && (i & 3); ++i) t -= c[i] * x[i];
+    auto a = hn::Zero(v);
+    for (; i + 4 <= s; i += 4)
+      for (Index e = 0; e < 4; e += lanes()) a = hn::MulAdd(hn::LoadU(v, c + i + e), hn::LoadU(v, x + i + e), a);
+    t -= hn::GetLane(hn::SumOfLanes(v, a));
+    for (; i < s; ++i) t -= c[i] * x[i];
+    x[j] = t / c[j];
+  }
+}
+void factor_solve_lanes(double* HWY_RESTRICT L, Index ld, Index s, double tiny, double* x) {
+  const Index w = lanes();
+  for (Index j = 0; j < s; j += 4) {
+    const Index p = s - j < 4 ? s - j : 4;  // panel of four columns: first all earlier columns, then itself
+    double* c[4];
+    for (Index q = 0; q < 4; ++q) c[q] = L + (q < p ? j + q : j + p - 1) * ld;
+    if (p == 4 && j) {
+      Index i = j;
+      for (; i + 2 * w <= ld; i += 2 * w) {
+        auto a0 = hn::LoadU(v, c[0] + i), a1 = hn::LoadU(v, c[1] + i), a2 = hn::LoadU(v, c[2] + i),
+             a3 = hn::LoadU(v, c[3] + i);
+        auto b0 = hn::LoadU(v, c[0] + i + w), b1 = hn::LoadU(v, c[1] + i + w), b2 = hn::LoadU(v, c[2] + i + w),
+             b3 = hn::LoadU(v, c[3] + i + w);
+        for (Index k = 0; k < j; ++k) {
+          const double* l = L + k * ld;
+          const auto y = hn::LoadU(v, l + i), z = hn::LoadU(v, l + i + w);
+          const auto s0 = hn::Set(v, l[j]), s1 = hn::Set(v, l[j + 1]), s2 = hn::Set(v, l[j + 2]),
+                     s3 = hn::Set(v, l[j + 3]);
+          a0 = hn::NegMulAdd(y, s0, a0), b0 = hn::NegMulAdd(z, s0, b0);
+          a1 = hn::NegMulAdd(y, s1, a1), b1 = hn::NegMulAdd(z, s1, b1);
+          a2 = hn::NegMulAdd(y, s2, a2), b2 = hn::NegMulAdd(z, s2, b2);
+          a3 = hn::NegMulAdd(y, s3, a3), b3 = hn::NegMulAdd(z, s3, b3);
+        }
+        hn::StoreU(a0, v, c[0] + i), hn::StoreU(a1, v, c[1] + i), hn::StoreU(a2, v, c[2] + i),
+            hn::StoreU(a3, v, c[3] + i);
+        hn::StoreU(b0, v, c[0] + i + w), hn::StoreU(b1, v, c[1] + i + w), hn::StoreU(b2, v, c[2] + i + w),
+            hn::StoreU(b3, v, c[3] + i + w);
+      }
+      for (; i < ld; i += w) {
+        auto a0 = hn::LoadU(v, c[0] + i), a1 = hn::LoadU(v, c[1] + i), a2 = hn::LoadU(v, c[2] + i),
+             a3 = hn::LoadU(v, c[3] + i);
+        for (Index k = 0; k < j; ++k) {
+          const double* l = L + k * ld;
+          const auto y = hn::LoadU(v, l + i);
+          a0 = hn::NegMulAdd(y, hn::Set(v, l[j]), a0), a1 = hn::NegMulAdd(y, hn::Set(v, l[j + 1]), a1);
+          a2 = hn::NegMulAdd(y, hn::Set(v, l[j + 2]), a2), a3 = hn::NegMulAdd(y, hn::Set(v, l[j + 3]), a3);
+        }
+        hn::StoreU(a0, v, c[0] + i), hn::StoreU(a1, v, c[1] + i), hn::StoreU(a2, v, c[2] + i),
+            hn::StoreU(a3, v, c[3] + i);
+      }
+    } else if (j) {
+      for (Index k = 0; k < j; ++k)
+        for (Index q = 0; q < p; ++q) axpy_lanes(-L[k * ld + j + q], L + k * ld + j, c[q] + j, ld - j);
+    }
+    for (Index q = 0; q < p; ++q) {
+      const double pivot = c[q][j + q];
+      const double r = pivot > tiny ? 1 / std::sqrt(pivot) : 0;
+      const auto rv = hn::Set(v, r);
+      for (Index i = j; i < ld; i += w) hn::StoreU(hn::Mul(hn::LoadU(v, c[q] + i), rv), v, c[q] + i);
+      if (r == 0) c[q][j + q] = HUGE_VAL;
+      for (Index u = q + 1; u < p && r != 0; ++u) axpy_lanes(-c[q][j + u], c[q] + j, c[u] + j, ld - j);
+    }
+  }
+  for (Index j = 0; j < s; ++j) x[j] = L[j * ld + s];
+  solve_upper(L, ld, s, x);
+}
+void solve_again_lanes(const double* L, Index ld, Index s, double* x) {
+  for (Index j = 0; j < s; ++j) {
+    const double* c = L + j * ld;
+    x[j] /= c[j];
+    for (Index i = j + 1; i < s; ++i) x[i] -= c[i] * x[j];
+  }
+  solve_upper(L, ld, s, x);
+}
+void project_lanes(const double* HWY_RESTRICT A, Index ld, Index n, const double* HWY_RESTRICT x,
+                   double* HWY_RESTRICT c) {
+  Index j = 0;
+  for (; j + 4 <= n; j += 4) {  // four dot products share the loads of x
+    const double* p = A + j * ld;
+    auto a0 = hn::Zero(v), a1 = a0, a2 = a0, a3 = a0;
+    for (Index i = 0; i < ld; i += lanes()) {
+      const auto y = hn::LoadU(v, x + i);
+      a0 = hn::MulAdd(y, hn::LoadU(v, p + i), a0), a1 = hn::MulAdd(y, hn::LoadU(v, p + ld + i), a1);
+      a2 = hn::MulAdd(y, hn::LoadU(v, p + 2 * ld + i), a2), a3 = hn::MulAdd(y, hn::LoadU(v, p + 3 * ld + i), a3);
+    }
+    c[j] = hn::GetLane(hn::SumOfLanes(v, a0)), c[j + 1] = hn::GetLane(hn::SumOfLanes(v, a1));
+    c[j + 2] = hn::GetLane(hn::SumOfLanes(v, a2)), c[j + 3] = hn::GetLane(hn::SumOfLanes(v, a3));
+  }
+  for (; j < n; ++j) c[j] = dot_lanes(A + j * ld, x, ld);
+}
+void subtract_lanes(const double* HWY_RESTRICT A, Index ld, Index n, const double* HWY_RESTRICT c,
+                    double* HWY_RESTRICT x) {
+  Index j = 0;
+  for (; j + 4 <= n; j += 4) {
+    const double* p = A + j * ld;
+    const auto s0 = hn::Set(v, c[j]), s1 = hn::Set(v, c[j + 1]), s2 = hn::Set(v, c[j + 2]), s3 = hn::Set(v, c[j + 3]);
+    for (Index i = 0; i < ld; i += lanes()) {
+      auto y = hn::NegMulAdd(s0, hn::LoadU(v, p + i), hn::LoadU(v, x + i));
+      y = hn::NegMulAdd(s1, hn::LoadU(v, p + ld + i), y), y = hn::NegMulAdd(s2, hn::LoadU(v, p + 2 * ld + i), y);
+      hn::StoreU(hn::NegMulAdd(s3, hn::LoadU(v, p + 3 * ld + i), y), v, x + i);
+    }
+  }
+  for (; j < n; ++j) axpy_lanes(-c[j], A + j * ld, x, ld);
+}
+void rotate_lanes(double* HWY_RESTRICT x, double* HWY_RESTRICT y, Index n, double c, double s) {
+  const auto cv = hn::Set(v, c), sv = hn::Set(v, s);
+  for (Index i = 0; i < n; i += lanes()) {
+    const auto a = hn::LoadU(v, x + i), b = hn::LoadU(v, y + i);
+    hn::StoreU(hn::MulAdd(cv, a, hn::Mul(sv, b)), v, x + i);
+    hn::StoreU(hn::NegMulAdd(sv, a, hn::Mul(cv, b)), v, y + i);
+  }
+}
+}  // namespace
+}  // namespace attsvm::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attsvm {
+HWY_EXPORT(hadamard_gram_lanes);
+HWY_EXPORT(epoch_lanes);
+HWY_EXPORT(evaluate_lanes);
+HWY_EXPORT(weigh_lanes);
+HWY_EXPORT(factor_solve_lanes);
+HWY_EXPORT(solve_again_lanes);
+HWY_EXPORT(combine_lanes);
+HWY_EXPORT(project_lanes);
+HWY_EXPORT(subtract_lanes);
+HWY_EXPORT(rotate_lanes);
+HWY_EXPORT(dot_lanes);
+HWY_EXPORT(axpy_lanes);
+#define GO HWY_DYNAMIC_DISPATCH
+void combine(const double* A, Index ld, Index n, const double* x, double* y) { GO(combine_lanes)(A, ld, n, x, y); }
+void evaluate(const RowBlocks& B, const double* W, double* work, double* out) { GO(evaluate_lanes)(B, W, work, out); }
+void weigh(const RowBlocks& B, const double* x, double* work, double* W) { GO(weigh_lanes)(B, x, work, W); }
+Index epoch(const RowBlocks& B, const double* b, const double* f, Index p, double* x, double* work, double* W) {
+  return GO(epoch_lanes)(B, b, f, p, x, work, W);
+}
+void hadamard_gram(const double* D, Index d, Index m, Index ldd, const double* H, const Index* q, double* G, Index ld) {
+  GO(hadamard_gram_lanes)(D, d, m, ldd, H, q, G, ld);
+}
+void factor_solve(double* G, Index ld, Index n, double tiny, double* x) { GO(factor_solve_lanes)(G, ld, n, tiny, x); }
+void solve_again(const double* L, Index ld, Index n, double* x) { GO(solve_again_lanes)(L, ld, n, x); }
+void project(const double* A, Index ld, Index n, const double* x, double* c) { GO(project_lanes)(A, ld, n, x, c); }
+void subtract(const double* A, Index ld, Index n, const double* c, double* x) { GO(subtract_lanes)(A, ld, n, c, x); }
+void rotate(double* x, double* y, Index n, double c, double s) { GO(rotate_lanes)(x, y, n, c, s); }
+double dot(const double* x, const double* y, Index n) { return GO(dot_lanes)(x, y, n); }
+void axpy(double a, const double* x, double* y, Index n) { GO(axpy_lanes)(a, x, y, n); }
+}  // namespace attsvm
+#endif

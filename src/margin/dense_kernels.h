@@ -1,0 +1,50 @@
+#pragma once
+
+#include "attsvm/array.h"
+
+namespace attsvm {
+
+// Dense loops of the exact solver. Matrices are column-major, and leading sizes are multiples of 4 (pad4), the padding
+// zero, so that no loop needs a scalar tail. Vector instructions are chosen at run time.
+
+constexpr Index pad4(Index n) { return (n + 3) & ~Index{3}; }
+
+double dot(const double* x, const double* y, Index n);           ///< n a multiple of 4
+void axpy(double a, const double* x, double* y, Index n);        ///< y += a x, n a multiple of 4
+void rotate(double* x, double* y, Index n, double c, double s);  ///< (x, y) ← (cx + sy, cy − sx)
+
+void combine(const double* A, Index ld, Index n, const double* x, double* y);   ///< y = A x, A is ld × n
+void project(const double* A, Index ld, Index n, const double* x, double* c);   ///< c = Aᵀ x
+void subtract(const double* A, Index ld, Index n, const double* c, double* x);  ///< x −= A c
+
+/// The rows of one query: δ_first … δ_{first+count−1} against the query's ζ.
+struct RowBlock {
+  Index first, count, query;
+  Index across, gram;  ///< offsets of δᵀ (pad4(count) × d) and of δδᵀ (pad4(count) × count)
+};
+
+/// Unit rows in every layout the loops want: δ with stride dp, ζ with stride zp; W is dp × dz.
+struct RowBlocks {
+  const RowBlock* block;
+  Index count, d, dp, dz, zp;
+  const double *delta, *across, *gram, *zeta;
+};
+
+/// out_k = δ_kᵀ W ζ_k. `work` has room for dp + 2 pad4(longest block).
+void evaluate(const RowBlocks& rows, const double* W, double* work, double* out);
+/// W = Σ x_k δ_k ζ_kᵀ
+void weigh(const RowBlocks& rows, const double* x, double* work, double* W);
+/// One epoch of group Gauss–Seidel on the dual, `passes` coordinate passes a block, x ≥ low; W follows x.
+/// Returns how many rows entered or left the support.
+Index epoch(const RowBlocks& rows, const double* b, const double* low, Index passes, double* x, double* work,
+            double* W);
+
+/// Lower triangle of G(k,l) = (δ_k·δ_l) H[query[l]][k]; D is d × ldd feature-major, H is queries × ldd.
+void hadamard_gram(const double* D, Index d, Index m, Index ldd, const double* H, const Index* query, double* G,
+                   Index ld);
+/// Cholesky in place of the lower triangle (unit diagonal), the right-hand side riding along as row n, and x = G⁻¹ b.
+/// A column whose pivot falls below `tiny` is left out: its diagonal becomes infinite, its x zero. ld ≥ pad4(n + 1).
+void factor_solve(double* G, Index ld, Index n, double tiny, double* x);
+void solve_again(const double* L, Index ld, Index n, double* x);  ///< x ← (LLᵀ)⁻¹ x
+
+}  // namespace attsvm

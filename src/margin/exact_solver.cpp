@@ -1,0 +1,288 @@
+#include "margin/exact_solver.h"
+
+#include <cmath>
+#include <limits>
+
+#include "margin/tolerances.h"
+
+namespace attsvm {
+namespace {
+
+constexpr Index kEpochLimit = 40, kPasses = 4;
+constexpr Index kDenseLimit = 400;      // support rows up to which a factorisation beats conjugate gradients
+constexpr Index kIterationLimit = 300;  // conjugate gradients slower than this: factorise after all
+constexpr double kRoughFace = 1e-3, kFineFace = 1e-13;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// ‖x‖ without overflow or underflow of the squares.
+double safe_norm(const double* x, Index n) {
+  const double square = dot(x, x, n);
+  if (square > 1e-260 && square < 1e260) return std::sqrt(square);
+  double top = 0, sum = 0;
+  for (Index i = 0; i < n; ++i) top = std::max(top, std::abs(x[i]));
+  if (top == 0) return 0;
+  for (Index i = 0; i < n; ++i) sum += (x[i] / top) * (x[i] / top);
+  return top * std::sqrt(sum);
+}
+
+}  // namespace
+
+double ExactSolver::weight_norm() const { return std::sqrt(dot(W_.data(), W_.data(), rows_.entries())); }
+
+/// False: a zero row asks for something (conflict_row_).
+bool ExactSolver::normalize(const MarginProblem& problem) {
+  problem_ = &problem;
+  const Index rows = problem.rows(), d = problem.d(), dz = problem.dz();
+  const auto groups = static_cast<Index>(problem.groups().size());
+  rows_.shape(rows, groups, d, dz);
+  for (auto* buffer : {&rhs_, &low_, &size_, &x_, &set_x_, &value_}) buffer->grow(rows);
+  row_.grow(rows);
+  query_.grow(rows);
+  free_.grow(rows);
+  W_.grow(rows_.entries());
+  live_ = 0;
+  scale_ = 0;
+  conflict_row_ = -1;
+  for (Index i = 0; i < groups; ++i) {
+    const MarginGroup& group = problem.groups()[static_cast<std::size_t>(i)];
+    double* zeta = rows_.zeta(i);
+    std::copy_n(group.z, dz, zeta);
+    std::fill(zeta + dz, zeta + rows_.zp(), 0.0);
+    const double zeta_norm = safe_norm(zeta, rows_.zp());
+    for (Index j = 0; zeta_norm > 0 && j < dz; ++j) zeta[j] /= zeta_norm;
+    for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
+      double* delta = rows_.delta(live_);
+      problem.delta(group, k, delta);
+      std::fill(delta + d, delta + rows_.dp(), 0.0);
+      const double delta_norm = safe_norm(delta, rows_.dp());
+      if (delta_norm == 0 || zeta_norm == 0) {  // reads 0 whatever W is: never met, or always
+        if (problem.rhs(k) > 0 || (problem.equal(k) && problem.rhs(k) != 0)) {
+          conflict_row_ = k;
+          return false;
+        }
+        continue;
+      }
+      for (Index j = 0; j < d; ++j) delta[j] /= delta_norm;
+      row_[live_] = k;
+      query_[live_] = i;
+      free_[live_] = problem.equal(k) ? 1 : 0;
+      low_[live_] = problem.equal(k) ? -kInfinity : 0;
+      size_[live_] = delta_norm * zeta_norm;
+      rhs_[live_] = problem.rhs(k) / delta_norm / zeta_norm;
+      scale_ = std::max(scale_, std::abs(rhs_[live_]));
+      ++live_;
+    }
+  }
+  scale_ = scale_ > 0 ? 1 / scale_ : 1;
+  for (Index k = 0; k < live_; ++k) rhs_[k] *= scale_;
+  rows_.group(query_.data(), live_, true);
+  return true;
+}
+
+ExactSolver::Outcome ExactSolver::solve(const MarginProblem& problem, const IndexList& support,
+                                        const std::function<bool()>& stop) {
+  iterations_ = 0;
+  robust_ = false;
+  set_.clear();
+  if (!normalize(problem)) return Outcome::infeasible;
+  x_.fill(live_, 0.0);
+  for (Index k = 0, next = 0; k < live_; ++k) {
+    while (next < support.size() && support[next] < row_[k]) ++next;
+    if (free_[k] != 0 || (next < support.size() && support[next] == row_[k])) set_.push(k);
+  }
+  const bool warm = support.size() > 0;
+  if (!warm && guess_active_set(stop)) return Outcome::stopped;
+  if (solve_face()) return Outcome::optimal;
+  return active_set(stop);
+}
+
+/// Group Gauss–Seidel until the support hardly changes. True: asked to stop.
+bool ExactSolver::guess_active_set(const std::function<bool()>& stop) {
+  const RowBlocks rows = rows_.view();
+  W_.fill(rows_.entries(), 0.0);
+  for (Index count = 1; count <= kEpochLimit; ++count) {
+    const Index changed = epoch(rows, rhs_.data(), low_.data(), kPasses, x_.data(), rows_.work(), W_.data());
+    if (count > 2 && changed <= 1) break;
+    if (stop()) return true;
+  }
+  set_.clear();
+  for (Index k = 0; k < live_; ++k) {
+    if (free_[k] != 0 || x_[k] > 0) set_.push(k);
+  }
+  return false;
+}
+
+/// Block pivoting: solve with the rows of the set as equations, let negative multipliers leave and violated rows enter.
+/// False: does not settle, or the set's rows depend on each other.
+bool ExactSolver::solve_face() {
+  const RowBlocks rows = rows_.view();
+  double face_tolerance = kRoughFace;
+  Index best = live_ + 1;
+  for (int patience = 4;; ++iterations_) {
+    const Index size = set_.size();
+    if (size > rows_.d() * rows_.dz()) return false;
+    const bool dense = size <= kDenseLimit;
+    if ((dense || !solve_face_iteratively(face_tolerance)) && !solve_face_dense()) return false;
+    evaluate(rows, W_.data(), rows_.work(), value_.data());
+    const double tolerance = (dense ? kMeet : face_tolerance) * weight_norm();
+    Index wrong = 0, member = 0;
+    next_.clear();
+    for (Index k = 0; k < live_; ++k) {
+      const bool in = member < size && set_[member] == k;
+      if (in) ++member;
+      const bool carries = in && x_[k] != 0;  // a dependent row is in the set without a multiplier
+      const bool bad = carries ? free_[k] == 0 && x_[k] < 0 : rhs_[k] - value_[k] > tolerance;
+      if (bad) ++wrong;
+      if (carries ? !bad : in || bad) {
+        next_.push(k);
+      } else {
+        x_[k] = 0;
+      }
+    }
+    if (wrong == 0) {
+      if (dense || face_tolerance <= kFineFace) return true;
+      face_tolerance = kFineFace;
+      best = live_ + 1;
+    } else if (wrong < best) {
+      best = wrong;
+      patience = 4;
+    } else if (--patience == 0) {
+      return false;
+    }
+    set_.swap(next_);
+  }
+}
+
+/// x and W from the Hadamard Gram matrix of the set, refined until its rows are met to rounding.
+bool ExactSolver::solve_face_dense() {
+  const RowBlocks rows = rows_.view();
+  const Index size = set_.size(), ldd = pad4(size), ld = pad4(size + 1), d = rows_.d();
+  D_.grow(d * ldd);
+  L_.grow(ld * ldd);
+  local_.grow(size);
+  Index groups =
+      0;  // local_: the queries of the set, numbered in order; H_: their inner products, spread over the rows
+  for (Index j = 0; j < size; ++j) local_[j] = j > 0 && query_[set_[j]] == query_[set_[j - 1]] ? groups - 1 : groups++;
+  H_.grow(groups * ldd);
+  for (Index j = 0; j < size; ++j) {
+    if (j > 0 && local_[j] == local_[j - 1]) continue;
+    double* h = H_.data() + local_[j] * ldd;
+    std::fill(h + (j & ~Index{3}), h + j, 0.0);
+    std::fill(h + size, h + ldd, 0.0);
+    const double* zeta = rows_.zeta(query_[set_[j]]);
+    for (Index i = j; i < size; ++i) {
+      h[i] = i > j && local_[i] == local_[i - 1] ? h[i - 1] : dot(zeta, rows_.zeta(query_[set_[i]]), rows_.zp());
+    }
+  }
+  for (Index f = 0; f < d; ++f) {
+    for (Index j = 0; j < size; ++j) D_[f * ldd + j] = rows_.delta(set_[j])[f];
+    std::fill_n(D_.data() + f * ldd + size, ldd - size, 0.0);
+  }
+  hadamard_gram(D_.data(), d, size, ldd, H_.data(), local_.data(), L_.data(), ld);
+  for (Index j = 0; j < size; ++j) {
+    double* column = L_.data() + j * ld;
+    column[size] = rhs_[set_[j]];
+    std::fill(column + size + 1, column + ld, 0.0);
+  }
+  factor_solve(L_.data(), ld, size, kFastPivot, set_x_.data());
+  x_.fill(live_, 0.0);
+  for (Index j = 0; j < size; ++j) x_[set_[j]] = set_x_[j];
+  for (int pass = 0; pass < 4; ++pass) {
+    weigh(rows, x_.data(), rows_.work(), W_.data());
+    evaluate(rows, W_.data(), rows_.work(), value_.data());
+    double worst = 0;
+    for (Index j = 0; j < size; ++j) {
+      const Index k = set_[j];
+      set_x_[j] = rhs_[k] - value_[k];
+      if (std::isfinite(L_[j * (ld + 1)]) || free_[k] != 0) worst = std::max(worst, std::abs(set_x_[j]));
+    }
+    if (worst <= kMeet * weight_norm()) return true;
+    solve_again(L_.data(), ld, size, set_x_.data());
+    for (Index j = 0; j < size; ++j) x_[set_[j]] += set_x_[j];
+  }
+  return false;
+}
+
+/// The same for large sets: conjugate gradients, preconditioned by every query's own Gram matrix, from the x at hand.
+bool ExactSolver::solve_face_iteratively(double tolerance) {
+  const Index size = set_.size(), groups = static_cast<Index>(problem_->groups().size());
+  face_.shape(size, groups, rows_.d(), rows_.dz());
+  for (Index i = 0; i < groups; ++i) std::copy_n(rows_.zeta(i), rows_.zp(), face_.zeta(i));
+  local_.grow(size);
+  for (auto* buffer : {&residual_, &direction_, &preconditioned_, &product_}) buffer->grow(size);
+  step_W_.grow(rows_.entries());
+  for (Index j = 0; j < size; ++j) {
+    std::copy_n(rows_.delta(set_[j]), rows_.dp(), face_.delta(j));
+    local_[j] = query_[set_[j]];
+    set_x_[j] = x_[set_[j]];
+  }
+  face_.group(local_.data(), size, true);
+  const auto& blocks = face_.blocks();
+  const auto block_count = static_cast<Index>(blocks.size());
+  const auto block = [&](Index b) -> const RowBlock& { return blocks[static_cast<std::size_t>(b)]; };
+  factor_at_.grow(block_count + 1);
+  factor_at_[0] = 0;
+  for (Index b = 0; b < block_count; ++b)
+    factor_at_[b + 1] = factor_at_[b] + pad4(block(b).count + 1) * pad4(block(b).count);
+  L_.grow(factor_at_[block_count]);
+  for (Index b = 0; b < block_count; ++b) {
+    const Index count = block(b).count, ld = pad4(count + 1);
+    double* factor = L_.data() + factor_at_[b];
+    for (Index k = 0; k < count; ++k) {
+      std::copy_n(face_.gram(block(b)) + k * pad4(count), count, factor + k * ld);
+      std::fill(factor + k * ld + count, factor + (k + 1) * ld, 0.0);
+    }
+    factor_solve(factor, ld, count, kFastPivot, product_.data());
+  }
+  const RowBlocks face = face_.view();
+  weigh(face, set_x_.data(), face_.work(), W_.data());
+  evaluate(face, W_.data(), face_.work(), product_.data());
+  for (Index j = 0; j < size; ++j) residual_[j] = rhs_[set_[j]] - product_[j];
+  double old = 0;
+  for (Index iteration = 0;; ++iteration) {
+    double worst = 0, along = 0, curvature = 0;
+    for (Index j = 0; j < size; ++j) {
+      worst = std::max(worst, std::abs(residual_[j]));
+      preconditioned_[j] = residual_[j];
+    }
+    if (worst <= tolerance * weight_norm()) break;
+    if (iteration == kIterationLimit) return false;
+    for (Index b = 0; b < block_count; ++b) {
+      solve_again(L_.data() + factor_at_[b], pad4(block(b).count + 1), block(b).count,
+                  preconditioned_.data() + block(b).first);
+    }
+    for (Index j = 0; j < size; ++j) along += residual_[j] * preconditioned_[j];
+    for (Index j = 0; j < size; ++j)
+      direction_[j] = preconditioned_[j] + (iteration > 0 ? along / old * direction_[j] : 0);
+    old = along;
+    weigh(face, direction_.data(), face_.work(), step_W_.data());
+    evaluate(face, step_W_.data(), face_.work(), product_.data());
+    for (Index j = 0; j < size; ++j) curvature += direction_[j] * product_[j];
+    if (!(curvature > 0)) return false;
+    const double step = along / curvature;
+    axpy(step, step_W_.data(), W_.data(), rows_.entries());
+    for (Index j = 0; j < size; ++j) {
+      set_x_[j] += step * direction_[j];
+      residual_[j] -= step * product_[j];
+    }
+  }
+  x_.fill(live_, 0.0);
+  for (Index j = 0; j < size; ++j) x_[set_[j]] = set_x_[j];
+  return true;
+}
+
+void ExactSolver::write(RowMatrix& W, Eigen::VectorXd& lambda) const {
+  W.resize(problem_->d(), problem_->dz());
+  lambda.setZero(problem_->rows());
+  if (conflict_row_ >= 0) {
+    W.setZero();
+    lambda(conflict_row_) = 1 / problem_->rhs(conflict_row_);
+    return;
+  }
+  for (Index j = 0; j < W.cols(); ++j) {
+    for (Index i = 0; i < W.rows(); ++i) W(i, j) = W_[j * rows_.dp() + i] / scale_;
+  }
+  for (Index k = 0; k < live_; ++k) lambda(row_[k]) = x_[k] / scale_ / size_[k];
+}
+
+}  // namespace attsvm

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <functional>
+
+#include "attsvm/margin_problem.h"
+#include "margin/qr_basis.h"
+#include "margin/unit_rows.h"
+
+namespace attsvm {
+
+/// Solves min ‖W‖_F over the rows of a problem exactly on its active set, or proves that they conflict.
+///
+/// Two paths. The fast one guesses the active set by a few epochs of Gauss–Seidel on the dual and corrects it by block
+/// pivoting, one factorisation a try. Where rows depend on each other, or pivoting does not settle, the robust one (the
+/// dual active-set method of Goldfarb and Idnani) ends after finitely many steps with the optimum or a Farkas
+/// certificate. Memory is kept from one solve to the next.
+class ExactSolver {
+ public:
+  enum class Outcome : std::uint8_t { optimal, infeasible, stopped };
+
+  /// `support`: rows to start from, ascending (may be empty). `stop` is asked now and then; true ends the solve.
+  Outcome solve(const MarginProblem& problem, const IndexList& support, const std::function<bool()>& stop);
+
+  /// Optimal: W meets the rows to rounding, and W = Σ λ_k δ_k ζ_kᵀ. Infeasible: Σ λ_k δ_k ζ_kᵀ vanishes to rounding and
+  /// Σ λ_k b_k = 1. Stopped: W is what the method held, and meets only part of the rows.
+  void write(RowMatrix& W, Eigen::VectorXd& lambda) const;
+
+  Index iterations() const { return iterations_; }
+  bool was_robust() const { return robust_; }
+
+ private:
+  bool normalize(const MarginProblem& problem);
+  bool guess_active_set(const std::function<bool()>& stop);
+  bool solve_face();
+  bool solve_face_dense();
+  bool solve_face_iteratively(double tolerance);
+  Outcome active_set(const std::function<bool()>& stop);
+  void reduce();
+  void load_row(Index k);
+  void refresh(Index from);
+  void add_projected(Index k);
+  void drop_member(Index j);
+  void start_from_guess();
+  void expand();
+  double weight_norm() const;
+
+  // The problem in unit rows: δ/‖δ‖, ζ/‖ζ‖, b/(‖δ‖‖ζ‖) times one factor that makes the largest |b| one.
+  const MarginProblem* problem_ = nullptr;
+  Index live_ = 0;    // rows that are not zero
+  double scale_ = 1;  // rhs_ = b / size_ · scale_
+  UnitRows rows_;
+  Buffer<Index> row_, query_;  // of a live row: its number in the problem, its query
+  Buffer<double> rhs_, low_, size_, length_;
+  Buffer<std::uint8_t> free_;  // equality rows: multiplier of either sign
+  Index conflict_row_ = -1;    // a zero row that can never be met
+
+  // The state: multipliers of live rows, W of the scaled problem (padded, column-major), the active set.
+  Buffer<double> x_, W_, value_;
+  IndexList set_, next_;
+  Index iterations_ = 0;
+  bool robust_ = false;
+
+  // Fast path
+  Buffer<double> set_x_, D_, H_, L_, residual_, direction_, preconditioned_, product_, step_W_;
+  Buffer<Index> local_, factor_at_;
+  UnitRows face_;
+
+  // Robust path: rows in orthonormal coordinates of what they span, vectors of `entries` numbers.
+  UnitRows reduced_;
+  QrBasis left_, right_, basis_;
+  Buffer<double> a_, y_, r_, C_;
+  Buffer<std::uint8_t> member_, implied_;
+};
+
+}  // namespace attsvm

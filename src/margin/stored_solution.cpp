@@ -1,0 +1,28 @@
+#include "attsvm/verify.h"
+
+namespace attsvm {
+
+StoredSolution stored(const MarginProblem& problem, const MarginSolution& solution, double tolerance) {
+  StoredSolution result{.problem = std::string(name_of(problem.kind())),
+                        .status = std::string(name_of(solution.status)),
+                        .W = solution.W};
+  for (const MarginGroup& group : problem.groups()) {
+    for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
+      result.row_query.push_back(group.query);
+      result.row_keep.push_back(group.keep);
+      result.row_drop.push_back(problem.drop(k));
+      result.row_equal.push_back(problem.equal(k));
+      result.rhs.push_back(problem.rhs(k));
+    }
+  }
+  result.slack.assign(solution.slack.begin(), solution.slack.end());
+  result.dual.assign(solution.dual.begin(), solution.dual.end());
+  result.tolerance = tolerance;
+  result.objective = solution.objective;
+  result.dual_objective = solution.dual_objective;
+  result.select = problem.selection().mask(problem.task().longest());
+  result.relax = problem.relaxed();
+  return result;
+}
+
+}  // namespace attsvm
