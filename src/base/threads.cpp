@@ -1,8 +1,9 @@
 #include "attsvm/threads.h"
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <system_error>
@@ -13,26 +14,31 @@
 
 namespace attsvm {
 
+// A helper looks for the next loop for some tens of microseconds before it sleeps, because solvers start loops in quick
+// succession. The caller waits only for helpers that have entered its loop: one that the system has not woken in time
+// costs nothing.
 struct Threads::Pool {
-  std::mutex mutex;
-  std::condition_variable wake, done;
+  static constexpr std::uint64_t kOpen = 1ULL << 31, kInside = kOpen - 1;
+
+  std::atomic<std::uint64_t> gate{0};  // number of the loop · 2³² | open | helpers inside
+  std::atomic<std::int64_t> next{0};
+  std::atomic<std::uint32_t> calls{0};  // what sleeping helpers watch
+  std::atomic<int> asleep{0};
+  std::atomic<bool> stop{false};
   const std::function<void(std::int64_t)>* work = nullptr;
   std::int64_t chunks = 0;
-  std::atomic<std::int64_t> next{0};
-  std::uint64_t round = 0;
-  std::size_t busy = 0;
-  bool stop = false;
+  std::uint64_t loops = 0;
+  std::mutex error_mutex;
   std::exception_ptr error;
   std::int64_t error_chunk = 0;
   std::vector<std::jthread> helpers;
 
-  void end() {
-    {
-      const std::lock_guard lock(mutex);
-      stop = true;
+  static void pause(int turn) {
+    if (turn % 4096 == 4095) {
+      std::this_thread::yield();
+    } else {
+      hwy::Pause();
     }
-    wake.notify_all();
-    helpers.clear();  // joins
   }
 
   /// Takes chunks until none is left.
@@ -41,7 +47,7 @@ struct Threads::Pool {
       try {
         (*work)(chunk);
       } catch (...) {
-        const std::lock_guard lock(mutex);
+        const std::lock_guard lock(error_mutex);
         if (!error || chunk < error_chunk) {
           error = std::current_exception();
           error_chunk = chunk;
@@ -51,17 +57,38 @@ struct Threads::Pool {
   }
 
   void help() {
+    constexpr int kPatience = 20'000;
     std::uint64_t seen = 0;
-    std::unique_lock lock(mutex);
-    for (;;) {
-      wake.wait(lock, [&] { return stop || round != seen; });
-      if (stop) return;
-      seen = round;
-      lock.unlock();
-      share();
-      lock.lock();
-      if (--busy == 0) done.notify_one();
+    for (int idle = 0; !stop;) {
+      const std::uint32_t call = calls.load(std::memory_order_acquire);
+      std::uint64_t now = gate.load(std::memory_order_acquire);
+      if ((now & kOpen) != 0 && now >> 32 != seen) {
+        if (!gate.compare_exchange_strong(now, now + 1, std::memory_order_acq_rel)) continue;
+        seen = now >> 32;
+        share();
+        gate.fetch_sub(1, std::memory_order_acq_rel);
+        idle = 0;
+      } else if (++idle < kPatience) {
+        pause(idle);
+      } else {
+        asleep.fetch_add(1);
+        if (!stop) calls.wait(call);
+        asleep.fetch_sub(1);
+        idle = 0;
+      }
     }
+  }
+
+  void call() {
+    calls.fetch_add(1);
+    if (asleep.load() > 0) calls.notify_all();
+  }
+
+  void end() {
+    stop = true;
+    calls.fetch_add(1);
+    calls.notify_all();
+    helpers.clear();  // joins
   }
 };
 
@@ -83,20 +110,20 @@ int Threads::count() const { return static_cast<int>(pool_->helpers.size()) + 1;
 
 void Threads::for_each(std::int64_t chunks, const std::function<void(std::int64_t)>& work) {
   Pool& pool = *pool_;
+  pool.work = &work;
+  pool.chunks = chunks;
+  pool.next.store(0, std::memory_order_relaxed);
+  pool.error = nullptr;
   const bool shared = chunks > 1 && !pool.helpers.empty();
-  {
-    const std::lock_guard lock(pool.mutex);
-    pool.work = &work;
-    pool.chunks = chunks;
-    pool.next = 0;
-    pool.error = nullptr;
-    pool.busy = shared ? pool.helpers.size() : 0;
-    if (shared) ++pool.round;
+  if (shared) {
+    pool.gate.store(++pool.loops << 32 | Pool::kOpen, std::memory_order_release);
+    pool.call();
   }
-  if (shared) pool.wake.notify_all();
   pool.share();
-  std::unique_lock lock(pool.mutex);
-  pool.done.wait(lock, [&] { return pool.busy == 0; });
+  if (shared) {
+    pool.gate.fetch_and(~Pool::kOpen, std::memory_order_acq_rel);  // nobody may enter any more
+    for (int turn = 0; (pool.gate.load(std::memory_order_acquire) & Pool::kInside) != 0; ++turn) Pool::pause(turn);
+  }
   if (pool.error) std::rethrow_exception(pool.error);
 }
 

@@ -1,0 +1,43 @@
+#include "base/blas.h"
+
+#include <cblas.h>
+
+#include <mutex>
+
+namespace attsvm {
+namespace {
+
+std::mutex guard_mutex;
+int guards = 0, threads_before = 1;
+
+CBLAS_TRANSPOSE op(bool transpose) { return transpose ? CblasTrans : CblasNoTrans; }
+blasint narrow(Index n) { return static_cast<blasint>(n); }
+
+}  // namespace
+
+void gemm(bool transpose_a, bool transpose_b, Index m, Index n, Index k, double alpha, const double* A, Index lda,
+          const double* B, Index ldb, double beta, double* C, Index ldc) {
+  cblas_dgemm(CblasRowMajor, op(transpose_a), op(transpose_b), narrow(m), narrow(n), narrow(k), alpha, A, narrow(lda),
+              B, narrow(ldb), beta, C, narrow(ldc));
+}
+
+void gemm(bool transpose_a, bool transpose_b, Index m, Index n, Index k, float alpha, const float* A, Index lda,
+          const float* B, Index ldb, float beta, float* C, Index ldc) {
+  cblas_sgemm(CblasRowMajor, op(transpose_a), op(transpose_b), narrow(m), narrow(n), narrow(k), alpha, A, narrow(lda),
+              B, narrow(ldb), beta, C, narrow(ldc));
+}
+
+SingleThreadBlas::SingleThreadBlas() {
+  const std::lock_guard lock(guard_mutex);
+  if (guards++ == 0) {
+    threads_before = openblas_get_num_threads();
+    openblas_set_num_threads(1);
+  }
+}
+
+SingleThreadBlas::~SingleThreadBlas() {
+  const std::lock_guard lock(guard_mutex);
+  if (--guards == 0) openblas_set_num_threads(threads_before);
+}
+
+}  // namespace attsvm

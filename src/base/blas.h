@@ -1,0 +1,25 @@
+#pragma once
+
+#include "attsvm/array.h"
+
+namespace attsvm {
+
+/// C = alpha·op(A) op(B) + beta·C for row-major matrices, op being the transpose where asked for; C is m × n, the inner
+/// size k. Runs on the calling thread alone while a SingleThreadBlas is alive.
+void gemm(bool transpose_a, bool transpose_b, Index m, Index n, Index k, double alpha, const double* A, Index lda,
+          const double* B, Index ldb, double beta, double* C, Index ldc);
+void gemm(bool transpose_a, bool transpose_b, Index m, Index n, Index k, float alpha, const float* A, Index lda,
+          const float* B, Index ldb, float beta, float* C, Index ldc);
+
+/// While one is alive OpenBLAS uses no threads of its own: we split work into fixed chunks ourselves, so that results
+/// do not depend on the number of threads. OpenBLAS keeps this setting for the whole process; the last guard restores
+/// it.
+class SingleThreadBlas {
+ public:
+  SingleThreadBlas();
+  ~SingleThreadBlas();
+  SingleThreadBlas(const SingleThreadBlas&) = delete;
+  SingleThreadBlas& operator=(const SingleThreadBlas&) = delete;
+};
+
+}  // namespace attsvm
