@@ -1,0 +1,169 @@
+#include "margin/stream_kernels.h"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "margin/stream_kernels.cpp"
+#include <hwy/cache_control.h>
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace attsvm::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class T>
+void dots(const T* X, Index rows, Index d, const T* u, T* out) {
+  const hn::ScalableTag<T> tag;
+  const auto lanes = static_cast<Index>(hn::Lanes(tag));
+  const Index whole = d / lanes * lanes;
+  constexpr Index kAhead = 8192;  // bytes to fetch ahead: the hardware does not follow four streams by itself
+  const auto fetch = [](const T* at) { hwy::Prefetch(reinterpret_cast<const char*>(at) + kAhead); };
+  const auto sum_of = [&](auto v) { return hn::GetLane(hn::SumOfLanes(tag, v)); };
+  Index t = 0;
+  for (; t + 4 <= rows; t += 4) {
+    const T *a = X + t * d, *b = a + d, *c = b + d, *e = c + d;
+    auto sum0 = hn::Zero(tag), sum1 = sum0, sum2 = sum0, sum3 = sum0;
+    for (Index j = 0; j < whole; j += lanes) {
+      const auto v = hn::LoadU(tag, u + j);
+      fetch(a + j);
+      fetch(b + j);
+      fetch(c + j);
+      fetch(e + j);
+      sum0 = hn::MulAdd(hn::LoadU(tag, a + j), v, sum0);
+      sum1 = hn::MulAdd(hn::LoadU(tag, b + j), v, sum1);
+      sum2 = hn::MulAdd(hn::LoadU(tag, c + j), v, sum2);
+      sum3 = hn::MulAdd(hn::LoadU(tag, e + j), v, sum3);
+    }
+    T dot0 = sum_of(sum0), dot1 = sum_of(sum1), dot2 = sum_of(sum2), dot3 = sum_of(sum3);
+    for (Index j = whole; j < d; ++j) {
+      dot0 += a[j] * u[j];
+      dot1 += b[j] * u[j];
+      dot2 += c[j] * u[j];
+      dot3 += e[j] * u[j];
+    }
+    out[t] = dot0;
+    out[t + 1] = dot1;
+    out[t + 2] = dot2;
+    out[t + 3] = dot3;
+  }
+  for (; t < rows; ++t) {
+    const T* a = X + t * d;
+    auto sum = hn::Zero(tag);
+    for (Index j = 0; j < whole; j += lanes) sum = hn::MulAdd(hn::LoadU(tag, a + j), hn::LoadU(tag, u + j), sum);
+    T dot = sum_of(sum);
+    for (Index j = whole; j < d; ++j) dot += a[j] * u[j];
+    out[t] = dot;
+  }
+}
+
+template <class T>
+void combination(const T* X, Index rows, Index d, const T* c, T* g) {
+  const hn::ScalableTag<T> tag;
+  const auto lanes = static_cast<Index>(hn::Lanes(tag));
+  const Index whole = d / lanes * lanes;
+  Index j = 0;
+  for (; j + 4 * lanes <= whole; j += 4 * lanes) {
+    auto sum0 = hn::Zero(tag), sum1 = sum0, sum2 = sum0, sum3 = sum0;
+    const T* a = X + j;
+    for (Index t = 0; t < rows; ++t, a += d) {
+      const auto v = hn::Set(tag, c[t]);
+      sum0 = hn::MulAdd(hn::LoadU(tag, a), v, sum0);
+      sum1 = hn::MulAdd(hn::LoadU(tag, a + lanes), v, sum1);
+      sum2 = hn::MulAdd(hn::LoadU(tag, a + 2 * lanes), v, sum2);
+      sum3 = hn::MulAdd(hn::LoadU(tag, a + 3 * lanes), v, sum3);
+    }
+    hn::StoreU(sum0, tag, g + j);
+    hn::StoreU(sum1, tag, g + j + lanes);
+    hn::StoreU(sum2, tag, g + j + 2 * lanes);
+    hn::StoreU(sum3, tag, g + j + 3 * lanes);
+  }
+  for (; j < whole; j += lanes) {
+    auto sum = hn::Zero(tag);
+    for (Index t = 0; t < rows; ++t) sum = hn::MulAdd(hn::LoadU(tag, X + t * d + j), hn::Set(tag, c[t]), sum);
+    hn::StoreU(sum, tag, g + j);
+  }
+  for (; j < d; ++j) {
+    T sum = 0;
+    for (Index t = 0; t < rows; ++t) sum += X[t * d + j] * c[t];
+    g[j] = sum;
+  }
+}
+
+void dots_f64(const double* X, Index rows, Index d, const double* u, double* out) { dots(X, rows, d, u, out); }
+void dots_f32(const float* X, Index rows, Index d, const float* u, float* out) { dots(X, rows, d, u, out); }
+void combination_f64(const double* X, Index rows, Index d, const double* c, double* g) {
+  combination(X, rows, d, c, g);
+}
+void combination_f32(const float* X, Index rows, Index d, const float* c, float* g) { combination(X, rows, d, c, g); }
+
+void dots_at_f64(const double* X, const Index* at, Index rows, Index d, const double* u, double* out) {
+  const hn::ScalableTag<double> tag;
+  const auto lanes = static_cast<Index>(hn::Lanes(tag));
+  const Index whole = d / lanes * lanes;
+  for (Index t = 0; t < rows; ++t) {
+    const double *a = X + at[t] * d, *ahead = X + at[std::min(t + 2, rows - 1)] * d;
+    auto sum = hn::Zero(tag);
+    for (Index j = 0; j < whole; j += lanes) {
+      hwy::Prefetch(ahead + j);
+      sum = hn::MulAdd(hn::LoadU(tag, a + j), hn::LoadU(tag, u + j), sum);
+    }
+    double dot = hn::GetLane(hn::SumOfLanes(tag, sum));
+    for (Index j = whole; j < d; ++j) dot += a[j] * u[j];
+    out[t] = dot;
+  }
+}
+
+void combination_at_f64(const double* X, const Index* at, Index rows, Index d, const double* c, double* g) {
+  const hn::ScalableTag<double> tag;
+  const auto lanes = static_cast<Index>(hn::Lanes(tag));
+  const Index whole = d / lanes * lanes;
+  std::fill_n(g, d, 0.0);
+  for (Index t = 0; t < rows; ++t) {
+    const double *a = X + at[t] * d, *ahead = X + at[std::min(t + 1, rows - 1)] * d;
+    const auto v = hn::Set(tag, c[t]);
+    for (Index j = 0; j < whole; j += lanes) {
+      hwy::Prefetch(ahead + j);
+      hn::StoreU(hn::MulAdd(hn::LoadU(tag, a + j), v, hn::LoadU(tag, g + j)), tag, g + j);
+    }
+    for (Index j = whole; j < d; ++j) g[j] += a[j] * c[t];
+  }
+}
+
+}  // namespace
+}  // namespace attsvm::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attsvm {
+
+HWY_EXPORT(dots_f64);
+HWY_EXPORT(dots_f32);
+HWY_EXPORT(combination_f64);
+HWY_EXPORT(combination_f32);
+HWY_EXPORT(dots_at_f64);
+HWY_EXPORT(combination_at_f64);
+
+void row_dots(const double* X, Index rows, Index d, const double* u, double* out) {
+  HWY_DYNAMIC_DISPATCH(dots_f64)(X, rows, d, u, out);
+}
+void row_dots(const float* X, Index rows, Index d, const float* u, float* out) {
+  HWY_DYNAMIC_DISPATCH(dots_f32)(X, rows, d, u, out);
+}
+void row_combination(const double* X, Index rows, Index d, const double* c, double* g) {
+  HWY_DYNAMIC_DISPATCH(combination_f64)(X, rows, d, c, g);
+}
+void row_combination(const float* X, Index rows, Index d, const float* c, float* g) {
+  HWY_DYNAMIC_DISPATCH(combination_f32)(X, rows, d, c, g);
+}
+void row_dots_at(const double* X, const Index* at, Index rows, Index d, const double* u, double* out) {
+  HWY_DYNAMIC_DISPATCH(dots_at_f64)(X, at, rows, d, u, out);
+}
+void row_combination_at(const double* X, const Index* at, Index rows, Index d, const double* c, double* g) {
+  HWY_DYNAMIC_DISPATCH(combination_at_f64)(X, at, rows, d, c, g);
+}
+
+}  // namespace attsvm
+#endif  // HWY_ONCE

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "attsvm/array.h"
+
+namespace attsvm {
+
+// Loops over the rows of row-major matrices, written for memory speed. Vector instructions are chosen at run time.
+
+/// out_t = x_t · u for `rows` rows of d numbers.
+void row_dots(const double* X, Index rows, Index d, const double* u, double* out);
+void row_dots(const float* X, Index rows, Index d, const float* u, float* out);
+
+/// g = Σ_t c_t x_t
+void row_combination(const double* X, Index rows, Index d, const double* c, double* g);
+void row_combination(const float* X, Index rows, Index d, const float* c, float* g);
+
+/// The same on the rows at[0], …, at[rows−1] of X.
+void row_dots_at(const double* X, const Index* at, Index rows, Index d, const double* u, double* out);
+void row_combination_at(const double* X, const Index* at, Index rows, Index d, const double* c, double* g);
+
+}  // namespace attsvm
