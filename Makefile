@@ -2,7 +2,7 @@
 # ATTSVM_NO_INSTALL=1 installs nothing and names what is missing.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-full bench coverage format
+.PHONY: help build demo test test-full bench bench-peers coverage format
 
 RELEASE := build/release/attsvm
 
@@ -30,6 +30,14 @@ bench:  ## measure speed and memory against the limits of this machine
 	@[ -f build/bench/build.ninja ] || cmake --preset bench >/dev/null
 	@cmake --build --preset bench
 	@bench/run build/bench
+
+bench-peers:  ## the same problems through the solvers people use today (installs them into build/peers)
+	@scripts/install_packages bench peers
+	@[ -f build/bench/build.ninja ] || cmake --preset bench >/dev/null
+	@cmake --build --preset bench
+	@[ -d build/peers ] || /usr/bin/python3 -m venv build/peers
+	@build/peers/bin/pip install --quiet --disable-pip-version-check -r bench/peers/requirements.txt
+	@build/peers/bin/python bench/peers/frobenius.py build/bench
 
 coverage:  ## line coverage of the C++ tests, as a table
 	@scripts/install_packages test
