@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "margin/stream_kernels.h"
+
 namespace attsvm {
 namespace {
 
@@ -16,39 +18,28 @@ double relative_gap(double objective, double bound) {
 
 }  // namespace
 
-void Certifier::row_values(const MarginProblem& problem, const RowMatrix& W, Eigen::VectorXd& out) {
-  out.resize(problem.rows());
-  delta_.resize(problem.d());
-  u_.resize(problem.d());
+void Certifier::look(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& lambda,
+                     Eigen::VectorXd& values) {
+  const Index d = problem.d(), dz = problem.dz();
+  values.resize(problem.rows());
+  for (auto* vector : {&delta_, &u_, &g_}) vector->resize(d);
+  A_.setZero(d, dz);
+  size_ = 0;
   for (const MarginGroup& group : problem.groups()) {
-    u_.noalias() = W * ConstVector(group.z, problem.dz());
-    for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
-      problem.delta(group, k, delta_.data());
-      out(k) = delta_.dot(u_);
-    }
-  }
-}
-
-double Certifier::weigh(const MarginProblem& problem, const Eigen::VectorXd& lambda) {
-  A_.setZero(problem.d(), problem.dz());
-  delta_.resize(problem.d());
-  g_.resize(problem.d());
-  double size = 0;
-  for (const MarginGroup& group : problem.groups()) {
-    const ConstVector z(group.z, problem.dz());
-    double group_size = 0;
+    row_dots(W.data(), d, dz, group.z, u_.data());
     g_.setZero();
+    double group_size = 0;
     for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
-      if (lambda(k) == 0) continue;
       problem.delta(group, k, delta_.data());
+      row_dots(delta_.data(), 1, d, u_.data(), &values(k));
+      if (lambda(k) == 0) continue;
       g_ += lambda(k) * delta_;
       group_size += std::abs(lambda(k)) * delta_.norm();
     }
     if (group_size == 0) continue;
-    size += group_size * z.norm();
-    A_.noalias() += g_ * z.transpose();
+    size_ += group_size * ConstVector(group.z, dz).norm();
+    add_outer(g_.data(), d, group.z, dz, A_.data());
   }
-  return size;
 }
 
 void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSolution& solution) {
@@ -57,7 +48,7 @@ void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSo
     if (!problem.equal(k)) solution.dual(k) = std::max(solution.dual(k), 0.0);
     bound += problem.rhs(k) * solution.dual(k);
   }
-  weigh(problem, solution.dual);
+  look(problem, solution.W, solution.dual, solution.slack);
   const double size = A_.norm();
   if (size > 0) {
     solution.dual /= size;
@@ -66,7 +57,6 @@ void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSo
     solution.dual_objective = 0;
   }
 
-  row_values(problem, solution.W, solution.slack);
   const auto violation_of = [&](double factor) {
     double worst = 0;
     for (Index k = 0; k < problem.rows(); ++k) {
@@ -111,15 +101,14 @@ bool Certifier::certify_conflict(const MarginProblem& problem, MarginSolution& s
     total += problem.rhs(k) * solution.dual(k);
   }
   solution.dual /= total;
-  const double size = weigh(problem, solution.dual);
+  solution.W.setZero(problem.d(), problem.dz());
+  look(problem, solution.W, solution.dual, solution.slack);
   solution.residual = A_.norm();
   solution.status = MarginStatus::infeasible;
-  solution.W.setZero(problem.d(), problem.dz());
-  solution.slack.resize(problem.rows());
   for (Index k = 0; k < problem.rows(); ++k) solution.slack(k) = -problem.rhs(k);
   solution.objective = solution.dual_objective = solution.gap = solution.violation = kNaN;
   solution.support = 0;
-  return total > 0 && solution.residual <= kCertificate * size;
+  return total > 0 && solution.residual <= kCertificate * size_;
 }
 
 }  // namespace attsvm

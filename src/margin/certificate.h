@@ -14,12 +14,12 @@ class Certifier {
   bool certify_conflict(const MarginProblem& problem, MarginSolution& solution);
 
  private:
-  void row_values(const MarginProblem& problem, const RowMatrix& W, Eigen::VectorXd& out);
-  /// A_ = Σ λ_k δ_k ζ_kᵀ; returns Σ |λ_k| ‖δ_k‖ ‖ζ_k‖.
-  double weigh(const MarginProblem& problem, const Eigen::VectorXd& lambda);
+  /// One pass over the rows: their values at W, A_ = Σ λ_k δ_k ζ_kᵀ, and size_ = Σ |λ_k| ‖δ_k‖ ‖ζ_k‖.
+  void look(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& lambda, Eigen::VectorXd& values);
 
   Eigen::VectorXd u_, g_, delta_;
   RowMatrix A_;
+  double size_ = 0;
 };
 
 }  // namespace attsvm
