@@ -2,7 +2,7 @@
 # ATTSVM_NO_INSTALL=1 installs nothing and names what is missing.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-full bench bench-peers coverage format
+.PHONY: help build demo test test-full bench bench-peers format
 
 RELEASE := build/release/attsvm
 
@@ -38,10 +38,6 @@ bench-peers:  ## the same problems through the solvers people use today (install
 	@[ -d build/peers ] || /usr/bin/python3 -m venv build/peers
 	@build/peers/bin/pip install --quiet --disable-pip-version-check -r bench/peers/requirements.txt
 	@build/peers/bin/python bench/peers/frobenius.py build/bench
-
-coverage:  ## line coverage of the C++ tests, as a table
-	@scripts/install_packages test
-	@scripts/coverage
 
 format:  ## lay out all C++ files
 	@scripts/install_packages test

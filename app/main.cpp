@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
       return kBadInput;
     }
     const ExitCode code = session.verb();
-    if (std::fflush(stdout) != 0) throw InputError("stdout: cannot write");
+    if (std::fflush(stdout) != 0) throw std::runtime_error("stdout cannot be written");
     return code;
   } catch (const InputError& error) {
     fmt::print(stderr, "attsvm: {}\n", one_line(error.what()));

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <charconv>
+#include <cmath>
 #include <memory>
 
 #include "session.h"
@@ -9,9 +11,26 @@ namespace {
 
 struct Options {
   std::string task, out, select, problem = "att", norm = "fro", warm_start;
+  std::string relax_list;
   std::vector<Index> relax;
   SolveSettings settings;
 };
+
+/// "0,2,5"
+std::vector<Index> parse_list(const std::string& text) {
+  std::vector<Index> items;
+  const char *at = text.data(), *end = at + text.size();
+  while (at != end) {
+    Index item = 0;
+    const auto [next, error] = std::from_chars(at, end, item);
+    if (error != std::errc() || (next != end && (*next != ',' || next + 1 == end))) {
+      throw InputError(fmt::format("--relax {}: must be query numbers with commas between, as 0,2,5", text));
+    }
+    items.push_back(item);
+    at = next == end ? next : next + 1;
+  }
+  return items;
+}
 
 struct Chosen {
   Selection selection;
@@ -84,7 +103,8 @@ Json to_json(const MarginProblem& problem, const MarginSolution& solution, const
       {"dual_objective", solution.dual_objective},
       {"gap", solution.gap},
       {"violation", solution.violation},
-      {"margin", has_margin && !infeasible && solution.objective > 0 ? Json(1 / solution.objective) : Json(nullptr)},
+      {"margin", has_margin && std::isfinite(solution.gap) && solution.objective > 0 ? Json(1 / solution.objective)
+                                                                                     : Json(nullptr)},
       {"rank", infeasible ? Json(nullptr) : Json(numerical_rank(solution.W))},
       {"support", solution.support},
       {"constraints", problem.rows()},
@@ -95,6 +115,8 @@ Json to_json(const MarginProblem& problem, const MarginSolution& solution, const
       {"tolerance", options.settings.tolerance},
       {"time_limit", options.settings.time_limit},
       {"relax", options.relax},
+      {"select", options.select.empty() ? Json(nullptr) : Json(options.select)},
+      {"warm_start", options.warm_start.empty() ? Json(nullptr) : Json(options.warm_start)},
       {"seed", nullptr},
       {"threads", threads},
       {"file", options.out}};
@@ -126,22 +148,29 @@ void print_table(const MarginProblem& problem, const MarginSolution& solution, c
                            solution.warm_started ? ", warm started" : ""));
 }
 
+void warn_of_ties(const Session& session, const std::vector<Tie>& ties, const std::string& file) {
+  constexpr std::size_t kShown = 10;
+  for (std::size_t k = 0; k < std::min(kShown, ties.size()); ++k) {
+    session.warn(fmt::format("{}: query {}: tokens {} tie; token {} is selected", file, ties[k].query,
+                             fmt::join(ties[k].tokens, " "), ties[k].tokens.front()));
+  }
+  if (ties.size() > kShown) session.warn(fmt::format("{}: {} queries tie in all", file, ties.size()));
+}
+
 ExitCode run(Session& session, Options& options) {
   if (options.norm != "fro") throw InputError(fmt::format("--norm {} is not known; must be fro", options.norm));
+  options.relax = parse_list(options.relax_list);
   require_writable(options.out, session.force);
   Threads threads(session.threads);
   const AttentionTask task = load_task(options.task, threads);
   Chosen chosen = choose(task, options);
-  for (const Tie& tie : chosen.ties) {
-    session.warn(fmt::format("{}: query {}: tokens {} tie; token {} is selected", options.task, tie.query,
-                             fmt::join(tie.tokens, " "), tie.tokens.front()));
-  }
   const MarginProblem problem = with_place(options.task, [&] { return make_problem(task, chosen.selection, options); });
   MarginSolution warm, solution;
   if (!options.warm_start.empty()) {
     warm = load_warm_start(options.warm_start, threads);
     options.settings.warm_start = &warm;
   }
+  warn_of_ties(session, chosen.ties, options.task);
   options.settings.progress = [&](const SolveProgress&) { return Session::interrupted(); };
   Session::watch_interrupts();
   const Stopwatch watch;
@@ -182,7 +211,7 @@ Exit codes: 0 optimal, 3 infeasible with a certificate, 4 stopped at a limit, 13
   Session::add_output(verb, options->out, session.force)->required();
   verb->add_option("--norm", options->norm, "Norm of W to minimise: fro (default: fro)");
   verb->add_option("--select", options->select, "file, opt, or a .npy file (default: the file's selection, else opt)");
-  verb->add_option("--relax", options->relax, "Queries whose >= 1 becomes >= 0")->delimiter(',');
+  verb->add_option("--relax", options->relax_list, "Queries whose >= 1 becomes >= 0, as 0,2,5");
   verb->add_option("--problem", options->problem,
                    "att: tokens kept against dropped; v: labels against values (default: att)")
       ->check(CLI::IsMember({"att", "v"}));

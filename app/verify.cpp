@@ -15,7 +15,9 @@ ExitCode run(const Session& session, const Options& options) {
   Threads threads(session.threads);
   const AttentionTask task = load_task(options.task, threads);
   StoredSolution solution = load_solution(options.solution, threads);
-  if (!options.norm.empty()) solution.norm = options.norm;
+  if (!options.norm.empty() && options.norm != solution.norm && !solution.w_only) {
+    throw InputError(fmt::format("{}: norm is {}, but --norm says {}", options.solution, solution.norm, options.norm));
+  }
   if (solution.w_only) {  // judged against the task's own selection
     if (!solution.select.given()) {
       const auto chosen =
@@ -35,7 +37,9 @@ ExitCode run(const Session& session, const Options& options) {
                 {"violation", verdict.violation},
                 {"residual", verdict.residual},
                 {"norm", solution.norm},
-                {"tolerance", solution.tolerance}};
+                {"tolerance", solution.tolerance},
+                {"seed", nullptr},
+                {"threads", threads.count()}};
     if (!verdict.valid) fields["reason"] = verdict.reason;
     Session::print_json("verify", watch.seconds(), std::move(fields));
   } else if (!verdict.valid) {
@@ -67,7 +71,8 @@ Exit codes: 0 valid, 5 not valid)",
                                     [&session, options] { return run(session, *options); });
   verb->add_option("TASK", options->task, "Task file")->required();
   verb->add_option("SOLUTION", options->solution, "Solution file")->required();
-  verb->add_option("--norm", options->norm, "Norm the answer is for, where the file does not say (default: fro)");
+  verb->add_option("--norm", options->norm, "Norm the answer is for, where the file does not say (default: fro)")
+      ->check(CLI::IsMember({"fro"}));
 }
 
 }  // namespace attsvm

@@ -6,7 +6,7 @@ function(attsvm_options target)
     -Wno-missing-field-initializers  # designated initialisers leave the rest to its defaults
     $<$<BOOL:${ATTSVM_WERROR}>:-Werror>)
   # Contracted multiply-adds round differently from machine to machine; the same seed must give the same bytes everywhere.
-  target_compile_options(${target} PUBLIC -ffp-contract=off)
+  target_compile_options(${target} PRIVATE -ffp-contract=off)
   if(ATTSVM_SANITIZE)
     target_compile_options(${target} PUBLIC -fsanitize=${ATTSVM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${ATTSVM_SANITIZE})

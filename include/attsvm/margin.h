@@ -35,10 +35,10 @@ struct MarginSolution {
   Eigen::VectorXd dual;  ///< a multiplier a row, scaled so that ‖A(dual)‖_F = 1; infeasible: so that Σ rhs·dual = 1
   Eigen::VectorXd slack;                     ///< δᵀWζ − rhs
   double objective = 0, dual_objective = 0;  ///< ‖W‖_F, and a proven lower bound on it
-  double gap = 0;                            ///< max(0, objective − dual_objective)/objective; 0 when both are 0
-  double violation = 0;                      ///< largest violation of a row by W
-  double residual = 0;                       ///< infeasible: ‖A(dual)‖_F; no feasible W has a norm below 1/residual
-  Index support = 0;                         ///< rows met with equality, to kSupportTolerance
+  double gap = 0;  ///< max(0, objective − dual_objective)/objective; 0 when both are 0; NaN if W is not feasible
+  double violation = 0;  ///< largest violation of a row by W
+  double residual = 0;   ///< infeasible: ‖A(dual)‖_F; no feasible W has a norm below 1/residual
+  Index support = 0;     ///< rows met with equality, to kSupportTolerance
   Index iterations = 0;
   bool warm_started = false;  ///< a warm start was given and used
   std::string_view method;    ///< which solver did it

@@ -2,7 +2,12 @@
 
 #include <cblas.h>
 
+#include <cstddef>
 #include <mutex>
+
+// LAPACK comes with OpenBLAS; the last argument is Fortran's hidden length of the text.
+extern "C" void dpotrf_(const char* triangle, const blasint* n, double* A, const blasint* lda, blasint* info,
+                        std::size_t length);
 
 namespace attsvm {
 namespace {
@@ -25,6 +30,22 @@ void gemm(bool transpose_a, bool transpose_b, Index m, Index n, Index k, float a
           const float* B, Index ldb, float beta, float* C, Index ldc) {
   cblas_sgemm(CblasRowMajor, op(transpose_a), op(transpose_b), narrow(m), narrow(n), narrow(k), alpha, A, narrow(lda),
               B, narrow(ldb), beta, C, narrow(ldc));
+}
+
+bool cholesky(Index n, double* A, Index lda) {
+  const blasint size = narrow(n), stride = narrow(lda);
+  blasint info = 0;
+  dpotrf_("U", &size, A, &stride, &info, 1);  // the upper triangle of a column-major matrix is our lower one
+  return info == 0;
+}
+
+void divide_by_transposed_lower(Index m, Index n, const double* L, Index ldl, double* B, Index ldb) {
+  cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, narrow(m), narrow(n), 1, L, narrow(ldl),
+              B, narrow(ldb));
+}
+
+void solve_lower(bool transpose, Index n, const double* L, Index ldl, double* x) {
+  cblas_dtrsv(CblasRowMajor, CblasLower, op(transpose), CblasNonUnit, narrow(n), L, narrow(ldl), x, 1);
 }
 
 SingleThreadBlas::SingleThreadBlas() {

@@ -11,6 +11,13 @@ void gemm(bool transpose_a, bool transpose_b, Index m, Index n, Index k, double 
 void gemm(bool transpose_a, bool transpose_b, Index m, Index n, Index k, float alpha, const float* A, Index lda,
           const float* B, Index ldb, float beta, float* C, Index ldc);
 
+/// Cholesky factor L of a symmetric n × n matrix, in place of its lower triangle. False: not positive definite.
+bool cholesky(Index n, double* A, Index lda);
+/// B ← B L⁻ᵀ for m × n B and lower triangular n × n L.
+void divide_by_transposed_lower(Index m, Index n, const double* L, Index ldl, double* B, Index ldb);
+/// x ← L⁻¹ x, or L⁻ᵀ x
+void solve_lower(bool transpose, Index n, const double* L, Index ldl, double* x);
+
 /// While one is alive OpenBLAS uses no threads of its own: we split work into fixed chunks ourselves, so that results
 /// do not depend on the number of threads. OpenBLAS keeps this setting for the whole process; the last guard restores
 /// it.

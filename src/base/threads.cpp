@@ -6,7 +6,6 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -14,9 +13,9 @@
 
 namespace attsvm {
 
-// A helper looks for the next loop for some tens of microseconds before it sleeps, because solvers start loops in quick
-// succession. The caller waits only for helpers that have entered its loop: one that the system has not woken in time
-// costs nothing.
+// A helper looks for the next loop for a moment (kPatience turns) before it sleeps, because solvers start loops in
+// quick succession. The caller waits only for helpers that have entered its loop: one that the system has not woken in
+// time costs nothing.
 struct Threads::Pool {
   static constexpr std::uint64_t kOpen = 1ULL << 31, kInside = kOpen - 1;
 
@@ -97,10 +96,10 @@ Threads::Threads(int count) : pool_(std::make_unique<Pool>()) {
   if (count == 0) count = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   try {
     for (int i = 1; i < count; ++i) pool_->helpers.emplace_back([pool = pool_.get()] { pool->help(); });
-  } catch (const std::system_error& error) {
+  } catch (const std::exception& error) {
     const int started = this->count();
     pool_->end();
-    refuse("threads = {}; only {} could be started: {}", count, started, error.code().message());
+    refuse("threads = {}; only {} could be started: {}", count, started, error.what());
   }
 }
 

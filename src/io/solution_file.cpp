@@ -68,7 +68,11 @@ StoredSolution load_solution(const std::string& path, Threads& threads) {
     const Array W = to_f64(array);
     return ConstRows(f64_span(W).data(), W.shape[0], W.shape[1]);
   });
-  solution.w_only = !file.has("dual") && !file.has("status");
+  solution.w_only = true;
+  for (const char* claim : {"status", "row_query", "row_keep", "row_drop", "row_equal", "rhs", "slack", "dual",
+                            "objective", "dual_objective"}) {
+    solution.w_only = solution.w_only && !file.has(claim);
+  }
   if (file.has("norm")) solution.norm = with("norm", text);
   if (file.has("problem")) solution.problem = with("problem", text);
   if (file.has("select")) {

@@ -1,5 +1,6 @@
 #include "margin/certificate.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -9,106 +10,208 @@ namespace attsvm {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kAllowedViolation = 5e-10;  // half of what verify accepts, for rows of size one
-constexpr double kCertificate = 1e-12;       // ‖A(λ)‖ relative to Σ |λ| ‖δ‖ ‖ζ‖
+constexpr double kCancellation = 1e4;       // terms this much larger than their sum: double is not enough to judge
+constexpr double kAllowedViolation = 1e-9;  // what verify accepts, for rows of size one
+constexpr double kScaling = 1e-7;           // how far rounding may move ‖A(dual)‖ from 1
+constexpr double kCertificate = 1e-12;      // ‖A(λ)‖ relative to Σ |λ| ‖δ‖ ‖ζ‖
 
 double relative_gap(double objective, double bound) {
   return objective > 0 ? std::max(0.0, objective - bound) / objective : 0;
 }
 
-}  // namespace
+/// ‖M‖_F, also where the squares leave the range of double.
+double norm_of(const RowMatrix& M) {
+  const double norm = M.norm();
+  return norm > 1e-140 && norm < 1e140 ? norm : M.stableNorm();
+}
 
-void Certifier::look(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& lambda,
-                     Eigen::VectorXd& values) {
-  const Index d = problem.d(), dz = problem.dz();
-  values.resize(problem.rows());
-  for (auto* vector : {&delta_, &u_, &g_}) vector->resize(d);
-  A_.setZero(d, dz);
-  size_ = 0;
-  for (const MarginGroup& group : problem.groups()) {
-    row_dots(W.data(), d, dz, group.z, u_.data());
-    g_.setZero();
-    double group_size = 0;
-    for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
-      problem.delta(group, k, delta_.data());
-      row_dots(delta_.data(), 1, d, u_.data(), &values(k));
-      if (lambda(k) == 0) continue;
-      g_ += lambda(k) * delta_;
-      group_size += std::abs(lambda(k)) * delta_.norm();
-    }
-    if (group_size == 0) continue;
-    size_ += group_size * ConstVector(group.z, dz).norm();
-    add_outer(g_.data(), d, group.z, dz, A_.data());
+void clip(const MarginProblem& problem, Eigen::VectorXd& dual) {
+  for (Index k = 0; k < problem.rows(); ++k) {
+    if (!problem.equal(k)) dual(k) = std::max(dual(k), 0.0);
   }
 }
 
-void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSolution& solution) {
-  double bound = 0;
-  for (Index k = 0; k < problem.rows(); ++k) {
-    if (!problem.equal(k)) solution.dual(k) = std::max(solution.dual(k), 0.0);
-    bound += problem.rhs(k) * solution.dual(k);
+double weighted_rhs(const MarginProblem& problem, const Eigen::VectorXd& dual) {
+  long double sum = 0;
+  for (Index k = 0; k < problem.rows(); ++k) sum += static_cast<long double>(problem.rhs(k)) * dual(k);
+  return static_cast<double>(sum);
+}
+
+}  // namespace
+
+void Certifier::measure(const MarginProblem& problem, const MarginSolution& solution) {
+  if (!careful_) measure_fast(problem, solution.W, solution.dual);
+  careful_ = careful_ || !(size_ <= kCancellation * norm_ && reach_ <= kCancellation);
+  if (careful_) measure_carefully(problem, solution.W, solution.dual);
+}
+
+void Certifier::gather(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual, std::size_t begin,
+                       std::size_t end, Share& share) {
+  const Index d = problem.d(), dz = problem.dz();
+  for (auto* vector : {&share.delta, &share.u, &share.g}) vector->resize(d);
+  share.A.setZero(d, dz);
+  share.size = share.reach = 0;
+  for (const MarginGroup& group : problem.groups().subspan(begin, end - begin)) {
+    row_dots(W.data(), d, dz, group.z, share.u.data());
+    share.g.setZero();
+    double group_size = 0, longest = 0;
+    for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
+      problem.delta(group, k, share.delta.data());
+      row_dots(share.delta.data(), 1, d, share.u.data(), &values_(k));
+      const double length = share.delta.norm();
+      longest = std::max(longest, length);
+      if (dual(k) == 0) continue;
+      share.g += dual(k) * share.delta;
+      group_size += std::abs(dual(k)) * length;
+    }
+    const double z_norm = ConstVector(group.z, dz).norm();
+    share.reach = std::max(share.reach, longest * z_norm);
+    if (group_size == 0) continue;
+    share.size += group_size * z_norm;
+    add_outer(share.g.data(), d, group.z, dz, share.A.data());
   }
-  look(problem, solution.W, solution.dual, solution.slack);
-  const double size = A_.norm();
-  if (size > 0) {
-    solution.dual /= size;
-    solution.dual_objective = std::max(0.0, bound / size);
-  } else {
+}
+
+void Certifier::measure_fast(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual) {
+  constexpr Index kRowsAShare = 4096;
+  constexpr std::size_t kMostShares = 8;
+  const std::size_t groups = problem.groups().size();
+  const auto shares = std::clamp<std::size_t>(static_cast<std::size_t>(problem.rows() / kRowsAShare), 1, kMostShares);
+  values_.resize(problem.rows());
+  if (shares_.size() < shares) shares_.resize(shares);
+  threads_.for_each(static_cast<std::int64_t>(shares), [&](std::int64_t share) {
+    const auto s = static_cast<std::size_t>(share);
+    gather(problem, W, dual, groups * s / shares, groups * (s + 1) / shares, shares_[s]);
+  });
+  size_ = shares_[0].size;
+  reach_ = shares_[0].reach;
+  for (std::size_t s = 1; s < shares; ++s) {
+    shares_[0].A += shares_[s].A;
+    size_ += shares_[s].size;
+    reach_ = std::max(reach_, shares_[s].reach);
+  }
+  norm_ = norm_of(shares_[0].A);
+  reach_ *= norm_of(W);
+}
+
+void Certifier::measure_carefully(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual) {
+  const Index d = problem.d(), dz = problem.dz();
+  wide_u_.resize(d);
+  wide_g_.resize(d);
+  wide_A_.setZero(d, dz);
+  Real size = 0;
+  for (const MarginGroup& group : problem.groups()) {
+    const auto z = ConstVector(group.z, dz).cast<Real>();
+    wide_u_.noalias() = W.cast<Real>() * z;
+    wide_g_.setZero();
+    Real group_size = 0;
+    for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
+      const Index t = problem.drop(k);
+      Real value = 0, square = 0;
+      for (Index j = 0; j < d; ++j) {
+        const Real kept = static_cast<Real>(group.sign) * group.X[group.keep * d + j];
+        const Real delta = t < 0 ? kept : kept - group.X[t * d + j];
+        value += delta * wide_u_(j);
+        square += delta * delta;
+        wide_g_(j) += dual(k) * delta;
+      }
+      values_(k) = static_cast<double>(value);
+      group_size += std::abs(static_cast<Real>(dual(k))) * std::sqrt(square);
+    }
+    size += group_size * z.norm();
+    wide_A_.noalias() += wide_g_ * z.transpose();
+  }
+  size_ = static_cast<double>(size);
+  norm_ = static_cast<double>(wide_A_.norm());
+}
+
+double Certifier::needed_stretch(const MarginProblem& problem) const {
+  double stretch = 1;
+  for (Index k = 0; problem.all_positive() && k < problem.rows(); ++k) {
+    const double needed = problem.rhs(k) / values_(k);
+    if (!(needed > 0 && std::isfinite(needed))) return 1;  // a row that is not positive: no scaling helps
+    stretch = std::max(stretch, needed);
+  }
+  return stretch;
+}
+
+double Certifier::violation(const MarginProblem& problem) const {
+  double worst = 0;
+  for (Index k = 0; k < problem.rows(); ++k) {
+    const double slack = values_(k) - problem.rhs(k);
+    const double missing = problem.equal(k) ? std::abs(slack) : -slack;
+    if (!(missing <= worst)) worst = missing;  // NaN included
+  }
+  return worst;
+}
+
+void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSolution& solution) {
+  careful_ = false;
+  clip(problem, solution.dual);
+  measure(problem, solution);
+  if (norm_ > 0) {
+    solution.dual /= norm_;
+    if (careful_) {
+      measure(problem, solution);  // rounding the multipliers moved A
+    } else {
+      norm_ = 1;
+    }
+  }
+  if (std::abs(norm_ - 1) <= kScaling) {
+    solution.dual_objective = std::max(0.0, weighted_rhs(problem, solution.dual) / norm_);
+  } else {  // no multipliers, or their terms cancel beyond what rounded numbers can tell: they prove nothing
+    solution.dual.setZero();
     solution.dual_objective = 0;
   }
 
-  const auto violation_of = [&](double factor) {
-    double worst = 0;
-    for (Index k = 0; k < problem.rows(); ++k) {
-      const double slack = factor * solution.slack(k) - problem.rhs(k);
-      worst = std::max(worst, problem.equal(k) ? std::abs(slack) : -slack);
-    }
-    return worst;
-  };
-  const double norm = solution.W.norm();
-  double stretch = 1;  // the smallest factor ≥ 1 that meets every row, where one exists
-  for (Index k = 0; problem.all_positive() && k < problem.rows(); ++k) {
-    const double needed = problem.rhs(k) / solution.slack(k);
-    if (!(needed > 0)) {  // a row of the wrong sign: no scaling helps
-      stretch = 1;
+  double stretch = needed_stretch(problem);
+  // Rounding alone can cost more than the tolerance where ‖W‖ is huge; W then stays as it is if it meets the rows
+  // nearly.
+  const bool leave = relative_gap(norm_of(solution.W) * stretch, solution.dual_objective) > tolerance &&
+                     violation(problem) <= kAllowedViolation / 2;
+  for (int round = 0; round < 3 && stretch > 1 && !leave; ++round) {
+    solution.W *= stretch;
+    if (!careful_) {
+      values_ *= stretch;
       break;
     }
-    stretch = std::max(stretch, needed);
+    measure(problem, solution);
+    stretch = needed_stretch(problem);
   }
-  // Rounding alone can cost more than the tolerance when ‖W‖ is huge; W is then left as it is if it meets the rows
-  // nearly.
-  const bool as_it_is =
-      relative_gap(norm * stretch, solution.dual_objective) > tolerance && violation_of(1) <= kAllowedViolation;
-  if (as_it_is) stretch = 1;
-  if (stretch > 1) solution.W *= stretch;
-  solution.objective = solution.W.norm();
-  solution.violation = violation_of(stretch);
-  solution.support = 0;
-  for (Index k = 0; k < problem.rows(); ++k) {
-    solution.slack(k) = stretch * solution.slack(k) - problem.rhs(k);
-    if (solution.slack(k) <= kSupportTolerance * std::max(1.0, std::abs(problem.rhs(k)))) ++solution.support;
-  }
+
+  solution.objective = norm_of(solution.W);
+  solution.violation = violation(problem);
   solution.gap = relative_gap(solution.objective, solution.dual_objective);
   solution.residual = 0;
-  const bool proven = solution.gap <= tolerance && solution.violation <= kAllowedViolation * 2;
+  solution.support = 0;
+  solution.slack.resize(problem.rows());
+  for (Index k = 0; k < problem.rows(); ++k) {
+    solution.slack(k) = values_(k) - problem.rhs(k);
+    if (solution.slack(k) <= kSupportTolerance * std::max(1.0, std::abs(problem.rhs(k)))) ++solution.support;
+  }
+  const bool feasible = solution.violation <= kAllowedViolation;
+  if (!feasible) solution.gap = kNaN;  // a gap to an infeasible W says nothing
+  const bool proven =
+      feasible && solution.gap <= tolerance && std::isfinite(solution.objective) && solution.dual.allFinite();
   solution.status = proven ? MarginStatus::optimal : MarginStatus::limit;
 }
 
 bool Certifier::certify_conflict(const MarginProblem& problem, MarginSolution& solution) {
-  double total = 0;
-  for (Index k = 0; k < problem.rows(); ++k) {
-    if (!problem.equal(k)) solution.dual(k) = std::max(solution.dual(k), 0.0);
-    total += problem.rhs(k) * solution.dual(k);
-  }
+  clip(problem, solution.dual);
+  const double total = weighted_rhs(problem, solution.dual);
+  if (!(total > 0) || !std::isfinite(total)) return false;
+  careful_ = true;
   solution.dual /= total;
   solution.W.setZero(problem.d(), problem.dz());
-  look(problem, solution.W, solution.dual, solution.slack);
-  solution.residual = A_.norm();
+  values_.setZero(problem.rows());
+  measure(problem, solution);
+  solution.residual = norm_;
   solution.status = MarginStatus::infeasible;
+  solution.slack.resize(problem.rows());
   for (Index k = 0; k < problem.rows(); ++k) solution.slack(k) = -problem.rhs(k);
   solution.objective = solution.dual_objective = solution.gap = solution.violation = kNaN;
   solution.support = 0;
-  return total > 0 && solution.residual <= kCertificate * size_;
+  return norm_ <= kCertificate * size_;
 }
 
 }  // namespace attsvm

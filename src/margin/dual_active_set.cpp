@@ -167,9 +167,6 @@ ExactSolver::Outcome ExactSolver::active_set(const std::function<bool()>& stop) 
             x_[set_[j]] = -sign * r_[j];
         }
         x_[p] = sign;
-        double total = 0;
-        for (Index k = 0; k < live_; ++k) total += rhs_[k] * x_[k];
-        for (Index k = 0; k < live_; ++k) x_[k] *= scale_ * scale_ / total;  // Σ b λ = 1 in the problem's own units
         W_.fill(rows_.entries(), 0.0);
         return Outcome::infeasible;
       }

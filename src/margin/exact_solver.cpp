@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/refuse.h"
 #include "margin/tolerances.h"
 
 namespace attsvm {
@@ -62,12 +63,18 @@ bool ExactSolver::normalize(const MarginProblem& problem) {
         }
         continue;
       }
+      const double row_size = delta_norm * zeta_norm;
+      if (!std::isfinite(row_size) || row_size < std::numeric_limits<double>::min()) {
+        refuse(
+            "query {}: its row against token {} has size {} x {}, which double cannot hold; rescale tokens or queries",
+            group.query, problem.drop(k), delta_norm, zeta_norm);
+      }
       for (Index j = 0; j < d; ++j) delta[j] /= delta_norm;
       row_[live_] = k;
       query_[live_] = i;
       free_[live_] = problem.equal(k) ? 1 : 0;
       low_[live_] = problem.equal(k) ? -kInfinity : 0;
-      size_[live_] = delta_norm * zeta_norm;
+      size_[live_] = row_size;
       rhs_[live_] = problem.rhs(k) / delta_norm / zeta_norm;
       scale_ = std::max(scale_, std::abs(rhs_[live_]));
       ++live_;
@@ -92,7 +99,7 @@ ExactSolver::Outcome ExactSolver::solve(const MarginProblem& problem, const Inde
   }
   const bool warm = support.size() > 0;
   if (!warm && guess_active_set(stop)) return Outcome::stopped;
-  if (solve_face()) return Outcome::optimal;
+  if (solve_face(stop)) return Outcome::optimal;
   return active_set(stop);
 }
 
@@ -114,13 +121,13 @@ bool ExactSolver::guess_active_set(const std::function<bool()>& stop) {
 
 /// Block pivoting: solve with the rows of the set as equations, let negative multipliers leave and violated rows enter.
 /// False: does not settle, or the set's rows depend on each other.
-bool ExactSolver::solve_face() {
+bool ExactSolver::solve_face(const std::function<bool()>& stop) {
   const RowBlocks rows = rows_.view();
   double face_tolerance = kRoughFace;
   Index best = live_ + 1;
   for (int patience = 4;; ++iterations_) {
     const Index size = set_.size();
-    if (size > rows_.d() * rows_.dz()) return false;
+    if (size > rows_.d() * rows_.dz() || stop()) return false;
     const bool dense = size <= kDenseLimit;
     if ((dense || !solve_face_iteratively(face_tolerance)) && !solve_face_dense()) return false;
     evaluate(rows, W_.data(), rows_.work(), value_.data());
@@ -282,7 +289,7 @@ void ExactSolver::write(RowMatrix& W, Eigen::VectorXd& lambda) const {
   for (Index j = 0; j < W.cols(); ++j) {
     for (Index i = 0; i < W.rows(); ++i) W(i, j) = W_[j * rows_.dp() + i] / scale_;
   }
-  for (Index k = 0; k < live_; ++k) lambda(row_[k]) = x_[k] / scale_ / size_[k];
+  for (Index k = 0; k < live_; ++k) lambda(row_[k]) = x_[k] / size_[k];
 }
 
 }  // namespace attsvm

@@ -21,8 +21,9 @@ class ExactSolver {
   /// `support`: rows to start from, ascending (may be empty). `stop` is asked now and then; true ends the solve.
   Outcome solve(const MarginProblem& problem, const IndexList& support, const std::function<bool()>& stop);
 
-  /// Optimal: W meets the rows to rounding, and W = Σ λ_k δ_k ζ_kᵀ. Infeasible: Σ λ_k δ_k ζ_kᵀ vanishes to rounding and
-  /// Σ λ_k b_k = 1. Stopped: W is what the method held, and meets only part of the rows.
+  /// λ is given up to a positive factor. Optimal: W meets the rows to rounding, and is a multiple of Σ λ_k δ_k ζ_kᵀ.
+  /// Infeasible: Σ λ_k δ_k ζ_kᵀ vanishes to rounding while Σ λ_k b_k > 0. Stopped: W is what the method held, and meets
+  /// only part of the rows.
   void write(RowMatrix& W, Eigen::VectorXd& lambda) const;
 
   Index iterations() const { return iterations_; }
@@ -31,7 +32,7 @@ class ExactSolver {
  private:
   bool normalize(const MarginProblem& problem);
   bool guess_active_set(const std::function<bool()>& stop);
-  bool solve_face();
+  bool solve_face(const std::function<bool()>& stop);
   bool solve_face_dense();
   bool solve_face_iteratively(double tolerance);
   Outcome active_set(const std::function<bool()>& stop);
@@ -50,7 +51,7 @@ class ExactSolver {
   double scale_ = 1;  // rhs_ = b / size_ · scale_
   UnitRows rows_;
   Buffer<Index> row_, query_;  // of a live row: its number in the problem, its query
-  Buffer<double> rhs_, low_, size_, length_;
+  Buffer<double> rhs_, low_, size_;
   Buffer<std::uint8_t> free_;  // equality rows: multiplier of either sign
   Index conflict_row_ = -1;    // a zero row that can never be met
 

@@ -8,10 +8,18 @@
 #include "attsvm/margin.h"
 #include "base/refuse.h"
 #include "margin/certificate.h"
+#include "margin/conflict_search.h"
 #include "margin/exact_solver.h"
+#include "margin/interior_point.h"
+#include "margin/working_set.h"
 
 namespace attsvm {
 namespace {
+
+constexpr Index kExactRows = 1500;     // up to here the exact solver is also the fastest
+constexpr Index kMostUnknowns = 2048;  // of the interior point method, which factorises a matrix of that size
+constexpr Index kRowsPerUnknown = 8;
+constexpr Index kExactNumbers = 25'000'000;  // rows · d up to which the exact solver may copy all rows as a last resort
 
 void require_sensible(const SolveSettings& settings) {
   if (!(settings.tolerance > 0)) refuse("tolerance = {}; must be > 0", settings.tolerance);
@@ -33,50 +41,124 @@ std::string_view name_of(MarginStatus status) {
   throw std::logic_error("unknown status");
 }
 
+/// One solve: which method, and what becomes of its answer.
 struct MarginSolver::State {
-  explicit State(Threads& pool) : threads(pool) {}
+  explicit State(Threads& pool) : threads(pool), certifier(pool) {}
+
+  void solve_exactly(const MarginProblem& problem, MarginSolution& solution);
+  void solve_at_scale(const MarginProblem& problem, MarginSolution& solution);
+  template <class Solver>
+  void take(const MarginProblem& problem, const Solver& solver, std::string_view method, MarginSolution& solution);
+  static bool suits_interior_point(const MarginProblem& problem);
+  bool stop(const SolveProgress& progress);
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
 
   Threads& threads;
   ExactSolver exact;
   Certifier certifier;
   IndexList support;
+  const SolveSettings* settings = nullptr;
+  std::chrono::steady_clock::time_point start;
+  Index asked = 0;  // how often a method asked whether to stop
+  bool stopped = false;
 };
+
+bool MarginSolver::State::stop(const SolveProgress& progress) {
+  ++asked;
+  stopped = stopped || (settings->iteration_limit > 0 && asked > settings->iteration_limit) ||
+            (settings->time_limit > 0 && seconds() > settings->time_limit) ||
+            (settings->progress && settings->progress(progress));
+  return stopped;
+}
+
+void MarginSolver::State::solve_exactly(const MarginProblem& problem, MarginSolution& solution) {
+  support.clear();
+  for (Index k = 0; solution.warm_started && k < problem.rows(); ++k) {
+    if (settings->warm_start->dual(k) != 0) support.push(k);
+  }
+  const auto ask = [&] {
+    return stop({.iteration = asked,
+                 .objective = std::numeric_limits<double>::infinity(),
+                 .seconds = settings->progress ? seconds() : 0});
+  };
+  const ExactSolver::Outcome outcome = exact.solve(problem, support, ask);
+  exact.write(solution.W, solution.dual);
+  solution.iterations += exact.iterations();
+  solution.method = exact.was_robust() ? "dual active set" : "block pivoting";
+  if (outcome != ExactSolver::Outcome::infeasible || !certifier.certify_conflict(problem, solution)) {
+    certifier.certify(problem, settings->tolerance, solution);
+  }
+}
+
+template <class Solver>
+void MarginSolver::State::take(const MarginProblem& problem, const Solver& solver, std::string_view method,
+                               MarginSolution& solution) {
+  solver.write(solution.W, solution.dual);
+  solution.iterations += solver.iterations();
+  solution.history = solver.history();
+  solution.method = method;
+  certifier.certify(problem, settings->tolerance, solution);
+}
+
+/// Far more rows than unknowns: the support would be as large as the space, and methods on the dual face fail.
+bool MarginSolver::State::suits_interior_point(const MarginProblem& problem) {
+  const Index unknowns = problem.d() * problem.dz();
+  if (unknowns > kMostUnknowns || problem.rows() < kRowsPerUnknown * unknowns) return false;
+  for (Index k = 0; k < problem.rows(); ++k) {
+    if (problem.equal(k)) return false;
+  }
+  return true;
+}
+
+void MarginSolver::State::solve_at_scale(const MarginProblem& problem, MarginSolution& solution) {
+  const auto ask = [&](const SolveProgress& progress) { return stop(progress); };
+  if (suits_interior_point(problem)) {
+    InteriorPointSolver solver(problem, threads);
+    solver.solve(settings->tolerance, ask);
+    take(problem, solver, "interior point", solution);
+  } else {
+    WorkingSetSolver solver(problem, threads);
+    solver.solve(settings->tolerance, solution.warm_started ? &settings->warm_start->dual : nullptr, ask);
+    take(problem, solver, "working set", solution);
+  }
+  if (solution.status == MarginStatus::optimal || stopped) return;
+
+  ConflictSearch search = search_conflict(problem, threads, [&] { return stop({.iteration = asked}); });
+  solution.iterations += search.iterations;
+  if (search.outcome == ConflictSearch::Outcome::conflict) {
+    MarginSolution proof = solution;
+    proof.dual = std::move(search.lambda);
+    if (certifier.certify_conflict(problem, proof)) {
+      proof.method = "conflict search";
+      solution = std::move(proof);
+      return;
+    }
+  }
+  if (!stopped && problem.rows() * problem.d() <= kExactNumbers)
+    solve_exactly(problem, solution);  // finite, however hard
+}
 
 MarginSolver::MarginSolver(Threads& threads) : state_(std::make_unique<State>(threads)) {}
 MarginSolver::~MarginSolver() = default;
 
 void MarginSolver::solve(const MarginProblem& problem, const SolveSettings& settings, MarginSolution& solution) {
   require_sensible(settings);
-  const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   State& state = *state_;
+  state.settings = &settings;
+  state.start = std::chrono::steady_clock::now();
+  state.asked = 0;
+  state.stopped = false;
   solution.history.clear();
-
-  state.support.clear();
+  solution.iterations = 0;
   const MarginSolution* warm = settings.warm_start;
   solution.warm_started =
       warm != nullptr && warm->status != MarginStatus::infeasible && warm->dual.size() == problem.rows();
-  for (Index k = 0; solution.warm_started && k < problem.rows(); ++k) {
-    if (warm->dual(k) != 0) state.support.push(k);
+  if (problem.rows() <= kExactRows || problem.kind() == ProblemKind::value) {
+    state.solve_exactly(problem, solution);
+  } else {
+    state.solve_at_scale(problem, solution);
   }
-
-  SolveProgress progress{.objective = std::numeric_limits<double>::infinity()};
-  const auto stop = [&] {
-    ++progress.iteration;
-    if (settings.iteration_limit > 0 && progress.iteration > settings.iteration_limit) return true;
-    if (settings.time_limit == 0 && !settings.progress) return false;
-    progress.seconds = seconds();
-    if (settings.time_limit > 0 && progress.seconds > settings.time_limit) return true;
-    return settings.progress && settings.progress(progress);
-  };
-  const ExactSolver::Outcome outcome = state.exact.solve(problem, state.support, stop);
-  state.exact.write(solution.W, solution.dual);
-  solution.iterations = state.exact.iterations();
-  solution.method = state.exact.was_robust() ? "dual active set" : "block pivoting";
-  if (outcome != ExactSolver::Outcome::infeasible || !state.certifier.certify_conflict(problem, solution)) {
-    state.certifier.certify(problem, settings.tolerance, solution);
-  }
-  solution.history.push_back({solution.iterations, solution.objective, solution.dual_objective, seconds()});
+  solution.history.push_back({solution.iterations, solution.objective, solution.dual_objective, state.seconds()});
 }
 
 MarginSolution solve(const MarginProblem& problem, const SolveSettings& settings, Threads& threads) {

@@ -103,17 +103,27 @@ void dots_at_f64(const double* X, const Index* at, Index rows, Index d, const do
   const hn::ScalableTag<double> tag;
   const auto lanes = static_cast<Index>(hn::Lanes(tag));
   const Index whole = d / lanes * lanes;
-  for (Index t = 0; t < rows; ++t) {
-    const double *a = X + at[t] * d, *ahead = X + at[std::min(t + 2, rows - 1)] * d;
-    auto sum = hn::Zero(tag);
+  Index t = 0;
+  for (; t + 2 <= rows; t += 2) {
+    const double *a = X + at[t] * d, *b = X + at[t + 1] * d;
+    const double *ahead_a = X + at[std::min(t + 2, rows - 1)] * d, *ahead_b = X + at[std::min(t + 3, rows - 1)] * d;
+    auto sum0 = hn::Zero(tag), sum1 = sum0;
     for (Index j = 0; j < whole; j += lanes) {
-      hwy::Prefetch(ahead + j);
-      sum = hn::MulAdd(hn::LoadU(tag, a + j), hn::LoadU(tag, u + j), sum);
+      hwy::Prefetch(ahead_a + j);
+      hwy::Prefetch(ahead_b + j);
+      const auto v = hn::LoadU(tag, u + j);
+      sum0 = hn::MulAdd(hn::LoadU(tag, a + j), v, sum0);
+      sum1 = hn::MulAdd(hn::LoadU(tag, b + j), v, sum1);
     }
-    double dot = hn::GetLane(hn::SumOfLanes(tag, sum));
-    for (Index j = whole; j < d; ++j) dot += a[j] * u[j];
-    out[t] = dot;
+    double dot0 = hn::GetLane(hn::SumOfLanes(tag, sum0)), dot1 = hn::GetLane(hn::SumOfLanes(tag, sum1));
+    for (Index j = whole; j < d; ++j) {
+      dot0 += a[j] * u[j];
+      dot1 += b[j] * u[j];
+    }
+    out[t] = dot0;
+    out[t + 1] = dot1;
   }
+  if (t < rows) dots(X + at[t] * d, 1, d, u, out + t);
 }
 
 void combination_at_f64(const double* X, const Index* at, Index rows, Index d, const double* c, double* g) {
@@ -132,6 +142,68 @@ void combination_at_f64(const double* X, const Index* at, Index rows, Index d, c
   }
 }
 
+/// Four rows of G at a time and two vectors across, summed over all rows in registers.
+void gram_upper_f64(const double* A, const double* B, Index rows, Index d, double* G) {
+  const hn::CappedTag<double, 8> tag;
+  const auto lanes = static_cast<Index>(hn::Lanes(tag));
+  for (Index i = 0; i < d; i += 4) {
+    double* g = G + i * d;
+    Index j = i / lanes * lanes;
+    for (; j + 2 * lanes <= d; j += 2 * lanes) {
+      auto sum0 = hn::Zero(tag), sum1 = sum0, sum2 = sum0, sum3 = sum0, sum4 = sum0, sum5 = sum0, sum6 = sum0,
+           sum7 = sum0;
+      for (Index t = 0; t < rows; ++t) {
+        const double *a = A + t * d + i, *b = B + t * d + j;
+        const auto left = hn::LoadU(tag, b), right = hn::LoadU(tag, b + lanes);
+        const auto a0 = hn::Set(tag, a[0]), a1 = hn::Set(tag, a[1]), a2 = hn::Set(tag, a[2]), a3 = hn::Set(tag, a[3]);
+        sum0 = hn::MulAdd(a0, left, sum0);
+        sum1 = hn::MulAdd(a0, right, sum1);
+        sum2 = hn::MulAdd(a1, left, sum2);
+        sum3 = hn::MulAdd(a1, right, sum3);
+        sum4 = hn::MulAdd(a2, left, sum4);
+        sum5 = hn::MulAdd(a2, right, sum5);
+        sum6 = hn::MulAdd(a3, left, sum6);
+        sum7 = hn::MulAdd(a3, right, sum7);
+      }
+      hn::StoreU(sum0, tag, g + j);
+      hn::StoreU(sum1, tag, g + j + lanes);
+      hn::StoreU(sum2, tag, g + d + j);
+      hn::StoreU(sum3, tag, g + d + j + lanes);
+      hn::StoreU(sum4, tag, g + 2 * d + j);
+      hn::StoreU(sum5, tag, g + 2 * d + j + lanes);
+      hn::StoreU(sum6, tag, g + 3 * d + j);
+      hn::StoreU(sum7, tag, g + 3 * d + j + lanes);
+    }
+    for (; j < d; j += lanes) {
+      auto sum0 = hn::Zero(tag), sum1 = sum0, sum2 = sum0, sum3 = sum0;
+      for (Index t = 0; t < rows; ++t) {
+        const double* a = A + t * d + i;
+        const auto b = hn::LoadU(tag, B + t * d + j);
+        sum0 = hn::MulAdd(hn::Set(tag, a[0]), b, sum0);
+        sum1 = hn::MulAdd(hn::Set(tag, a[1]), b, sum1);
+        sum2 = hn::MulAdd(hn::Set(tag, a[2]), b, sum2);
+        sum3 = hn::MulAdd(hn::Set(tag, a[3]), b, sum3);
+      }
+      hn::StoreU(sum0, tag, g + j);
+      hn::StoreU(sum1, tag, g + d + j);
+      hn::StoreU(sum2, tag, g + 2 * d + j);
+      hn::StoreU(sum3, tag, g + 3 * d + j);
+    }
+  }
+}
+
+void add_outer_f64(const double* g, Index d, const double* z, Index dz, double* A) {
+  const hn::CappedTag<double, 4> tag;
+  const auto lanes = static_cast<Index>(hn::Lanes(tag));
+  const Index whole = dz / lanes * lanes;
+  for (Index a = 0; a < d; ++a, A += dz) {
+    const auto v = hn::Set(tag, g[a]);
+    for (Index b = 0; b < whole; b += lanes)
+      hn::StoreU(hn::MulAdd(v, hn::LoadU(tag, z + b), hn::LoadU(tag, A + b)), tag, A + b);
+    for (Index b = whole; b < dz; ++b) A[b] += g[a] * z[b];
+  }
+}
+
 }  // namespace
 }  // namespace attsvm::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -145,6 +217,8 @@ HWY_EXPORT(combination_f64);
 HWY_EXPORT(combination_f32);
 HWY_EXPORT(dots_at_f64);
 HWY_EXPORT(combination_at_f64);
+HWY_EXPORT(gram_upper_f64);
+HWY_EXPORT(add_outer_f64);
 
 void row_dots(const double* X, Index rows, Index d, const double* u, double* out) {
   HWY_DYNAMIC_DISPATCH(dots_f64)(X, rows, d, u, out);
@@ -163,6 +237,12 @@ void row_dots_at(const double* X, const Index* at, Index rows, Index d, const do
 }
 void row_combination_at(const double* X, const Index* at, Index rows, Index d, const double* c, double* g) {
   HWY_DYNAMIC_DISPATCH(combination_at_f64)(X, at, rows, d, c, g);
+}
+void gram_upper(const double* A, const double* B, Index rows, Index d, double* G) {
+  HWY_DYNAMIC_DISPATCH(gram_upper_f64)(A, B, rows, d, G);
+}
+void add_outer(const double* g, Index d, const double* z, Index dz, double* A) {
+  HWY_DYNAMIC_DISPATCH(add_outer_f64)(g, d, z, dz, A);
 }
 
 }  // namespace attsvm

@@ -18,4 +18,11 @@ void row_combination(const float* X, Index rows, Index d, const float* c, float*
 void row_dots_at(const double* X, const Index* at, Index rows, Index d, const double* u, double* out);
 void row_combination_at(const double* X, const Index* at, Index rows, Index d, const double* c, double* g);
 
+/// Upper triangle of G = Σ_t a_t b_tᵀ (G and the rows of A and B have d numbers, d a multiple of 8); entries below the
+/// diagonal are left undefined.
+void gram_upper(const double* A, const double* B, Index rows, Index d, double* G);
+
+/// A += g zᵀ, A row-major d × dz.
+void add_outer(const double* g, Index d, const double* z, Index dz, double* A);
+
 }  // namespace attsvm

@@ -14,6 +14,7 @@ namespace {
 using Real = long double;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr Real kAgree = 1e-9L, kViolation = 1e-9L, kCertificate = 1e-12L;
+constexpr Real kScaling = 1e-6L;  // ‖A(dual)‖ = 1 is a convention; the bound is divided by the norm it really has
 
 /// One row rebuilt from the task.
 struct Row {
@@ -87,6 +88,8 @@ class Check {
       }
       if (keep < 0) reject(fmt::format("select[{}] keeps no token", i));
       if (value_problem_) {
+        if (claim_.relax[static_cast<std::size_t>(i)])
+          reject(fmt::format("relax[{}] is set; a v problem has nothing to relax", i));
         if (count > 1) reject(fmt::format("select[{}] keeps several tokens; a v problem needs one", i));
         rows_.push_back({i, keep, -1, false, 1});
         continue;
@@ -220,7 +223,7 @@ class Check {
   void judge_bound(Verification& result) const {
     const auto [norm, size] = combination();
     const bool empty = size == 0;
-    if (!empty && !(std::abs(norm - 1) <= kAgree))
+    if (!empty && !(std::abs(norm - 1) <= kScaling))
       reject(fmt::format("the dual norm of A(dual) is {}; must be 1", static_cast<double>(norm)));
     result.dual_objective = empty ? 0 : std::max(0.0, static_cast<double>(weighted_rhs() / norm));
     if (!(std::abs(result.dual_objective - claim_.dual_objective) <=

@@ -147,7 +147,7 @@ void draw_planted(Draft& draft) {
 // = 0, while each alone is harmless. A single query has to cancel within itself (g = 0).
 void draw_infeasible(Draft& draft) {
   const Recipe& r = draft.recipe;
-  const Index d = r.d, dz = draft.query_size(), members = std::min<Index>(r.n, 3);
+  const Index d = r.d, dz = draft.query_size(), members = std::min<Index>(r.n, dz == 1 ? 2 : 3);
   draft.draw_select();
   std::vector<double> g(static_cast<std::size_t>(d), 0.0);
   std::vector<double> c(static_cast<std::size_t>(members), 1.0);

@@ -36,7 +36,6 @@ void take_real(Array& array, std::string_view name) {
   for (const Index extent : array.shape) {
     if (extent < 1) refuse("{} has shape {}; every size must be at least 1", name, shape_text(array.shape));
   }
-  if (array.scalar == Scalar::character) refuse("{} is text; must be numbers", name);
   array = to_f64(array);
   require_finite(array, name);
 }
@@ -74,6 +73,9 @@ std::string_view name_of(AttentionKind kind) {
 }
 
 AttentionTask::AttentionTask(TaskArrays arrays) : arrays_(std::move(arrays)) {
+  for (const TaskField& field : kFields) {
+    if ((arrays_.*field.member).scalar == Scalar::character) refuse("{} is text; must be numbers", field.name);
+  }
   take_tokens();
   take_queries();
   take_labels();

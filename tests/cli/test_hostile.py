@@ -25,7 +25,7 @@ TASKS = {
     "no_tokens": (dict(labels=ONES), "tokens is missing"),
     "tokens_rank": (dict(tokens=np.ones((2, 3))), "tokens has shape (2,3)"),
     "tokens_type": (dict(tokens=TOKENS.astype(complex)), "tokens: type '<c16'"),
-    "tokens_text": (dict(tokens=np.array([[["a"]]])), "tokens: type '<U1'"),
+    "tokens_text": (dict(tokens=np.array([[["a"]]])), "tokens is text; must be numbers"),
     "tokens_objects": (dict(tokens=np.array([[[None]]])), "tokens: type '|O'"),
     "tokens_records": (dict(tokens=np.zeros((1, 1, 1), [("a", "f8")])), "tokens: npy header"),
     "nan": (dict(tokens=changed(TOKENS, (1, 2, 0), np.nan)), "tokens[1,2,0] = nan"),
