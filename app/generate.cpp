@@ -81,6 +81,16 @@ void add_generate(CLI::App& program, Session& session) {
                                {"longest", task.longest()},
                                {"d", task.key_size()},
                                {"dz", task.query_size()},
+                               {"attention", name_of(task.kind())},
+                               {"causal", task.causal()},
+                               {"shortest", recipe.shortest},
+                               {"head", name_of(task.head().kind)},
+                               {"hidden", recipe.hidden},
+                               {"lambda", recipe.lambda},
+                               {"rank", recipe.rank},
+                               {"norm", recipe.norm == PlantedNorm::nuclear ? "nuc" : "fro"},
+                               {"C", recipe.c},
+                               {"threads", session.threads},
                                {"extras", extras}});
         } else {
           fmt::print("{}: {} attention, {} queries, {} sequences of up to {} tokens, d = {}, dz = {} ({}, seed {})\n",

@@ -60,6 +60,42 @@ void print_sizes() {
   }
 }
 
+/// Many random problems of assorted shapes, every answer verified. Returns how many were wrong or left open.
+int census(std::uint32_t count) {
+  constexpr std::uint32_t kBatch = 5000;
+  Threads two(2);
+  int optimal = 0, infeasible = 0, wrong = 0;
+  for (std::uint32_t begin = 0; begin < count; begin += kBatch) {
+    std::vector<AttentionTask> tasks;
+    std::vector<MarginProblem> problems;
+    std::vector<MarginSolution> solutions;
+    for (std::uint32_t k = begin; k < begin + kBatch; ++k) {
+      const Random shape(7, k, 1000);
+      const auto draw = [&](std::uint64_t position, std::uint64_t most) {
+        return static_cast<Index>(1 + shape.below(most, position));
+      };
+      const bool prompt = shape.below(4, 3) == 0;
+      tasks.push_back(generate({.n = draw(0, 8),
+                                .T = 1 + draw(1, 8),
+                                .d = draw(2, 10),
+                                .pattern = prompt ? QueryPattern::prompt : QueryPattern::cross},
+                               7, k)
+                          .task);
+    }
+    for (const AttentionTask& task : tasks)
+      problems.push_back(MarginProblem::attention(task, optimal_tokens(task).selection));
+    solve_many(problems, {}, two, solutions);
+    for (std::size_t k = 0; k < solutions.size(); ++k) {
+      const bool proven =
+          solutions[k].status != MarginStatus::limit && verify(tasks[k], stored(problems[k], solutions[k], 1e-8)).valid;
+      (!proven ? wrong : solutions[k].status == MarginStatus::optimal ? optimal : infeasible) += 1;
+    }
+  }
+  fmt::print("{} assorted problems: {} optimal, {} infeasible, all verified but {}\n", count, optimal, infeasible,
+             wrong);
+  return wrong;
+}
+
 void print_files(int count, char** paths) {
   Threads alone(1);
   for (int k = 0; k < count; ++k) {
@@ -78,7 +114,8 @@ void print_files(int count, char** paths) {
 int main(int argc, char** argv) {
   if (argc > 1) {
     print_files(argc - 1, argv + 1);
-  } else {
-    print_sizes();
+    return 0;
   }
+  print_sizes();
+  return census(100'000) == 0 ? 0 : 1;
 }

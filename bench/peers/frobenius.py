@@ -20,8 +20,8 @@ import numpy as np
 import sklearn.svm
 
 warnings.simplefilter("ignore")  # LIBLINEAR says that it has not converged; the gap column shows it
-cvxopt.solvers.options.update(show_progress=False, abstol=1e-10, reltol=1e-10, feastol=1e-10)
-SIZES = [(6, 8, 10, 9), (15, 5, 20, 9), (5, 15, 20, 9), (100, 32, 64, 1)]
+cvxopt.solvers.options.update(show_progress=False)
+SIZES = [(6, 8, 10, 9), (15, 5, 20, 9), (5, 15, 20, 9), (100, 32, 64, 3)]
 
 
 def rows(task):
@@ -50,8 +50,9 @@ def cvxpy_default(A):
 
 
 def liblinear(A):
-    """A hard margin is a very large C; the rows as one class, their negatives as the other; default accuracy and iterations."""
-    X, y = np.vstack([A, -A]), np.repeat([1, -1], len(A))
+    """A hard margin is a very large C; every second row negated, so that there are two classes; default accuracy and iterations."""
+    y = np.where(np.arange(len(A)) % 2 == 0, 1, -1)
+    X = A * y[:, None]
     model = sklearn.svm.LinearSVC(C=1e6, loss="hinge", fit_intercept=False)
     return lambda: model.fit(X, y).coef_.ravel()
 

@@ -92,8 +92,8 @@ void at_least(std::string_view name, Index value, Index least) {
 /// Fills the sizes left open and refuses what the law cannot do.
 Recipe complete(Recipe r) {
   if (is_small_data_set(r.law)) {
-    if (r.n != 0 || r.T != 0 || r.d != 0 || r.dz != 0 || r.shortest != 0) {
-      refuse("this data set has fixed sizes; leave n, T, d, dz and shortest out");
+    if (r.n != 0 || r.T != 0 || r.d != 0 || r.dz != 0 || r.shortest != 0 || r.rank != 0 || r.head != HeadKind::linear) {
+      refuse("this data set has fixed sizes and head; leave n, T, d, dz, shortest, rank and head out");
     }
     return r;
   }
@@ -122,6 +122,11 @@ Recipe complete(Recipe r) {
   const bool has_selection = r.law == Law::planted || r.law == Law::infeasible;
   if (has_selection && r.pattern != QueryPattern::cross && r.pattern != QueryPattern::prompt) {
     refuse("this kind is drawn for cross and prompt attention only");
+  }
+  if (r.rank != 0 && r.law != Law::separable && r.law != Law::planted)
+    refuse("rank = {}; only separable and planted draws have one", r.rank);
+  if (r.head != HeadKind::linear && r.law != Law::random && r.law != Law::orthonormal) {
+    refuse("head {}; only random and orthonormal draws have a head", name_of(r.head));
   }
   if (r.law == Law::planted) at_least("shortest", r.shortest, 2);
   if (r.law == Law::infeasible) at_least("shortest", r.shortest, r.n == 1 ? 3 : 2);

@@ -12,7 +12,7 @@ namespace {
 
 /// A random recipe of modest size.
 Recipe any_recipe() {
-  return {
+  Recipe recipe{
       .law = *rc::gen::element(Law::random, Law::orthonormal, Law::separable),
       .n = *rc::gen::inRange<Index>(1, 6),
       .T = *rc::gen::inRange<Index>(1, 6),
@@ -20,6 +20,8 @@ Recipe any_recipe() {
       .shortest = 1,
       .pattern = *rc::gen::element(QueryPattern::cross, QueryPattern::self, QueryPattern::prompt, QueryPattern::causal),
       .head = *rc::gen::element(HeadKind::linear, HeadKind::hidden, HeadKind::quadratic)};
+  if (recipe.law == Law::separable) recipe.head = HeadKind::linear;
+  return recipe;
 }
 
 Drawn any_task() { return generate(any_recipe(), *rc::gen::arbitrary<std::uint64_t>()); }
