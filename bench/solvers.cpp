@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -139,6 +141,25 @@ void report(const Size& size, Threads& threads) {
   }
 }
 
+double solve_seconds(const Size& size, Threads& threads) {
+  std::vector<double> seconds;
+  const AttentionTask task = generate({.law = Law::separable, .n = size.n, .T = size.T, .d = size.d}, 1).task;
+  const MarginProblem problem = MarginProblem::attention(task, *task.select());
+  for (int round = 0; round < 3; ++round) seconds.push_back(seconds_of([&] { solve(problem, {}, threads); }));
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[1];
+}
+
+/// How time grows with each size: the exponent between a size and four times it, the others fixed.
+void print_growth(Threads& threads) {
+  const Size base{500, 32, 128, 0};
+  const double at_base = solve_seconds(base, threads);
+  const auto exponent = [&](const Size& size) { return std::log2(solve_seconds(size, threads) / at_base) / 2; };
+  fmt::print("time grows like n^{:.2f} T^{:.2f} d^{:.2f} (from ({},{},{}), {:.3f} s, to four times each size)\n",
+             exponent({2000, 32, 128, 0}), exponent({500, 128, 128, 0}), exponent({500, 32, 512, 0}), base.n, base.T,
+             base.d, at_base);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -170,5 +191,9 @@ int main(int argc, char** argv) {
     int status = 0;
     ::waitpid(child, &status, 0);
     if (status != 0) return 1;
+  }
+  if (argc == 1) {
+    Threads threads;
+    print_growth(threads);
   }
 }

@@ -125,13 +125,23 @@ class Check {
     }
   }
 
-  Real delta(const Row& row, Index j) const {
+  /// The factors of a row, as they lie in the task.
+  struct Factors {
+    const double *keep, *drop, *zeta;  // drop: null in a v problem, and zeta too
+    Real sign;
+    Real delta(Index j) const {
+      return drop == nullptr ? sign * keep[j] : static_cast<Real>(keep[j]) - static_cast<Real>(drop[j]);
+    }
+    Real z(Index j) const { return zeta == nullptr ? Real{1} : static_cast<Real>(zeta[j]); }
+  };
+
+  Factors factors(const Row& row) const {
     const Index s = task_.sequence(row.query);
-    if (value_problem_) return static_cast<Real>(task_.label(row.query)) * task_.values(s)(row.keep, j);
+    if (value_problem_)
+      return {task_.values(s).row(row.keep).data(), nullptr, nullptr, static_cast<Real>(task_.label(row.query))};
     const ConstRows X = task_.keys(s);
-    return static_cast<Real>(X(row.keep, j)) - static_cast<Real>(X(row.drop, j));
+    return {X.row(row.keep).data(), X.row(row.drop).data(), task_.query(row.query).data(), 1};
   }
-  Real zeta(const Row& row, Index j) const { return value_problem_ ? 1 : static_cast<Real>(task_.query(row.query)(j)); }
 
   void judge_W(Verification& result) const {
     if (claim_.W.rows() != d_ || claim_.W.cols() != dz_)
@@ -148,17 +158,17 @@ class Check {
     Index worst = 0;
     for (std::size_t k = 0; k < rows_.size(); ++k) {
       const Row& row = rows_[k];
+      const Factors f = factors(row);
       if (row.query != loaded) {
         loaded = row.query;
         for (Index a = 0; a < d_; ++a) {
           u[static_cast<std::size_t>(a)] = 0;
-          for (Index b = 0; b < dz_; ++b)
-            u[static_cast<std::size_t>(a)] += static_cast<Real>(claim_.W(a, b)) * zeta(row, b);
+          for (Index b = 0; b < dz_; ++b) u[static_cast<std::size_t>(a)] += static_cast<Real>(claim_.W(a, b)) * f.z(b);
         }
       }
       Real slack = -static_cast<Real>(row.rhs), size = 1;
       for (Index a = 0; a < d_; ++a) {
-        const Real term = delta(row, a) * u[static_cast<std::size_t>(a)];
+        const Real term = f.delta(a) * u[static_cast<std::size_t>(a)];
         slack += term;
         size += std::abs(term);
       }
@@ -191,21 +201,22 @@ class Check {
     Real size = 0;
     for (std::size_t k = 0; k < rows_.size(); ++k) {
       const Row& row = rows_[k];
+      const Factors f = factors(row);
       const Real weight = claim_.dual[k];
       if (weight != 0) {
         Real delta_square = 0, zeta_square = 0;
         for (Index a = 0; a < d_; ++a) {
-          const Real entry = delta(row, a);
+          const Real entry = f.delta(a);
           g[static_cast<std::size_t>(a)] += weight * entry;
           delta_square += entry * entry;
         }
-        for (Index b = 0; b < dz_; ++b) zeta_square += zeta(row, b) * zeta(row, b);
+        for (Index b = 0; b < dz_; ++b) zeta_square += f.z(b) * f.z(b);
         size += std::abs(weight) * std::sqrt(delta_square) * std::sqrt(zeta_square);
       }
       if (k + 1 < rows_.size() && rows_[k + 1].query == row.query) continue;
       for (Index a = 0; a < d_; ++a) {
         for (Index b = 0; b < dz_; ++b)
-          A[static_cast<std::size_t>(a * dz_ + b)] += g[static_cast<std::size_t>(a)] * zeta(row, b);
+          A[static_cast<std::size_t>(a * dz_ + b)] += g[static_cast<std::size_t>(a)] * f.z(b);
         g[static_cast<std::size_t>(a)] = 0;
       }
     }

@@ -1,6 +1,9 @@
 """attsvm generate: every kind, the same bytes for the same seed, refusals that say why."""
 
 import json
+import os
+import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -83,3 +86,16 @@ def test_json_reads_back(attsvm, tmp_path):
     fields = json.loads(result.out)
     assert fields["command"] == "generate" and fields["seconds"] >= 0 and fields["attsvm"]
     assert result.out.count("\n") == 1
+
+
+def test_a_killed_run_leaves_nothing_behind(tmp_path):
+    """Killed at any moment, the output file is complete or not there, and nothing else is."""
+    for delay in (0.02, 0.1, 0.3):
+        command = [os.environ["ATTSVM_PROGRAM"], "generate", "random", "--n", "1000", "--T", "100", "--d", "100", "-o", "task.npz", "--force"]
+        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
+        time.sleep(delay)
+        process.kill()
+        process.wait()
+        assert {p.name for p in tmp_path.iterdir()} <= {"task.npz"}
+        if (tmp_path / "task.npz").exists():
+            assert np.load(tmp_path / "task.npz")["tokens"].shape == (1000, 100, 100)

@@ -1,5 +1,5 @@
 #include "fuzz.h"
-#include "io/npy.h"
+#include "attsvm/npz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace attsvm;

@@ -3,9 +3,7 @@
 #include <random>
 #include <vector>
 
-#include "attsvm/score.h"
-#include "attsvm/separability.h"
-#include "attsvm/task_file.h"
+#include "attsvm/attsvm.h"
 #include "fuzz.h"
 #include "io/zip.h"
 
@@ -150,6 +148,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static Threads threads(1);
   const fuzz::MemoryFile input(data, size);
   fuzz::refuse_or([&] { visit(load_task(input.path(), threads)); });
+  fuzz::refuse_or([&] {  // a solution of somebody's, judged against a task that its arrays need not fit
+    static const AttentionTask task = generate({.n = 2, .T = 2, .d = 2}, 1).task;
+    verify(task, load_solution(input.path(), threads));
+  });
   fuzz::refuse_or([&] {
     const NpzFile file(input.path());
     for (const std::string& name : file.names()) fuzz::refuse_or([&] { to_native(to_f64(file.read(name, threads))); });

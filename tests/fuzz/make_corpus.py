@@ -75,6 +75,11 @@ def tasks():
     yield "head_hidden_ones", npz(deflate=True, tokens=tokens, head_hidden=np.asfortranarray(ramp(2, 3)), select=mask)
     yield "head_quadratic", npz(tokens=tokens, head=ramp(2), head_quadratic=np.float64(0.5), x_note=np.array(3))
     yield "score_overflow", npz(tokens=np.full((1, 2, 2), 1e308), head=np.array([1e308, -1e308]))
+    rows = dict(row_query=np.array([0, 1]), row_keep=np.array([0, 1]), row_drop=np.array([1, 0]), row_equal=np.zeros(2, bool))
+    yield "solution", npz(W=ramp(2, 2), **rows, rhs=np.ones(2), slack=ramp(2), dual=ramp(2), status=np.array("optimal"), norm=np.array("fro"),
+                          problem=np.array("att"), tolerance=np.float64(1e-8), objective=np.float64(1), dual_objective=np.float64(1),
+                          select=np.eye(2, dtype=bool), relax=np.zeros(2, bool))
+    yield "solution_w", npz(deflate=True, W=ramp(2, 2), norm=np.array("fro"), select=np.eye(2, dtype=bool), relax=np.zeros(2, bool))
     yield "zip64_local", npz(zip64=True, tokens=tokens, queries=queries)
     yield "zip64", wide(npz(deflate=True, tokens=tokens, select=mask))
 
