@@ -1,5 +1,6 @@
-#include "fuzz.h"
 #include "attsvm/npz.h"
+#include "fuzz.h"
+#include "io/npy.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace attsvm;
