@@ -1,8 +1,10 @@
 #include "session.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 
 namespace attsvm {
 
@@ -44,6 +46,20 @@ void Session::print_json(const std::string& command, double seconds, Json fields
   Json object{{"attsvm", ATTSVM_VERSION}, {"command", command}, {"seconds", seconds}};
   object.update(fields);
   fmt::print("{}\n", object.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+ProgressLine::ProgressLine(const Session& session) : visible_(!session.quiet && ::isatty(STDERR_FILENO) == 1) {}
+
+void ProgressLine::clear() {
+  if (last_ >= 0) fmt::print(stderr, "\r\x1b[K");
+  last_ = -1;
+}
+
+void ProgressLine::show(const std::function<std::string()>& text) {
+  if (!visible_ || watch_.seconds() < last_ + 0.1) return;
+  last_ = watch_.seconds();
+  fmt::print(stderr, "\r\x1b[K{}", text());
+  std::fflush(stderr);
 }
 
 Json ties_json(const std::vector<Tie>& ties) {

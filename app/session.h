@@ -55,6 +55,23 @@ class Stopwatch {
 
 Json ties_json(const std::vector<Tie>& ties);
 
+/// One line on a terminal that is written over; silent where stderr is not a terminal or --quiet was given.
+class ProgressLine {
+ public:
+  explicit ProgressLine(const Session& session);
+  ~ProgressLine() { clear(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  /// At most ten times a second.
+  void show(const std::function<std::string()>& text);
+  void clear();
+
+ private:
+  bool visible_;
+  double last_ = -1;
+  Stopwatch watch_;
+};
+
 // The verbs, one a file.
 void add_generate(CLI::App& program, Session& session);
 void add_info(CLI::App& program, Session& session);

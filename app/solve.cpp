@@ -171,11 +171,22 @@ ExitCode run(Session& session, Options& options) {
     options.settings.warm_start = &warm;
   }
   warn_of_ties(session, chosen.ties, options.task);
-  options.settings.progress = [&](const SolveProgress&) { return Session::interrupted(); };
+  ProgressLine line(session);
+  options.settings.progress = [&](const SolveProgress& progress) {
+    line.show([&] {
+      const double gap = 1 - progress.dual_objective / progress.objective;
+      return fmt::format("{:.1f} s, iteration {}, {}", progress.seconds, progress.iteration,
+                         progress.dual_objective > 0 && std::isfinite(progress.objective)
+                             ? fmt::format("gap {:.1e}", gap)
+                             : "no separator yet");
+    });
+    return Session::interrupted();
+  };
   Session::watch_interrupts();
   const Stopwatch watch;
   MarginSolver(threads).solve(problem, options.settings, solution);
   const double seconds = watch.seconds();
+  line.clear();
   save_solution(options.out, stored(problem, solution, options.settings.tolerance), session.force);
   if (session.json) {
     Session::print_json("solve", seconds, to_json(problem, solution, chosen, options, threads.count()));
