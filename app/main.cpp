@@ -52,7 +52,13 @@ int main(int argc, char** argv) {
       program.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
       if (error.get_exit_code() == 0) return program.exit(error);  // --help, --version
-      fmt::print(stderr, "attsvm: {} (attsvm --help shows what there is)\n", one_line(error.what()));
+      const auto chosen = program.get_subcommands();
+      const std::string verb = chosen.empty() ? "" : chosen.front()->get_name() + " ";
+      const bool unknown = chosen.empty() && argc > 1 && argv[1][0] != '-';
+      const std::string what =
+          unknown ? fmt::format("'{}' is not a verb; there are generate, info, solve and verify", argv[1])
+                  : one_line(error.what());
+      fmt::print(stderr, "attsvm: {} (attsvm {}--help shows what there is)\n", what, verb);
       return kBadInput;
     }
     const ExitCode code = session.verb();

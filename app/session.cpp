@@ -48,6 +48,15 @@ void Session::print_json(const std::string& command, double seconds, Json fields
   fmt::print("{}\n", object.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
+CLI::Validator positive_number() {
+  return {[](const std::string& text) {
+            double number = 0;
+            return CLI::detail::lexical_cast(text, number) && number > 0 ? std::string()
+                                                                         : text + " must be a number above 0";
+          },
+          "NUMBER > 0"};
+}
+
 ProgressLine::ProgressLine(const Session& session) : visible_(!session.quiet && ::isatty(STDERR_FILENO) == 1) {}
 
 void ProgressLine::clear() {

@@ -53,6 +53,9 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+/// Accepts numbers above 0, and says so when it does not.
+CLI::Validator positive_number();
+
 Json ties_json(const std::vector<Tie>& ties);
 
 /// One line on a terminal that is written over; silent where stderr is not a terminal or --quiet was given.

@@ -129,6 +129,15 @@ Json to_json(const MarginProblem& problem, const MarginSolution& solution, const
   return fields;
 }
 
+std::string why_stopped(const MarginSolution& solution, const Options& options) {
+  if (Session::interrupted()) return "by Ctrl-C";
+  if (options.settings.time_limit > 0 && !solution.history.empty() &&
+      solution.history.back().seconds >= options.settings.time_limit) {
+    return "by the time limit, which is looked at between iterations";
+  }
+  return "by rounding: double precision gets no closer to the tolerance here";
+}
+
 void print_table(const MarginProblem& problem, const MarginSolution& solution, const Options& options, double seconds) {
   const auto line = [](const char* label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
   fmt::print("{}: {}\n", options.out, name_of(solution.status));
@@ -137,6 +146,8 @@ void print_table(const MarginProblem& problem, const MarginSolution& solution, c
     line("proof", fmt::format("these rows cannot hold together (no W with norm below {:.3g} meets them):",
                               1 / solution.residual));
     for (const std::string& words : describe_conflict(problem, solution.dual, 10)) line("", words);
+  } else if (std::isnan(solution.gap)) {
+    line("objective", fmt::format("no feasible W yet; every one has norm at least {:.12g}", solution.dual_objective));
   } else {
     line("objective", fmt::format("{:.12g} (Frobenius norm), proven at least {:.12g}: gap {:.2g}", solution.objective,
                                   solution.dual_objective, solution.gap));
@@ -144,6 +155,7 @@ void print_table(const MarginProblem& problem, const MarginSolution& solution, c
     line("support", fmt::format("{} rows met with equality", solution.support));
     line("rank", fmt::format("{}", numerical_rank(solution.W)));
   }
+  if (solution.status == MarginStatus::limit) line("stopped", why_stopped(solution, options));
   line("work", fmt::format("{} iterations, {:.3g} s, {}{}", solution.iterations, seconds, solution.method,
                            solution.warm_started ? ", warm started" : ""));
 }
@@ -158,9 +170,12 @@ void warn_of_ties(const Session& session, const std::vector<Tie>& ties, const st
 }
 
 ExitCode run(Session& session, Options& options) {
-  if (options.norm != "fro") throw InputError(fmt::format("--norm {} is not known; must be fro", options.norm));
+  if (options.norm != "fro")
+    throw InputError(fmt::format("--norm {}: this version solves the Frobenius norm only; must be fro", options.norm));
   options.relax = parse_list(options.relax_list);
   require_writable(options.out, session.force);
+  for (const std::string* input : {&options.task, &options.select, &options.warm_start})
+    require_other_file(options.out, *input);
   Threads threads(session.threads);
   const AttentionTask task = load_task(options.task, threads);
   Chosen chosen = choose(task, options);
@@ -172,6 +187,10 @@ ExitCode run(Session& session, Options& options) {
   }
   warn_of_ties(session, chosen.ties, options.task);
   ProgressLine line(session);
+  if (!options.warm_start.empty() && warm.dual.size() != problem.rows()) {
+    session.warn(fmt::format("{}: not used as a warm start, it has {} rows and the problem {}", options.warm_start,
+                             warm.dual.size(), problem.rows()));
+  }
   options.settings.progress = [&](const SolveProgress& progress) {
     line.show([&] {
       const double gap = 1 - progress.dual_objective / progress.objective;
@@ -218,6 +237,7 @@ void add_solve(CLI::App& program, Session& session) {
 The file holds W, a multiplier and the slack of every row (docs/formats.md).
 Exit codes: 0 optimal, 3 infeasible with a certificate, 4 stopped at a limit, 130 interrupted)",
                                     [&session, options] { return run(session, *options); });
+  const CLI::Validator positive = positive_number();
   verb->add_option("TASK", options->task, "Task file")->required();
   Session::add_output(verb, options->out, session.force)->required();
   verb->add_option("--norm", options->norm, "Norm of W to minimise: fro (default: fro)");
@@ -228,9 +248,9 @@ Exit codes: 0 optimal, 3 infeasible with a certificate, 4 stopped at a limit, 13
       ->check(CLI::IsMember({"att", "v"}));
   verb->add_option("--tolerance", options->settings.tolerance,
                    "Relative gap to reach (default: 1e-8; up to 200 rows: to rounding)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive);
   verb->add_option("--time-limit", options->settings.time_limit, "Seconds after which the best answer so far is given")
-      ->check(CLI::PositiveNumber);
+      ->check(positive);
   verb->add_option("--warm-start", options->warm_start, "Solution file to start from");
 }
 

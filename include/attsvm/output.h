@@ -8,4 +8,7 @@ namespace attsvm {
 /// To be called before long work; writing checks again.
 void require_writable(const std::string& path, bool replace);
 
+/// InputError if `output` is the same file as `input`: an answer must not replace its question, asked for or not.
+void require_other_file(const std::string& output, const std::string& input);
+
 }  // namespace attsvm

@@ -72,6 +72,12 @@ void require_writable(const std::string& path, bool replace) {
   }
 }
 
+void require_other_file(const std::string& output, const std::string& input) {
+  std::error_code ignored;
+  if (std::filesystem::equivalent(output, input, ignored))
+    refuse("{}: cannot write: it is an input of this command", output);
+}
+
 OutputFile::OutputFile(std::string path, bool replace)
     : path_(std::move(path)), temporary_(fmt::format("{}.{}.partial", path_, ::getpid())), replace_(replace) {
   require_writable(path_, replace_);

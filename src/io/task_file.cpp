@@ -15,7 +15,11 @@ AttentionTask load_task(const std::string& path, Threads& threads) {
     if (field != fields.end()) {
       arrays.*field->member = file.read(name, threads);
     } else if (!name.starts_with("x_")) {
-      refuse("{}: array '{}' is unknown; if it is yours, let its name start with x_", path, name);
+      if (file.has("row_query") || file.has("dual"))
+        refuse("{}: array '{}' is not one of a task; this looks like a solution file", path, name);
+      std::string known;
+      for (const TaskField& one : fields) known += fmt::format(" {}", one.name);
+      refuse("{}: array '{}' is unknown; a task has{}; if it is yours, let its name start with x_", path, name, known);
     }
   }
   return with_place(path, [&] { return AttentionTask(std::move(arrays)); });

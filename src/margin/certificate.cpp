@@ -187,7 +187,7 @@ void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSo
   solution.slack.resize(problem.rows());
   for (Index k = 0; k < problem.rows(); ++k) {
     solution.slack(k) = values_(k) - problem.rhs(k);
-    if (solution.slack(k) <= kSupportTolerance * std::max(1.0, std::abs(problem.rhs(k)))) ++solution.support;
+    if (std::abs(solution.slack(k)) <= kSupportTolerance * std::max(1.0, std::abs(problem.rhs(k)))) ++solution.support;
   }
   const bool feasible = solution.violation <= kAllowedViolation;
   if (!feasible) solution.gap = kNaN;  // a gap to an infeasible W says nothing

@@ -65,7 +65,7 @@ def test_an_existing_file_needs_force(attsvm, tmp_path):
     (["generate", "random", "-o", "no/such/folder/x.npz"], ["no/such/folder"]),
     (["generate", "random", "--colour", "red", "-o", "x.npz"], ["--colour"]),
     ([], ["subcommand"]),
-    (["solv"], ["subcommand"]),
+    (["solv"], ["'solv' is not a verb", "solve"]),
 ])
 def test_bad_usage_is_one_clear_line(attsvm, tmp_path, monkeypatch, arguments, words):
     monkeypatch.chdir(tmp_path)

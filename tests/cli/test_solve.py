@@ -366,3 +366,12 @@ def test_w_alone_is_judged_on_w(attsvm, solve, draw, tmp_path):
         assert fields["dual_objective"] is None and fields["gap"] is None
         assert fields["objective"] == pytest.approx(factor * float(arrays["objective"]), rel=1e-12)
         assert (fields["violation"] <= 1e-9) == (code == 0)
+
+
+def test_an_answer_never_replaces_its_question(attsvm, tmp_path):
+    task = tmp_path / "task.npz"
+    attsvm("generate", "random", "-o", task)
+    before = task.read_bytes()
+    refused = attsvm("solve", task, "-o", tmp_path / "." / "task.npz", "--force")
+    assert refused.code == 2 and "input of this command" in refused.err
+    assert task.read_bytes() == before

@@ -33,7 +33,8 @@ TEST(Simd, ChosenInstructionsAreTheBestAvailable) {
   const auto available = available_instructions();
   ASSERT_FALSE(available.empty());
   EXPECT_EQ(chosen_instructions(), available.front());
-  EXPECT_EQ(available.back(), "SCALAR") << "and the binary runs where there are none";
+  // The last one needs nothing of the processor; compilers differ in which of the two they are given.
+  EXPECT_TRUE(available.back() == "SCALAR" || available.back() == "EMU128") << available.back();
 }
 
 }  // namespace
