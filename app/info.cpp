@@ -148,7 +148,7 @@ void print_json(const std::string& path, const AttentionTask& task, const TaskFa
                 {"query_rank", facts.separability.query_rank},
                 {"reason", facts.separability.reason}}},
               {"threads", threads}};
-  Session::print_json("info", seconds, std::move(fields));
+  Session::print_json("info", seconds, fields);
 }
 
 void print_table(const std::string& path, const AttentionTask& task, const TaskFacts& facts) {

@@ -42,7 +42,7 @@ void Session::warn(const std::string& line) const {
   if (!quiet) fmt::print(stderr, "attsvm: {}\n", line);
 }
 
-void Session::print_json(const std::string& command, double seconds, Json fields) {
+void Session::print_json(const std::string& command, double seconds, const Json& fields) {
   Json object{{"attsvm", ATTSVM_VERSION}, {"command", command}, {"seconds", seconds}};
   object.update(fields);
   fmt::print("{}\n", object.dump(-1, ' ', false, Json::error_handler_t::replace));

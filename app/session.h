@@ -41,7 +41,7 @@ struct Session {
   /// A line for the reader, on stderr; nothing when --quiet.
   void warn(const std::string& line) const;
   /// The one JSON object on stdout: version, command, seconds, then the fields.
-  static void print_json(const std::string& command, double seconds, Json fields);
+  static void print_json(const std::string& command, double seconds, const Json& fields);
 };
 
 /// Wall time since it was made.

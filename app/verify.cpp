@@ -41,7 +41,7 @@ ExitCode run(const Session& session, const Options& options) {
                 {"seed", nullptr},
                 {"threads", threads.count()}};
     if (!verdict.valid) fields["reason"] = verdict.reason;
-    Session::print_json("verify", watch.seconds(), std::move(fields));
+    Session::print_json("verify", watch.seconds(), fields);
   } else if (!verdict.valid) {
     fmt::print("{}: not valid: {}\n", options.solution, verdict.reason);
   } else if (verdict.status == "infeasible") {
