@@ -63,22 +63,53 @@ ExitCode show_program(const Session& session) {
   return kDone;
 }
 
+/// The arrays of a file: name, type, shape, and the value of those that are one number or a word.
+struct Listing {
+  std::vector<std::string> names;
+  std::vector<Array> arrays;
+
+  void add(const std::string& name, const Array& array) {
+    names.push_back(name);
+    arrays.push_back(array);
+  }
+  Json value(std::size_t k) const {
+    if (arrays[k].scalar == Scalar::character)
+      return arrays[k].rank() == 1 ? Json(to_text(arrays[k], names[k])) : Json(nullptr);
+    return arrays[k].rank() == 0 ? Json(f64_span(to_f64(arrays[k])).front()) : Json(nullptr);
+  }
+  ExitCode show(const std::string& path, const char* noun, double seconds, const Session& session) const {
+    if (!session.json) fmt::print("{}: {} {}\n", path, names.size(), noun);
+    Json list = Json::array();
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      const Json held = value(k);
+      const std::string words =
+          held.is_null() ? "" : " = " + (held.is_string() ? held.get<std::string>() : held.dump());
+      list.push_back({{"name", names[k]}, {"type", name_of(arrays[k].scalar)}, {"shape", arrays[k].shape}});
+      if (!held.is_null()) list.back()["value"] = held;
+      if (!session.json) {
+        fmt::print("  {:<10} {:<16} {}{}\n", name_of(arrays[k].scalar), shape_text(arrays[k].shape), names[k], words);
+      }
+    }
+    if (session.json) Session::print_json("info", seconds, {{"file", path}, {noun, list}});
+    return kDone;
+  }
+};
+
 ExitCode show_tensors(const std::string& path, const Session& session) {
   const Stopwatch watch;
   const SafetensorsFile file(path);
-  Json tensors = Json::array();
-  for (const auto& [name, tensor] : file.tensors()) {
-    tensors.push_back({{"name", name}, {"type", name_of(tensor.scalar)}, {"shape", tensor.shape}});
-  }
-  if (session.json) {
-    Session::print_json("info", watch.seconds(), {{"file", path}, {"tensors", tensors}});
-    return kDone;
-  }
-  fmt::print("{}: {} tensors\n", path, file.tensors().size());
-  for (const auto& [name, tensor] : file.tensors()) {
-    fmt::print("  {:<10} {:<16} {}\n", name_of(tensor.scalar), shape_text(tensor.shape), name);
-  }
-  return kDone;
+  Listing listing;
+  for (const auto& [name, tensor] : file.tensors()) listing.add(name, tensor);
+  return listing.show(path, "tensors", watch.seconds(), session);
+}
+
+/// A solution or a run: whatever holds W and no tokens.
+ExitCode show_answer(const NpzFile& file, const Session& session) {
+  const Stopwatch watch;
+  Threads threads(session.threads);
+  Listing listing;
+  for (const std::string& name : file.names()) listing.add(name, file.read(name, threads));
+  return with_place(file.path(), [&] { return listing.show(file.path(), "arrays", watch.seconds(), session); });
 }
 
 /// What attsvm info says about a task, gathered before it is printed either way.
@@ -181,7 +212,9 @@ void print_table(const std::string& path, const AttentionTask& task, const TaskF
                    facts.separability.reason));
 }
 
-ExitCode show_task(const std::string& path, const Session& session) {
+ExitCode show_npz(const std::string& path, const Session& session) {
+  const NpzFile file(path);
+  if (file.has("W") && !file.has("tokens")) return show_answer(file, session);
   Threads threads(session.threads);
   const AttentionTask task = load_task(path, threads);
   const Stopwatch watch;
@@ -200,14 +233,15 @@ void add_info(CLI::App& program, Session& session) {
   auto path = std::make_shared<std::string>();
   CLI::App* verb = session.add_verb(program, "info", "Describe a file, or this program", R"(Examples:
   attsvm info task.npz            sizes, kinds, ranges, optimal tokens, ties, the separability condition
+  attsvm info solution.npz        what an answer or a run holds
   attsvm info model.safetensors   names, types and shapes of its tensors
   attsvm info                     version, compiler, vector instructions, threads)",
                                     [&session, path] {
                                       if (path->empty()) return show_program(session);
                                       return path->ends_with(".safetensors") ? show_tensors(*path, session)
-                                                                             : show_task(*path, session);
+                                                                             : show_npz(*path, session);
                                     });
-  verb->add_option("FILE", *path, "A task (.npz) or tensors (.safetensors)");
+  verb->add_option("FILE", *path, "A task, a solution, a run (.npz) or tensors (.safetensors)");
 }
 
 }  // namespace attsvm

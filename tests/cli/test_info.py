@@ -45,6 +45,16 @@ def test_our_files_are_read_by_numpy(attsvm, tmp_path):
         assert arrays["visible"].tolist() == list(range(1, 9)) * 6
 
 
+def test_answers_are_listed(attsvm, tmp_path):
+    attsvm("generate", "random", "-o", tmp_path / "t.npz")
+    objective = attsvm("solve", tmp_path / "t.npz", "-o", tmp_path / "s.npz", "--json").json()["objective"]
+    fields = attsvm("info", tmp_path / "s.npz", "--json").json()
+    arrays = {entry["name"]: entry for entry in fields["arrays"]}
+    assert arrays["W"]["shape"] == [10, 10] and "value" not in arrays["W"]
+    assert arrays["status"]["value"] == "optimal" and arrays["objective"]["value"] == objective
+    assert "status = optimal" in attsvm("info", tmp_path / "s.npz").out
+
+
 def test_the_program_describes_itself(attsvm):
     fields = attsvm("info", "--json").json()
     assert fields["instructions"] in fields["instructions_available"] and fields["threads"] >= 1
