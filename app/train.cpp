@@ -87,8 +87,9 @@ Attention selected_weights(const AttentionMap& map) {
   const auto queries = static_cast<Index>(map.selected.size());
   for (Index i = 0; i < queries; ++i) {
     weights.min = std::min(weights.min, map.weight(i));
-    weights.mean += map.weight(i) / static_cast<double>(queries);
+    weights.mean += map.weight(i);
   }
+  weights.mean /= static_cast<double>(queries);
   return weights;
 }
 

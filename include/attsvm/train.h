@@ -66,7 +66,8 @@ struct TrainSettings {
   std::uint64_t seed = 0;      ///< of start, minibatches and dropout
   std::uint32_t instance = 0;  ///< tells the runs of a sweep apart
   RecordPlan record{};
-  double stop_direction = 0;  ///< stop once the direction of W moved less than this while the steps doubled; 0: never
+  double stop_direction = 0;  ///< stop once W/‖W‖ moved by at most this while the steps doubled, and by no more than
+                              ///< in the doubling before; 0: never
   std::function<bool(const TrainProgress&)> progress{};  ///< called before every step; true stops the run
 };
 

@@ -17,10 +17,7 @@ constexpr double kNone = -std::numeric_limits<double>::infinity();
 template <class Term>
 double log_mean(std::span<const QueryGradient> queries, Term term) {
   double top = kNone, sum = 0;
-  for (const QueryGradient& query : queries) {
-    if (std::isnan(term(query))) return term(query);
-    top = std::max(top, term(query));
-  }
+  for (const QueryGradient& query : queries) top = std::max(top, term(query));
   if (top == kNone) return kNone;
   for (const QueryGradient& query : queries) sum += std::exp(term(query) - top);
   return top + std::log(sum / static_cast<double>(queries.size()));
@@ -82,7 +79,8 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
   const Index d = task.key_size(), dz = task.query_size(), width = head.v.size();
   const auto query_of = [&](Index row) { return all ? row : choice.queries[static_cast<std::size_t>(row)]; };
 
-  if (head.kind == HeadKind::linear && (exact || state.settings.excess) && state.scored != head.v) {
+  if (head.kind == HeadKind::linear && (exact || state.settings.excess) &&
+      (state.scored.size() != width || state.scored != head.v)) {
     state.scores.compute(task, head.v, state.threads);
     state.scored = head.v;
   }
@@ -136,7 +134,9 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
   }
   const double scale = exact ? -std::log(static_cast<double>(count)) : 0;
   out.loss = loss / static_cast<double>(count);
-  out.log_loss = log_mean(state.queries, [](const QueryGradient& query) { return query.log_loss; });
+  out.log_loss = state.settings.loss == Loss::linear
+                     ? std::log(out.loss)  // terms of either sign; nothing underflows
+                     : log_mean(state.queries, [](const QueryGradient& query) { return query.log_loss; });
   if (state.settings.excess) {
     out.log_excess = exact ? log_mean(state.queries, [](const QueryGradient& query) { return query.log_excess; })
                            : std::log(out.loss - best / static_cast<double>(count));
