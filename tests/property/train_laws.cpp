@@ -1,4 +1,5 @@
 // Laws of training: symmetries of the task are symmetries of the run.
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <Eigen/QR>
