@@ -2,11 +2,15 @@
 
 #include <Eigen/SVD>
 #include <cmath>
+#include <optional>
+
+#include "base/blas.h"
 
 namespace attsvm {
 namespace {
 
 constexpr Index kMostRows = 4000;  // the Schur matrix has the square of this
+constexpr Index kOwnLoops = 48;    // sizes below this never reach OpenBLAS
 constexpr Index kIterations = 100;
 constexpr double kTryFace = 1e-2;      // gap from which Newton's method on the face is tried
 constexpr double kRounding = 1e-11;    // gap beyond which the interior point method cannot see
@@ -25,6 +29,8 @@ NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const 
     return problem.rows() > kMostRows ? Outcome::stalled : Outcome::converged;
   }
   rows_.load(problem, size);
+  std::optional<SingleThreadBlas> blas;
+  if (needs_blas()) blas.emplace();
   rows_.weights_in(frobenius.W, W_);
   lambda_.grow(rows_.count());
   for (Index k = 0; k < rows_.count(); ++k) lambda_[k] = frobenius.dual(rows_.row(k)) * rows_.dual_in(k);
@@ -57,6 +63,8 @@ bool NuclearSolver::refine(const MarginProblem& problem, const MarginSolution& n
   problem_ = &problem;
   iterations_ = 0;
   rows_.load(problem, near.W.stableNorm());
+  std::optional<SingleThreadBlas> blas;
+  if (needs_blas()) blas.emplace();
   rows_.weights_in(near.W, W_);
   const Index count = rows_.count();
   lambda_.grow(count);
@@ -72,6 +80,9 @@ bool NuclearSolver::refine(const MarginProblem& problem, const MarginSolution& n
   take_face();
   return true;
 }
+
+/// Whether any product or factorisation is large enough to go to OpenBLAS.
+bool NuclearSolver::needs_blas() const { return std::max(rows_.count(), rows_.left() + rows_.right()) >= kOwnLoops; }
 
 /// Multipliers per slack: where rows part into active ones and others.
 double NuclearSolver::balance(const double* lambda, const double* slack) const {

@@ -35,6 +35,7 @@ class NuclearSolver {
   std::string_view method() const { return method_; }
 
  private:
+  bool needs_blas() const;
   void take_face();
   void take_interior_point();
   double balance(const double* lambda, const double* slack) const;
