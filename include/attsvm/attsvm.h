@@ -8,6 +8,7 @@
 #include "attsvm/head.h"
 #include "attsvm/margin.h"
 #include "attsvm/margin_problem.h"
+#include "attsvm/norm.h"
 #include "attsvm/npz.h"
 #include "attsvm/output.h"
 #include "attsvm/random.h"

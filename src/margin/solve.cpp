@@ -9,8 +9,10 @@
 #include "base/refuse.h"
 #include "margin/certificate.h"
 #include "margin/conflict_search.h"
+#include "margin/entrywise_solver.h"
 #include "margin/exact_solver.h"
 #include "margin/interior_point.h"
+#include "margin/nuclear_solver.h"
 #include "margin/working_set.h"
 
 namespace attsvm {
@@ -45,6 +47,10 @@ std::string_view name_of(MarginStatus status) {
 struct MarginSolver::State {
   explicit State(Threads& pool) : threads(pool), certifier(pool) {}
 
+  void solve_frobenius(const MarginProblem& problem, MarginSolution& solution);
+  bool start_from_frobenius(const MarginProblem& problem, MarginSolution& solution);
+  void solve_nuclear(const MarginProblem& problem, MarginSolution& solution);
+  void solve_entrywise(const MarginProblem& problem, MarginSolution& solution);
   void solve_exactly(const MarginProblem& problem, MarginSolution& solution);
   void solve_at_scale(const MarginProblem& problem, MarginSolution& solution);
   template <class Solver>
@@ -55,8 +61,12 @@ struct MarginSolver::State {
 
   Threads& threads;
   ExactSolver exact;
+  NuclearSolver nuclear;
+  EntrywiseSolver entrywise;
   Certifier certifier;
   IndexList support;
+  MarginSolution frobenius;  // where other norms start from
+  MarginSolution other;      // a second candidate
   const SolveSettings* settings = nullptr;
   std::chrono::steady_clock::time_point start;
   Index asked = 0;  // how often a method asked whether to stop
@@ -138,6 +148,68 @@ void MarginSolver::State::solve_at_scale(const MarginProblem& problem, MarginSol
     solve_exactly(problem, solution);  // finite, however hard
 }
 
+void MarginSolver::State::solve_frobenius(const MarginProblem& problem, MarginSolution& solution) {
+  solution.norm = Norm::frobenius();
+  if (problem.rows() <= kExactRows || problem.kind() == ProblemKind::value) {
+    solve_exactly(problem, solution);
+  } else {
+    solve_at_scale(problem, solution);
+  }
+}
+
+/// Rows are the same in every norm: the Frobenius solver finds conflicts, and where the others start. False: there is
+/// nothing left to do.
+bool MarginSolver::State::start_from_frobenius(const MarginProblem& problem, MarginSolution& solution) {
+  frobenius.iterations = 0;
+  frobenius.warm_started = solution.warm_started;
+  solve_frobenius(problem, frobenius);
+  solution.iterations += frobenius.iterations;
+  if (frobenius.status != MarginStatus::infeasible) return true;
+  const Index iterations = solution.iterations;
+  solution = frobenius;
+  solution.norm = settings->norm;
+  solution.iterations = iterations;
+  if (settings->norm.kind != NormKind::nuclear) return false;
+  solution.K.resize(problem.d(), 0);
+  solution.Q.resize(problem.dz(), 0);
+  solution.rank = {.words = "the rows conflict"};
+  return false;
+}
+
+void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolution& solution) {
+  const auto take = [&](MarginSolution& into) {
+    nuclear.write(into.K, into.Q, into.dual);
+    into.iterations += nuclear.iterations();
+    into.method = nuclear.method();
+    certifier.certify(problem, settings->tolerance, into);
+  };
+  const MarginSolution* warm = settings->warm_start;
+  if (solution.warm_started && warm->K.cols() > 0 && warm->W.rows() == problem.d() && warm->W.cols() == problem.dz() &&
+      problem.rows() <= kExactRows && nuclear.refine(problem, *warm)) {
+    take(solution);
+    if (solution.status == MarginStatus::optimal) return;
+  }
+  if (!start_from_frobenius(problem, solution)) return;
+  const auto ask = [&](const SolveProgress& progress) { return stop(progress); };
+  nuclear.solve(problem, frobenius, settings->tolerance, ask);
+  take(solution);
+  if (solution.status == MarginStatus::optimal) return;
+  nuclear.take_frobenius(problem, frobenius);  // feasible at least, and its gap is honest too
+  other = solution;
+  take(other);
+  if (!(other.gap >= solution.gap)) std::swap(solution, other);
+}
+
+void MarginSolver::State::solve_entrywise(const MarginProblem& problem, MarginSolution& solution) {
+  if (!start_from_frobenius(problem, solution)) return;
+  const auto ask = [&](const SolveProgress& progress) { return stop(progress); };
+  entrywise.solve(problem, settings->norm.power, frobenius, settings->tolerance, ask);
+  entrywise.write(solution.W, solution.dual);
+  solution.iterations += entrywise.iterations();
+  solution.method = entrywise.method();
+  certifier.certify(problem, settings->tolerance, solution);
+}
+
 MarginSolver::MarginSolver(Threads& threads) : state_(std::make_unique<State>(threads)) {}
 MarginSolver::~MarginSolver() = default;
 
@@ -153,10 +225,18 @@ void MarginSolver::solve(const MarginProblem& problem, const SolveSettings& sett
   const MarginSolution* warm = settings.warm_start;
   solution.warm_started =
       warm != nullptr && warm->status != MarginStatus::infeasible && warm->dual.size() == problem.rows();
-  if (problem.rows() <= kExactRows || problem.kind() == ProblemKind::value) {
-    state.solve_exactly(problem, solution);
-  } else {
-    state.solve_at_scale(problem, solution);
+  solution.norm = settings.norm;
+  if (settings.norm.kind != NormKind::nuclear) solution.K.resize(0, 0), solution.Q.resize(0, 0);
+  switch (settings.norm.kind) {
+    case NormKind::frobenius:
+      state.solve_frobenius(problem, solution);
+      break;
+    case NormKind::nuclear:
+      state.solve_nuclear(problem, solution);
+      break;
+    case NormKind::entrywise:
+      state.solve_entrywise(problem, solution);
+      break;
   }
   solution.history.push_back({solution.iterations, solution.objective, solution.dual_objective, state.seconds()});
 }
@@ -187,41 +267,6 @@ Index numerical_rank(const RowMatrix& W) {
   if (W.size() == 0) return 0;
   const Eigen::VectorXd sigma = Eigen::BDCSVD<Eigen::MatrixXd>(W).singularValues();
   return (sigma.array() > 1e-10 * sigma(0)).count();
-}
-
-std::vector<std::string> describe_conflict(const MarginProblem& problem, const Eigen::VectorXd& dual,
-                                           std::size_t most) {
-  std::vector<Index> order;
-  std::vector<const MarginGroup*> group_of(static_cast<std::size_t>(problem.rows()));
-  for (const MarginGroup& group : problem.groups()) {
-    for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
-      group_of[static_cast<std::size_t>(k)] = &group;
-      if (dual(k) != 0) order.push_back(k);
-    }
-  }
-  std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return std::abs(dual(a)) > std::abs(dual(b)); });
-  std::vector<std::string> lines;
-  Eigen::VectorXd delta(problem.d());
-  for (const Index k : order) {
-    if (lines.size() == most) {
-      lines.push_back(fmt::format("... {} rows in all", order.size()));
-      break;
-    }
-    const MarginGroup& group = *group_of[static_cast<std::size_t>(k)];
-    problem.delta(group, k, delta.data());
-    const Index t = problem.drop(k);
-    std::string what =
-        t < 0 ? fmt::format("query {}: the value of token {} on the side of its label", group.query, group.keep)
-        : problem.equal(k) ? fmt::format("query {}: tokens {} and {} level", group.query, group.keep, t)
-                           : fmt::format("query {}: keep token {} over {}", group.query, group.keep, t);
-    if (t >= 0 && delta.isZero(0)) {
-      what += ", but the two tokens are equal";
-    } else if (ConstVector(group.z, problem.dz()).isZero(0)) {
-      what += ", but its query vector is zero";
-    }
-    lines.push_back(fmt::format("{} (weight {:.3g})", what, dual(k)));
-  }
-  return lines;
 }
 
 }  // namespace attsvm
