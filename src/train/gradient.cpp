@@ -82,7 +82,7 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
   const Index d = task.key_size(), dz = task.query_size(), width = head.v.size();
   const auto query_of = [&](Index row) { return all ? row : choice.queries[static_cast<std::size_t>(row)]; };
 
-  if (head.kind == HeadKind::linear && (exact || state.settings.excess) && state.scored != head.v) {
+  if (head.kind == HeadKind::linear && (exact || state.settings.excess) && (state.scored.size() != head.v.size() || state.scored != head.v)) {
     state.scores.compute(task, head.v, state.threads);
     state.scored = head.v;
   }
