@@ -18,6 +18,8 @@ constexpr const char* kTeaching = R"(Examples:
                                   the smallest W that keeps the optimal tokens, with a proof
   attsvm verify task.npz solution.npz
                                   check it independently
+  attsvm train task.npz -o run.npz
+                                  train attention on it; its direction tends to that W
   attsvm info                     what does this program run on?
 Every verb explains itself: attsvm generate --help
 Files are NumPy .npz; numpy.savez writes what attsvm reads.
@@ -47,6 +49,7 @@ int main(int argc, char** argv) {
     add_generate(program, session);
     add_info(program, session);
     add_solve(program, session);
+    add_train(program, session);
     add_verify(program, session);
     try {
       program.parse(argc, argv);
@@ -56,7 +59,7 @@ int main(int argc, char** argv) {
       const std::string verb = chosen.empty() ? "" : chosen.front()->get_name() + " ";
       const bool unknown = chosen.empty() && argc > 1 && argv[1][0] != '-';
       const std::string what =
-          unknown ? fmt::format("'{}' is not a verb; there are generate, info, solve and verify", argv[1])
+          unknown ? fmt::format("'{}' is not a verb; there are generate, info, solve, train and verify", argv[1])
                   : one_line(error.what());
       fmt::print(stderr, "attsvm: {} (attsvm {}--help shows what there is)\n", what, verb);
       return kBadInput;

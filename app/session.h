@@ -79,6 +79,7 @@ class ProgressLine {
 void add_generate(CLI::App& program, Session& session);
 void add_info(CLI::App& program, Session& session);
 void add_solve(CLI::App& program, Session& session);
+void add_train(CLI::App& program, Session& session);
 void add_verify(CLI::App& program, Session& session);
 
 }  // namespace attsvm

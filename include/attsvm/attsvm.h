@@ -11,6 +11,7 @@
 #include "attsvm/npz.h"
 #include "attsvm/output.h"
 #include "attsvm/random.h"
+#include "attsvm/run_file.h"
 #include "attsvm/safetensors.h"
 #include "attsvm/score.h"
 #include "attsvm/selection.h"

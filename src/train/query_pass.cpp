@@ -1,6 +1,7 @@
 #include "train/query_pass.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -32,6 +33,18 @@ struct Query {
   ConstVector v(Index t) const { return {V + t * dv, dv}; }
 };
 
+/// Σ items in the order of PyTorch's softmax on four lanes. Once attention saturates, what plain arithmetic has left is
+/// rounding noise; published runs can be followed there only by rounding in the same order.
+double lane_sum(const double* items, Index count) {
+  std::array<double, 4> lanes{};
+  const Index used = std::min<Index>(count, 4);
+  std::copy(items, items + used, lanes.begin());
+  for (Index t = 4; t < count; ++t) lanes[static_cast<std::size_t>(t % 4)] += items[t];
+  double sum = lanes[0];
+  for (Index lane = 1; lane < used; ++lane) sum += lanes[static_cast<std::size_t>(lane)];
+  return sum;
+}
+
 /// Logits, and weights e^{a_t − a_p} relative to the peak p; returns p. den = Σ weights.
 Index attend(const QueryInput& in, const Query& query, QueryScratch& scratch, double& den) {
   scratch.logits.grow(query.T);
@@ -40,12 +53,11 @@ Index attend(const QueryInput& in, const Query& query, QueryScratch& scratch, do
   dots(query.X, query.T, query.d, in.u, a);
   const Index peak = std::max_element(a, a + query.T) - a;
   const double top = a[peak];
-  den = 0;
   for (Index t = 0; t < query.T; ++t) {
     a[t] -= top;
     w[t] = std::exp(a[t]);
-    den += w[t];
   }
+  den = lane_sum(w, query.T);
   return peak;
 }
 
@@ -170,6 +182,8 @@ QueryGradient plain_query(const QueryInput& in, QueryScratch& scratch, double* g
   const Query query(in);
   double den = 0;
   attend(in, query, scratch, den);
+  QueryGradient out;
+  if (in.settings.excess) add_excess(in, query, scratch, den, out);
   const double* kept = draw_kept(in, query.T, scratch);
   double* s = scratch.weights.data();
   mix_values(query, s, den, kept, scratch.output);
@@ -179,12 +193,13 @@ QueryGradient plain_query(const QueryInput& in, QueryScratch& scratch, double* g
 
   scratch.gaps.grow(query.T);
   double* ds = scratch.gaps.data();
-  double mean = 0;
+  double* products = scratch.logits.data();  // the logits have done their work
   for (Index t = 0; t < query.T; ++t) {
     s[t] /= den;
     ds[t] = slope * scratch.slope.dot(query.v(t)) * (kept != nullptr ? kept[t] : 1);
-    mean += s[t] * ds[t];
+    products[t] = s[t] * ds[t];
   }
+  const double mean = lane_sum(products, query.T);
   std::fill(g, g + query.d, 0.0);
   for (Index t = 0; t < query.T; ++t) {
     const double da = s[t] * (ds[t] - mean);
@@ -192,10 +207,8 @@ QueryGradient plain_query(const QueryInput& in, QueryScratch& scratch, double* g
     for (Index j = 0; j < query.d; ++j) g[j] += da * x[j];
   }
   if (feature != nullptr) write_feature(in.head, scratch.output, slope, feature);
-  QueryGradient out;
   out.loss = loss_value(in.settings.loss, u);
   out.log_loss = log_loss_value(in.settings.loss, u);
-  if (in.settings.excess) add_excess(in, query, scratch, den, out);
   return out;
 }
 
