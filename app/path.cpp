@@ -3,7 +3,7 @@
 #include <cmath>
 #include <memory>
 
-#include "session.h"
+#include "options.h"
 
 namespace attsvm {
 namespace {
@@ -123,7 +123,8 @@ Exit codes: 0 all radii within the tolerance, 4 not, 130 interrupted)",
       ->check(positive_number());
   verb->add_option("--starts", settings.starts, "Random starts (default: 8)")->check(CLI::PositiveNumber);
   verb->add_option("--seed", settings.seed, "Seed of the starts (default: 0)");
-  verb->add_option("--tolerance", settings.tolerance, "Stationarity to reach (default: 1e-8)")->check(positive_number());
+  verb->add_option("--tolerance", settings.tolerance, "Stationarity to reach (default: 1e-8)")
+      ->check(positive_number());
   verb->add_option("--time-limit", options->time_limit, "Seconds after which the points at hand are given")
       ->check(positive_number());
 }
