@@ -10,6 +10,7 @@
 #include "attsvm/head.h"
 #include "attsvm/margin.h"
 #include "attsvm/margin_problem.h"
+#include "attsvm/norm.h"
 #include "attsvm/npz.h"
 #include "attsvm/optimality.h"
 #include "attsvm/output.h"
