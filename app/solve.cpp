@@ -1,10 +1,9 @@
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <memory>
 
-#include "session.h"
+#include "options.h"
 
 namespace attsvm {
 namespace {
@@ -15,42 +14,6 @@ struct Options {
   std::vector<Index> relax;
   SolveSettings settings;
 };
-
-/// "0,2,5"
-std::vector<Index> parse_list(const std::string& text) {
-  std::vector<Index> items;
-  const char *at = text.data(), *end = at + text.size();
-  while (at != end) {
-    Index item = 0;
-    const auto [next, error] = std::from_chars(at, end, item);
-    if (error != std::errc() || (next != end && (*next != ',' || next + 1 == end))) {
-      throw InputError(fmt::format("--relax {}: must be query numbers with commas between, as 0,2,5", text));
-    }
-    items.push_back(item);
-    at = next == end ? next : next + 1;
-  }
-  return items;
-}
-
-struct Chosen {
-  Selection selection;
-  std::vector<Tie> ties;
-};
-
-/// --select file|opt|FILE.npy; left out: the file's selection, else opt.
-Chosen choose(const AttentionTask& task, const Options& options) {
-  if (options.select == "file" && !task.select())
-    throw InputError(options.task + ": select is missing; --select file needs it");
-  if (options.select == "file" || (options.select.empty() && task.select())) return {*task.select(), {}};
-  if (options.select.empty() || options.select == "opt") {
-    OptimalTokens optimal = with_place(options.task, [&] { return optimal_tokens(task); });
-    return {std::move(optimal.selection), std::move(optimal.ties)};
-  }
-  const Array array = read_npy(options.select);
-  return {with_place(options.select,
-                     [&] { return Selection::from_array(array, task.visible(), task.longest(), "select"); }),
-          {}};
-}
 
 MarginProblem make_problem(const AttentionTask& task, Selection selection, const Options& options) {
   if (options.problem == "v") {
@@ -118,8 +81,8 @@ std::string_view words_of(const Norm& norm) {
   return "";
 }
 
-Json to_json(const MarginProblem& problem, const MarginSolution& solution, const Chosen& chosen, const Options& options,
-             int threads) {
+Json to_json(const MarginProblem& problem, const MarginSolution& solution, const ChosenSelection& chosen,
+             const Options& options, int threads) {
   const bool infeasible = solution.status == MarginStatus::infeasible;
   bool has_margin = false;
   for (Index k = 0; k < problem.rows(); ++k) has_margin = has_margin || (!problem.equal(k) && problem.rhs(k) > 0);
@@ -205,13 +168,14 @@ void warn_of_ties(const Session& session, const std::vector<Tie>& ties, const st
 
 ExitCode run(Session& session, Options& options) {
   options.settings.norm = with_place("--norm", [&] { return Norm::parse(options.norm); });
-  options.relax = parse_list(options.relax_list);
+  if (!options.relax_list.empty())
+    options.relax = parse_list<Index>(options.relax_list, "--relax", "query numbers with commas between, as 0,2,5");
   require_writable(options.out, session.force);
   for (const std::string* input : {&options.task, &options.select, &options.warm_start})
     require_other_file(options.out, *input);
   Threads threads(session.threads);
   const AttentionTask task = load_task(options.task, threads);
-  Chosen chosen = choose(task, options);
+  ChosenSelection chosen = choose_selection(task, options.task, options.select);
   const MarginProblem problem = with_place(options.task, [&] { return make_problem(task, chosen.selection, options); });
   MarginSolution warm, solution;
   if (!options.warm_start.empty()) {

@@ -1,11 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <memory>
 
-#include "session.h"
+#include "options.h"
 
 namespace attsvm {
 namespace {
@@ -16,24 +15,6 @@ struct Options {
   bool resume = false;
   TrainSettings settings;
 };
-
-/// Numbers with commas between.
-template <class Number>
-std::vector<Number> parse_list(const std::string& text, const std::string& option, const char* example) {
-  std::vector<Number> items;
-  const char *at = text.data(), *end = at + text.size();
-  for (bool more = true; more;) {
-    Number item{};
-    const auto [next, error] = std::from_chars(at, end, item);
-    more = error == std::errc() && next != end && *next == ',';
-    if (error != std::errc() || (next != end && !more)) {
-      throw InputError(fmt::format("{} {}: must be {}", option, text, example));
-    }
-    items.push_back(item);
-    at = next + 1;
-  }
-  return items;
-}
 
 void parse_optimizer(const std::string& text, TrainSettings& settings) {
   for (const Optimizer known : {Optimizer::gd, Optimizer::ngd, Optimizer::polyak, Optimizer::adam}) {
@@ -233,18 +214,6 @@ ExitCode run(const Session& session, Options& options) {
   return stop == TrainStop::overflow ? kLimit : kDone;
 }
 
-template <class Kind>
-CLI::Option* add_choice(CLI::App* verb, const std::string& name, Kind& value, const std::vector<Kind>& kinds,
-                        const std::string& help) {
-  std::map<std::string, Kind> names;
-  std::string list;
-  for (const Kind kind : kinds) {
-    names[std::string(name_of(kind))] = kind;
-    list += (list.empty() ? "" : "|") + std::string(name_of(kind));
-  }
-  return verb->add_option(name, value, help)->transform(CLI::CheckedTransformer(names).description(list));
-}
-
 }  // namespace
 
 void add_train(CLI::App& program, Session& session) {
@@ -267,8 +236,7 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
   const CLI::Validator positive = positive_number();
   verb->add_option("TASK", options->task, "Task file")->required();
   Session::add_output(verb, options->out, session.force)->required();
-  add_choice(verb, "--param", s.param, std::vector{Parametrization::W, Parametrization::KQ, Parametrization::p},
-             "What is trained (default: W)");
+  add_param(verb, s.param);
   verb->add_flag("--joint", s.joint, "Train the head's v too");
   verb->add_option("--width", s.width, "Columns of K and Q (default: min(d,dz))")
       ->check(CLI::Range(Index{1}, Index{1} << 40));
@@ -283,8 +251,7 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
   verb->add_option("--weight-decay", s.weight_decay, "Weights shrink by step times this (default: 0)");
   verb->add_option("--dropout", s.dropout, "Chance to drop an attention weight while training (default: 0)");
   verb->add_option("--batch", s.batch, "Queries a step (default: all)")->check(CLI::Range(Index{1}, Index{1} << 40));
-  add_choice(verb, "--loss", s.loss, std::vector{Loss::logistic, Loss::exponential, Loss::linear},
-             "Loss of y f (default: logistic)");
+  add_loss(verb, s.loss);
   add_choice(verb, "--arithmetic", s.arithmetic, std::vector{Arithmetic::exact, Arithmetic::plain},
              "Gradients exact at saturation, or as frameworks compute them (default: exact)");
   verb->add_option("--init", options->init, "zero, random, or a file with W0, K0, Q0, v0 (default: zero; KQ: random)");

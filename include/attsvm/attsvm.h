@@ -2,6 +2,8 @@
 
 // Everything, in the order in which it builds on itself.
 #include "attsvm/array.h"
+#include "attsvm/check.h"
+#include "attsvm/equivalence.h"
 #include "attsvm/error.h"
 #include "attsvm/generate.h"
 #include "attsvm/gradient.h"
@@ -10,7 +12,10 @@
 #include "attsvm/margin_problem.h"
 #include "attsvm/norm.h"
 #include "attsvm/npz.h"
+#include "attsvm/optimality.h"
 #include "attsvm/output.h"
+#include "attsvm/path.h"
+#include "attsvm/path_file.h"
 #include "attsvm/random.h"
 #include "attsvm/run_file.h"
 #include "attsvm/safetensors.h"
@@ -19,6 +24,7 @@
 #include "attsvm/separability.h"
 #include "attsvm/simd.h"
 #include "attsvm/solution_file.h"
+#include "attsvm/stored_run.h"
 #include "attsvm/task.h"
 #include "attsvm/task_file.h"
 #include "attsvm/threads.h"
