@@ -32,12 +32,12 @@ void axpy_lanes(double c, const double* HWY_RESTRICT x, double* HWY_RESTRICT y, 
   for (Index i = 0; i < n; i += lanes()) hn::StoreU(hn::MulAdd(s, hn::LoadU(v, x + i), hn::LoadU(v, y + i)), v, y + i);
 }
 
-// y = A x in strips of 16 rows held in registers.
-void combine_lanes(const double* HWY_RESTRICT A, Index ld, Index n, const double* HWY_RESTRICT x,
-                   double* HWY_RESTRICT y) {
+// y = A x in strips of 16 rows held in registers; only the first `rows` rows of A are read.
+HWY_INLINE void combine_strips(const double* HWY_RESTRICT A, Index ld, Index rows, Index n,
+                               const double* HWY_RESTRICT x, double* HWY_RESTRICT y) {
   const Index w = lanes();
   Index i = 0;
-  for (; i + 4 * w <= ld; i += 4 * w) {
+  for (; i + 4 * w <= rows; i += 4 * w) {
     auto a = hn::Zero(v), b = a, c = a, d = a;
     const double* p = A + i;
     for (Index j = 0; j < n; ++j, p += ld) {
@@ -48,7 +48,7 @@ void combine_lanes(const double* HWY_RESTRICT A, Index ld, Index n, const double
     hn::StoreU(a, v, y + i), hn::StoreU(b, v, y + i + w), hn::StoreU(c, v, y + i + 2 * w),
         hn::StoreU(d, v, y + i + 3 * w);
   }
-  for (; i + 2 * w <= ld; i += 2 * w) {
+  for (; i + 2 * w <= rows; i += 2 * w) {
     auto a = hn::Zero(v), b = a;
     const double* p = A + i;
     for (Index j = 0; j < n; ++j, p += ld) {
@@ -57,12 +57,15 @@ void combine_lanes(const double* HWY_RESTRICT A, Index ld, Index n, const double
     }
     hn::StoreU(a, v, y + i), hn::StoreU(b, v, y + i + w);
   }
-  for (; i < ld; i += w) {
+  for (; i < rows; i += w) {
     auto a = hn::Zero(v);
     const double* p = A + i;
     for (Index j = 0; j < n; ++j, p += ld) a = hn::MulAdd(hn::Set(v, x[j]), hn::LoadU(v, p), a);
     hn::StoreU(a, v, y + i);
   }
+}
+void combine_lanes(const double* A, Index ld, Index n, const double* x, double* y) {
+  combine_strips(A, ld, ld, n, x, y);
 }
 HWY_INLINE void rank_one(const double* HWY_RESTRICT g, Index dp, const double* HWY_RESTRICT z, Index dz,
                          double* HWY_RESTRICT W) {
@@ -73,7 +76,7 @@ void evaluate_lanes(const RowBlocks& B, const double* W, double* work, double* o
   for (Index t = 0; t < B.count; ++t) {
     const RowBlock& q = B.block[t];
     combine_lanes(W, B.dp, B.dz, B.zeta + q.query * B.zp, work);
-    combine_lanes(B.across + q.across, pad4(q.count), B.d, work, s);
+    combine_strips(B.across + q.across, q.ld, pad4(q.count), B.d, work, s);
     for (Index k = 0; k < q.count; ++k) out[q.first + k] = s[k];
   }
 }
@@ -91,7 +94,7 @@ Index epoch_lanes(const RowBlocks& B, const double* b, const double* low, Index 
   Index changed = 0;
   for (Index t = 0; t < B.count; ++t) {
     const RowBlock& q = B.block[t];
-    const Index ld = pad4(q.count), o = q.first;
+    const Index ld = pad4(q.count), o = q.first;  // blocks of their own: q.ld is the same
     double* old = s + ld;
     const double* z = B.zeta + q.query * B.zp;
     combine_lanes(W, B.dp, B.dz, z, u);
@@ -107,34 +110,6 @@ Index epoch_lanes(const RowBlocks& B, const double* b, const double* low, Index 
     rank_one(u, B.dp, z, B.dz, W);
   }
   return changed;
-}
-void hadamard_gram_lanes(const double* HWY_RESTRICT D, Index d, Index m, Index ldd, const double* HWY_RESTRICT H,
-                         const Index* query, double* HWY_RESTRICT G, Index ld) {
-  const Index w = lanes();
-  for (Index l = 0; l < m; l += 4) {
-    const double* h[4];
-    for (Index c = 0; c < 4; ++c) h[c] = H + (query[l + c < m ? l + c : m - 1]) * ldd;
-    for (Index k = l; k < ldd; k += 2 * w) {
-      const Index e = k + w < ldd ? w : 0;  // second vector, or the first again at the edge
-      auto a0 = hn::Zero(v), a1 = a0, a2 = a0, a3 = a0, b0 = a0, b1 = a0, b2 = a0, b3 = a0;
-      for (Index f = 0; f < d; ++f) {
-        const double* r = D + f * ldd;
-        const auto x = hn::LoadU(v, r + k), y = hn::LoadU(v, r + k + e);
-        const auto s0 = hn::Set(v, r[l]), s1 = hn::Set(v, r[l + 1]), s2 = hn::Set(v, r[l + 2]),
-                   s3 = hn::Set(v, r[l + 3]);
-        a0 = hn::MulAdd(x, s0, a0), b0 = hn::MulAdd(y, s0, b0);
-        a1 = hn::MulAdd(x, s1, a1), b1 = hn::MulAdd(y, s1, b1);
-        a2 = hn::MulAdd(x, s2, a2), b2 = hn::MulAdd(y, s2, b2);
-        a3 = hn::MulAdd(x, s3, a3), b3 = hn::MulAdd(y, s3, b3);
-      }
-      double* g = G + l * ld + k;
-      const auto put = [&](Index c, auto a, auto b) {
-        hn::StoreU(hn::Mul(a, hn::LoadU(v, h[c] + k)), v, g + c * ld);
-        hn::StoreU(hn::Mul(b, hn::LoadU(v, h[c] + k + e)), v, g + c * ld + e);
-      };
-      put(0, a0, b0), put(1, a1, b1), put(2, a2, b2), put(3, a3, b3);
-    }
-  }
 }
 void solve_upper(const double* L, Index ld, Index s, double* x) {  // L' x = x
   for (Index j = s - 1; j >= 0; --j) {
@@ -258,7 +233,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace attsvm {
-HWY_EXPORT(hadamard_gram_lanes);
 HWY_EXPORT(epoch_lanes);
 HWY_EXPORT(evaluate_lanes);
 HWY_EXPORT(weigh_lanes);
@@ -276,9 +250,6 @@ void evaluate(const RowBlocks& B, const double* W, double* work, double* out) { 
 void weigh(const RowBlocks& B, const double* x, double* work, double* W) { GO(weigh_lanes)(B, x, work, W); }
 Index epoch(const RowBlocks& B, const double* b, const double* f, Index p, double* x, double* work, double* W) {
   return GO(epoch_lanes)(B, b, f, p, x, work, W);
-}
-void hadamard_gram(const double* D, Index d, Index m, Index ldd, const double* H, const Index* q, double* G, Index ld) {
-  GO(hadamard_gram_lanes)(D, d, m, ldd, H, q, G, ld);
 }
 void factor_solve(double* G, Index ld, Index n, double tiny, double* x) { GO(factor_solve_lanes)(G, ld, n, tiny, x); }
 void solve_again(const double* L, Index ld, Index n, double* x) { GO(solve_again_lanes)(L, ld, n, x); }

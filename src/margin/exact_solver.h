@@ -33,7 +33,10 @@ class ExactSolver {
   bool normalize(const MarginProblem& problem);
   bool guess_active_set(const std::function<bool()>& stop);
   bool solve_face(const std::function<bool()>& stop);
-  bool solve_face_dense();
+  Index judge(double tolerance);
+  Index judge_by_gram();
+  void factor_face();
+  bool refine_face();
   bool solve_face_iteratively(double tolerance);
   Outcome active_set(const std::function<bool()>& stop);
   void reduce();
@@ -62,7 +65,7 @@ class ExactSolver {
   bool robust_ = false;
 
   // Fast path
-  Buffer<double> set_x_, D_, H_, L_, residual_, direction_, preconditioned_, product_, step_W_;
+  Buffer<double> set_x_, L_, residual_, direction_, preconditioned_, product_, step_W_;
   Buffer<Index> local_, factor_at_;
   UnitRows face_;
 
