@@ -30,8 +30,8 @@ class Certifier {
 
   /// What one thread gathers over its share of the groups.
   struct Share {
-    Eigen::VectorXd u, g, delta;
-    RowMatrix A;
+    Eigen::VectorXd u, g, z;  // padded with zeros, as the loops want them
+    RowMatrix A;              // (d, padded dz)
     double size = 0, reach = 0;
   };
   void gather(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual, std::size_t begin,
@@ -39,9 +39,9 @@ class Certifier {
 
   Threads& threads_;
   bool careful_ = false;
-  double norm_ = 0, size_ = 0;  // of A
-  double reach_ = 0;            // largest ‖δ_k‖ ‖ζ_k‖ ‖W‖
-  Eigen::VectorXd values_;
+  double norm_ = 0, size_ = 0;        // of A
+  double reach_ = 0;                  // largest ‖δ_k‖ ‖ζ_k‖ ‖W‖
+  Eigen::VectorXd values_, squares_;  // of the rows: δᵀWζ, and ‖δ‖² as the fast pass sees it
   std::vector<Share> shares_;
   Eigen::Matrix<Real, Eigen::Dynamic, 1> wide_u_, wide_g_;
   Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic> wide_A_;

@@ -11,7 +11,7 @@ namespace attsvm {
 namespace {
 
 constexpr Index kWholeGram = 128;  // rows up to which the Gram matrix of all of them pays
-constexpr Index kSweepLimit = 60, kEpochLimit = 40, kPasses = 4;
+constexpr Index kFirstSweeps = 5, kSweepLimit = 60, kEpochLimit = 40, kPasses = 4;
 constexpr double kLoose = 64;           // how much coarser rows are judged by the Gram matrix than by W
 constexpr Index kDenseLimit = 400;      // support rows up to which a factorisation beats conjugate gradients
 constexpr Index kIterationLimit = 300;  // conjugate gradients slower than this: factorise after all
@@ -103,7 +103,7 @@ bool ExactSolver::guess_active_set(const std::function<bool()>& stop) {
     for (Index count = 1; count <= kSweepLimit; ++count) {
       const Index changed =
           sweep(rows_.whole_gram(), rows_.whole_ld(), live_, low_.data(), x_.data(), residual_.data());
-      if (count > 2 && changed <= 1) break;
+      if (count > kFirstSweeps && changed == 0) break;
       if (stop()) return true;
     }
   } else {

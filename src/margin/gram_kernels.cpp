@@ -52,10 +52,17 @@ void unit_rows_lanes(const double* X, Index d, Index keep, double sign, const In
   }
 }
 void lay_across_lanes(const double* HWY_RESTRICT rows, Index d, Index count, double* HWY_RESTRICT A, Index ld) {
-  const Index dp = pad4(d), padded = pad4(count);
-  for (Index f = 0; f < d; ++f, A += ld) {
-    for (Index k = 0; k < count; ++k) A[k] = rows[k * dp + f];
-    for (Index k = count; k < padded; ++k) A[k] = 0;
+  const Index dp = pad4(d);
+  for (Index k = 0; k < count; k += 4, rows += 4 * dp, A += 4) {
+    const Index left = count - k;
+    const double *r0 = rows, *r1 = rows + dp, *r2 = rows + 2 * dp, *r3 = rows + 3 * dp;
+    double* a = A;
+    for (Index f = 0; f < d; ++f, a += ld) {
+      a[0] = r0[f];
+      a[1] = left > 1 ? r1[f] : 0;
+      a[2] = left > 2 ? r2[f] : 0;
+      a[3] = left > 3 ? r3[f] : 0;
+    }
   }
 }
 void hadamard_gram_lanes(const double* HWY_RESTRICT D, Index d, Index m, Index ldd, const double* HWY_RESTRICT H,
@@ -87,8 +94,16 @@ void hadamard_gram_lanes(const double* HWY_RESTRICT D, Index d, Index m, Index l
   }
 }
 void mirror_lanes(double* G, Index ld, Index n) {
-  for (Index l = 0; l < n; ++l)
-    for (Index k = l + 1; k < n; ++k) G[k * ld + l] = G[l * ld + k];
+  for (Index l = 0; l < n; l += 4) {  // in squares of four by four
+    for (Index i = 1; i < 4; ++i)
+      for (Index j = 0; j < i; ++j) G[(l + i) * ld + l + j] = G[(l + j) * ld + l + i];
+    for (Index k = l + 4; k < n; k += 4) {
+      const double* from = G + l * ld + k;
+      double* to = G + k * ld + l;
+      for (Index i = 0; i < 4; ++i)
+        for (Index j = 0; j < 4; ++j) to[i * ld + j] = from[j * ld + i];
+    }
+  }
 }
 void pick_lanes(const double* HWY_RESTRICT G, Index ld, const Index* at, Index n, double* HWY_RESTRICT L, Index ldl) {
   for (Index j = 0; j < n; ++j, L += ldl) {

@@ -16,7 +16,7 @@ void lay_across(const double* rows, Index d, Index count, double* A, Index ld);
 /// Lower triangle of G(k,l) = (δ_k·δ_l) H[query[l]][k]; D is d × ldd feature-major, H is queries × ldd.
 void hadamard_gram(const double* D, Index d, Index m, Index ldd, const double* H, const Index* query, double* G,
                    Index ld);
-/// Copies the lower triangle to the upper one.
+/// Copies the lower triangle of a G of pad4(n) columns to the upper one.
 void mirror(double* G, Index ld, Index n);
 /// Lower triangle of the rows and columns `at` (ascending) of the symmetric G, with room for the right-hand side.
 void pick(const double* G, Index ld, const Index* at, Index n, double* L, Index ldl);

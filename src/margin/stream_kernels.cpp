@@ -192,6 +192,43 @@ void gram_upper_f64(const double* A, const double* B, Index rows, Index d, doubl
   }
 }
 
+/// The first n < lanes numbers at p, then zeros; nothing beyond them is read.
+template <class D>
+HWY_INLINE auto load_first(D tag, const double* p, Index n) {
+#if HWY_MEM_OPS_MIGHT_FAULT
+  double part[hn::MaxLanes(D())] = {};
+  std::copy_n(p, n, part);
+  return hn::LoadU(tag, part);
+#else
+  return hn::MaskedLoad(hn::FirstN(tag, static_cast<std::size_t>(n)), tag, p);
+#endif
+}
+
+void measure_rows_f64(const RowDifferences& rows, const double* HWY_RESTRICT u, const double* HWY_RESTRICT c,
+                      double* HWY_RESTRICT value, double* HWY_RESTRICT square, double* HWY_RESTRICT g) {
+  const hn::CappedTag<double, 8> tag;
+  const auto lanes = static_cast<Index>(hn::Lanes(tag));
+  const Index d = rows.d, whole = d / lanes * lanes;
+  const double* kept = rows.X + rows.keep * d;
+  for (Index j = 0; j < pad8(d); j += lanes) hn::StoreU(hn::Zero(tag), tag, g + j);
+  for (Index k = 0; k < rows.rows; ++k) {
+    const bool difference = rows.drop[k] >= 0;
+    const double* other = difference ? rows.X + rows.drop[k] * d : kept;
+    const auto sign = hn::Set(tag, rows.sign), weight = hn::Set(tag, c[k]);
+    auto sum = hn::Zero(tag), squares = sum;
+    const auto add = [&](Index j, auto a, auto b) {
+      const auto delta = difference ? hn::Sub(a, b) : hn::Mul(sign, a);
+      sum = hn::MulAdd(delta, hn::LoadU(tag, u + j), sum);
+      squares = hn::MulAdd(delta, delta, squares);
+      if (c[k] != 0) hn::StoreU(hn::MulAdd(weight, delta, hn::LoadU(tag, g + j)), tag, g + j);
+    };
+    for (Index j = 0; j < whole; j += lanes) add(j, hn::LoadU(tag, kept + j), hn::LoadU(tag, other + j));
+    if (whole < d) add(whole, load_first(tag, kept + whole, d - whole), load_first(tag, other + whole, d - whole));
+    value[k] = hn::GetLane(hn::SumOfLanes(tag, sum));
+    square[k] = hn::GetLane(hn::SumOfLanes(tag, squares));
+  }
+}
+
 void add_outer_f64(const double* g, Index d, const double* z, Index dz, double* A) {
   const hn::CappedTag<double, 4> tag;
   const auto lanes = static_cast<Index>(hn::Lanes(tag));
@@ -218,6 +255,7 @@ HWY_EXPORT(combination_f32);
 HWY_EXPORT(dots_at_f64);
 HWY_EXPORT(combination_at_f64);
 HWY_EXPORT(gram_upper_f64);
+HWY_EXPORT(measure_rows_f64);
 HWY_EXPORT(add_outer_f64);
 
 void row_dots(const double* X, Index rows, Index d, const double* u, double* out) {
@@ -240,6 +278,10 @@ void row_combination_at(const double* X, const Index* at, Index rows, Index d, c
 }
 void gram_upper(const double* A, const double* B, Index rows, Index d, double* G) {
   HWY_DYNAMIC_DISPATCH(gram_upper_f64)(A, B, rows, d, G);
+}
+void measure_rows(const RowDifferences& rows, const double* u, const double* c, double* value, double* square,
+                  double* g) {
+  HWY_DYNAMIC_DISPATCH(measure_rows_f64)(rows, u, c, value, square, g);
 }
 void add_outer(const double* g, Index d, const double* z, Index dz, double* A) {
   HWY_DYNAMIC_DISPATCH(add_outer_f64)(g, d, z, dz, A);
