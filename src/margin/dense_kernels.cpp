@@ -111,18 +111,32 @@ Index epoch_lanes(const RowBlocks& B, const double* b, const double* low, Index 
   }
   return changed;
 }
-void solve_upper(const double* L, Index ld, Index s, double* x) {  // L' x = x
-  for (Index j = s - 1; j >= 0; --j) {
-    const double* c = L + j * ld;
-    double t = x[j];
-    Index i = j + 1;
-    for (; i < s && (i & 3); ++i) t -= c[i] * x[i];
-    auto a = hn::Zero(v);
-    for (; i + 4 <= s; i += 4)
-      for (Index e = 0; e < 4; e += lanes()) a = hn::MulAdd(hn::LoadU(v, c + i + e), hn::LoadU(v, x + i + e), a);
-    t -= hn::GetLane(hn::SumOfLanes(v, a));
-    for (; i < s; ++i) t -= c[i] * x[i];
-    x[j] = t / c[j];
+/// x_j ← (x_j − Σ_{i>j} c_j[i] x_i) / c_j[j] from the last column c_j to the first, four columns at a time: what the
+/// later ones give first, so that the chain from x to x is short.
+void solve_upper(const double* L, Index ld, Index s, double* x) {
+  for (Index j = (s - 1) & ~Index{3}; j >= 0; j -= 4) {
+    const Index p = s - j < 4 ? s - j : 4;
+    double t[4] = {}, inverse[4] = {};
+    for (Index q = 0; q < p; ++q) inverse[q] = 1 / L[(j + q) * (ld + 1)];
+    if (j + 4 < s) {
+      const double* c = L + j * ld;
+      auto a0 = hn::Zero(v), a1 = a0, a2 = a0, a3 = a0;
+      const Index end = j + 4 + (s - j - 4) / 4 * 4;
+      for (Index i = end; i < s; ++i)
+        for (Index q = 0; q < 4; ++q) t[q] += c[q * ld + i] * x[i];
+      for (Index i = end - lanes(); i >= j + 4; i -= lanes()) {
+        const auto y = hn::LoadU(v, x + i);
+        a0 = hn::MulAdd(hn::LoadU(v, c + i), y, a0), a1 = hn::MulAdd(hn::LoadU(v, c + ld + i), y, a1);
+        a2 = hn::MulAdd(hn::LoadU(v, c + 2 * ld + i), y, a2), a3 = hn::MulAdd(hn::LoadU(v, c + 3 * ld + i), y, a3);
+      }
+      t[0] += hn::GetLane(hn::SumOfLanes(v, a0)), t[1] += hn::GetLane(hn::SumOfLanes(v, a1));
+      t[2] += hn::GetLane(hn::SumOfLanes(v, a2)), t[3] += hn::GetLane(hn::SumOfLanes(v, a3));
+    }
+    for (Index q = p - 1; q >= 0; --q) {
+      const double y = (x[j + q] - t[q]) * inverse[q];
+      for (Index u = 0; u < q; ++u) t[u] += L[(j + u) * ld + j + q] * y;
+      x[j + q] = y;
+    }
   }
 }
 void factor_solve_lanes(double* HWY_RESTRICT L, Index ld, Index s, double tiny, double* x) {
@@ -131,6 +145,8 @@ void factor_solve_lanes(double* HWY_RESTRICT L, Index ld, Index s, double tiny, 
     const Index p = s - j < 4 ? s - j : 4;  // panel of four columns: first all earlier columns, then itself
     double* c[4];
     for (Index q = 0; q < 4; ++q) c[q] = L + (q < p ? j + q : j + p - 1) * ld;
+    for (Index k = 0; k < j; ++k)
+      for (Index q = 0; q < p; ++q) c[q][k] = L[k * ld + j + q] * x[k];  // multipliers, in the unused triangle
     if (p == 4 && j) {
       Index i = j;
       for (; i + 2 * w <= ld; i += 2 * w) {
@@ -141,8 +157,8 @@ void factor_solve_lanes(double* HWY_RESTRICT L, Index ld, Index s, double tiny, 
         for (Index k = 0; k < j; ++k) {
           const double* l = L + k * ld;
           const auto y = hn::LoadU(v, l + i), z = hn::LoadU(v, l + i + w);
-          const auto s0 = hn::Set(v, l[j]), s1 = hn::Set(v, l[j + 1]), s2 = hn::Set(v, l[j + 2]),
-                     s3 = hn::Set(v, l[j + 3]);
+          const auto s0 = hn::Set(v, c[0][k]), s1 = hn::Set(v, c[1][k]), s2 = hn::Set(v, c[2][k]),
+                     s3 = hn::Set(v, c[3][k]);
           a0 = hn::NegMulAdd(y, s0, a0), b0 = hn::NegMulAdd(z, s0, b0);
           a1 = hn::NegMulAdd(y, s1, a1), b1 = hn::NegMulAdd(z, s1, b1);
           a2 = hn::NegMulAdd(y, s2, a2), b2 = hn::NegMulAdd(z, s2, b2);
@@ -159,23 +175,25 @@ void factor_solve_lanes(double* HWY_RESTRICT L, Index ld, Index s, double tiny, 
         for (Index k = 0; k < j; ++k) {
           const double* l = L + k * ld;
           const auto y = hn::LoadU(v, l + i);
-          a0 = hn::NegMulAdd(y, hn::Set(v, l[j]), a0), a1 = hn::NegMulAdd(y, hn::Set(v, l[j + 1]), a1);
-          a2 = hn::NegMulAdd(y, hn::Set(v, l[j + 2]), a2), a3 = hn::NegMulAdd(y, hn::Set(v, l[j + 3]), a3);
+          a0 = hn::NegMulAdd(y, hn::Set(v, c[0][k]), a0), a1 = hn::NegMulAdd(y, hn::Set(v, c[1][k]), a1);
+          a2 = hn::NegMulAdd(y, hn::Set(v, c[2][k]), a2), a3 = hn::NegMulAdd(y, hn::Set(v, c[3][k]), a3);
         }
         hn::StoreU(a0, v, c[0] + i), hn::StoreU(a1, v, c[1] + i), hn::StoreU(a2, v, c[2] + i),
             hn::StoreU(a3, v, c[3] + i);
       }
     } else if (j) {
       for (Index k = 0; k < j; ++k)
-        for (Index q = 0; q < p; ++q) axpy_lanes(-L[k * ld + j + q], L + k * ld + j, c[q] + j, ld - j);
+        for (Index q = 0; q < p; ++q) axpy_lanes(-c[q][k], L + k * ld + j, c[q] + j, ld - j);
     }
     for (Index q = 0; q < p; ++q) {
       const double pivot = c[q][j + q];
-      const double r = pivot > tiny ? 1 / std::sqrt(pivot) : 0;
-      const auto rv = hn::Set(v, r);
-      for (Index i = j; i < ld; i += w) hn::StoreU(hn::Mul(hn::LoadU(v, c[q] + i), rv), v, c[q] + i);
-      if (r == 0) c[q][j + q] = HUGE_VAL;
-      for (Index u = q + 1; u < p && r != 0; ++u) axpy_lanes(-c[q][j + u], c[q] + j, c[u] + j, ld - j);
+      const double r = pivot > tiny ? 1 / pivot : 0;
+      x[j + q] = r;
+      if (r == 0) {
+        for (Index i = j; i < ld; ++i) c[q][i] = 0;
+        c[q][j + q] = HUGE_VAL;
+      }
+      for (Index u = q + 1; u < p && r != 0; ++u) axpy_lanes(-c[q][j + u] * r, c[q] + j, c[u] + j, ld - j);
     }
   }
   for (Index j = 0; j < s; ++j) x[j] = L[j * ld + s];
@@ -184,8 +202,8 @@ void factor_solve_lanes(double* HWY_RESTRICT L, Index ld, Index s, double tiny, 
 void solve_again_lanes(const double* L, Index ld, Index s, double* x) {
   for (Index j = 0; j < s; ++j) {
     const double* c = L + j * ld;
-    x[j] /= c[j];
-    for (Index i = j + 1; i < s; ++i) x[i] -= c[i] * x[j];
+    const double y = x[j] / c[j];
+    for (Index i = j + 1; i < s; ++i) x[i] -= c[i] * y;
   }
   solve_upper(L, ld, s, x);
 }

@@ -40,9 +40,10 @@ void weigh(const RowBlocks& rows, const double* x, double* work, double* W);
 Index epoch(const RowBlocks& rows, const double* b, const double* low, Index passes, double* x, double* work,
             double* W);
 
-/// Cholesky in place of the lower triangle (unit diagonal), the right-hand side riding along as row n, and x = G⁻¹ b.
-/// A column whose pivot falls below `tiny` is left out: its diagonal becomes infinite, its x zero. ld ≥ pad4(n + 1).
+/// Factors G = L D Lᵀ in place of its lower triangle (unit diagonal), which becomes L D; the right-hand side rides
+/// along as row n, and x = G⁻¹ b. A column whose pivot falls below `tiny` is left out: its diagonal becomes infinite,
+/// its x zero. ld ≥ pad4(n + 1).
 void factor_solve(double* G, Index ld, Index n, double tiny, double* x);
-void solve_again(const double* L, Index ld, Index n, double* x);  ///< x ← (LLᵀ)⁻¹ x
+void solve_again(const double* L, Index ld, Index n, double* x);  ///< x ← G⁻¹ x with that factor
 
 }  // namespace attsvm

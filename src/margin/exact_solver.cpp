@@ -71,7 +71,7 @@ bool ExactSolver::normalize(const MarginProblem& problem) {
       ++live_;
     }
   }
-  scale_ = scale_ > 0 ? 1 / scale_ : 1;
+  scale_ = scale_ > 0 ? std::exp2(-std::ilogb(scale_)) : 1;
   for (Index k = 0; k < live_; ++k) rhs_[k] *= scale_;
   rows_.group(query_.data(), live_, live_ <= kWholeGram ? UnitRows::Gram::whole : UnitRows::Gram::blocks);
   return true;
@@ -297,7 +297,7 @@ void ExactSolver::write(RowMatrix& W, Eigen::VectorXd& lambda) const {
     return;
   }
   for (Index j = 0; j < W.cols(); ++j) {
-    for (Index i = 0; i < W.rows(); ++i) W(i, j) = W_[j * rows_.dp() + i] / scale_;
+    for (Index i = 0; i < W.rows(); ++i) W(i, j) = W_[j * rows_.dp() + i] * (1 / scale_);
   }
   for (Index k = 0; k < live_; ++k) lambda(row_[k]) = x_[k] / size_[k];
 }

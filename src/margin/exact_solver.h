@@ -48,7 +48,8 @@ class ExactSolver {
   void expand();
   double weight_norm() const;
 
-  // The problem in unit rows: δ/‖δ‖, ζ/‖ζ‖, b/(‖δ‖‖ζ‖) times one factor that makes the largest |b| one.
+  // The problem in unit rows: δ/‖δ‖, ζ/‖ζ‖, b/(‖δ‖‖ζ‖) times the power of two that makes the largest
+  // |b| one to two.
   const MarginProblem* problem_ = nullptr;
   Index live_ = 0;    // rows that are not zero
   double scale_ = 1;  // rhs_ = b / size_ · scale_

@@ -8,6 +8,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "margin/tails-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace attsvm::HWY_NAMESPACE {
 namespace {
@@ -29,40 +31,68 @@ void unit_rows_lanes(const double* X, Index d, Index keep, double sign, const In
   const Index w = lanes(), dp = pad4(d), whole = d / w * w;
   const double* kept = X + keep * d;
   for (Index k = 0; k < count; ++k, out += dp) {
-    double square = 0;
+    auto sum = hn::Zero(v);
+    const auto place = [&](Index j, auto delta) {
+      hn::StoreU(delta, v, out + j);
+      sum = hn::MulAdd(delta, delta, sum);
+    };
     if (drop[k] < 0) {
-      for (Index j = 0; j < d; ++j) out[j] = sign * kept[j], square += out[j] * out[j];
+      const auto s = hn::Set(v, sign);
+      for (Index j = 0; j < whole; j += w) place(j, hn::Mul(s, hn::LoadU(v, kept + j)));
+      if (whole < d) place(whole, hn::Mul(s, load_first(v, kept + whole, d - whole)));
     } else {
       const double* other = X + drop[k] * d;
-      auto sum = hn::Zero(v);
-      for (Index j = 0; j < whole; j += w) {
-        const auto delta = hn::Sub(hn::LoadU(v, kept + j), hn::LoadU(v, other + j));
-        hn::StoreU(delta, v, out + j);
-        sum = hn::MulAdd(delta, delta, sum);
+      for (Index j = 0; j < whole; j += w) place(j, hn::Sub(hn::LoadU(v, kept + j), hn::LoadU(v, other + j)));
+      if (whole < d) {
+        place(whole, hn::Sub(load_first(v, kept + whole, d - whole), load_first(v, other + whole, d - whole)));
       }
-      for (Index j = whole; j < d; ++j) out[j] = kept[j] - other[j], square += out[j] * out[j];
-      square += hn::GetLane(hn::SumOfLanes(v, sum));
     }
-    for (Index j = d; j < dp; ++j) out[j] = 0;
+    for (Index j = (d + w - 1) / w * w; j < dp; ++j) out[j] = 0;
+    const double square = hn::GetLane(hn::SumOfLanes(v, sum));
     norm[k] = square > 1e-260 && square < 1e260 ? std::sqrt(square) : careful_norm(out, d);
     if (norm[k] == 0) continue;
     const auto length = hn::Set(v, norm[k]);
-    for (Index j = 0; j < whole; j += w) hn::StoreU(hn::Div(hn::LoadU(v, out + j), length), v, out + j);
-    for (Index j = whole; j < d; ++j) out[j] /= norm[k];
+    for (Index j = 0; j < dp; j += w) hn::StoreU(hn::Div(hn::LoadU(v, out + j), length), v, out + j);
   }
 }
+/// to(i,j) = from(j,i) for four by four numbers.
+HWY_INLINE void transpose4(const double* HWY_RESTRICT from, Index ld_from, double* HWY_RESTRICT to, Index ld_to) {
+#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
+  const auto a = hn::LoadU(v, from), b = hn::LoadU(v, from + ld_from), c = hn::LoadU(v, from + 2 * ld_from),
+             e = hn::LoadU(v, from + 3 * ld_from);
+  const auto even = hn::InterleaveLower(v, a, b), odd = hn::InterleaveUpper(v, a, b);
+  const auto even2 = hn::InterleaveLower(v, c, e), odd2 = hn::InterleaveUpper(v, c, e);
+  hn::StoreU(hn::ConcatLowerLower(v, even2, even), v, to);
+  hn::StoreU(hn::ConcatLowerLower(v, odd2, odd), v, to + ld_to);
+  hn::StoreU(hn::ConcatUpperUpper(v, even2, even), v, to + 2 * ld_to);
+  hn::StoreU(hn::ConcatUpperUpper(v, odd2, odd), v, to + 3 * ld_to);
+#else
+  for (Index i = 0; i < 4; ++i)
+    for (Index j = 0; j < 4; ++j) to[i * ld_to + j] = from[j * ld_from + i];
+#endif
+}
 void lay_across_lanes(const double* HWY_RESTRICT rows, Index d, Index count, double* HWY_RESTRICT A, Index ld) {
-  const Index dp = pad4(d);
-  for (Index k = 0; k < count; k += 4, rows += 4 * dp, A += 4) {
-    const Index left = count - k;
-    const double *r0 = rows, *r1 = rows + dp, *r2 = rows + 2 * dp, *r3 = rows + 3 * dp;
-    double* a = A;
-    for (Index f = 0; f < d; ++f, a += ld) {
-      a[0] = r0[f];
-      a[1] = left > 1 ? r1[f] : 0;
-      a[2] = left > 2 ? r2[f] : 0;
-      a[3] = left > 3 ? r3[f] : 0;
+  const Index dp = pad4(d), whole = d & ~Index{3};
+  for (Index k = 0; k < count; k += 4) {
+    const bool full = k + 4 <= count;
+    for (Index f = 0; full && f < whole; f += 4) transpose4(rows + k * dp + f, dp, A + f * ld + k, ld);
+    for (Index f = full ? whole : 0; f < d; ++f)
+      for (Index i = 0; i < 4; ++i) A[f * ld + k + i] = k + i < count ? rows[(k + i) * dp + f] : 0;
+  }
+}
+void query_products_lanes(const double* HWY_RESTRICT zeta, Index zp, const Index* query, const Index* start,
+                          Index groups, Index ldd, double* HWY_RESTRICT H) {
+  for (Index a = 0; a < groups; ++a, H += ldd) {
+    const double* own = zeta + query[start[a]] * zp;
+    for (Index k = start[a] & ~Index{3}; k < start[a]; ++k) H[k] = 0;
+    for (Index b = a; b < groups; ++b) {
+      const double* other = zeta + query[start[b]] * zp;
+      auto sum = hn::Zero(v);
+      for (Index j = 0; j < zp; j += lanes()) sum = hn::MulAdd(hn::LoadU(v, own + j), hn::LoadU(v, other + j), sum);
+      const double product = hn::GetLane(hn::SumOfLanes(v, sum));
+      for (Index k = start[b]; k < start[b + 1]; ++k) H[k] = product;
     }
+    for (Index k = start[groups]; k < ldd; ++k) H[k] = 0;
   }
 }
 void hadamard_gram_lanes(const double* HWY_RESTRICT D, Index d, Index m, Index ldd, const double* HWY_RESTRICT H,
@@ -97,12 +127,7 @@ void mirror_lanes(double* G, Index ld, Index n) {
   for (Index l = 0; l < n; l += 4) {  // in squares of four by four
     for (Index i = 1; i < 4; ++i)
       for (Index j = 0; j < i; ++j) G[(l + i) * ld + l + j] = G[(l + j) * ld + l + i];
-    for (Index k = l + 4; k < n; k += 4) {
-      const double* from = G + l * ld + k;
-      double* to = G + k * ld + l;
-      for (Index i = 0; i < 4; ++i)
-        for (Index j = 0; j < 4; ++j) to[i * ld + j] = from[j * ld + i];
-    }
+    for (Index k = l + 4; k < n; k += 4) transpose4(G + l * ld + k, ld, G + k * ld + l, ld);
   }
 }
 void pick_lanes(const double* HWY_RESTRICT G, Index ld, const Index* at, Index n, double* HWY_RESTRICT L, Index ldl) {
@@ -134,14 +159,17 @@ void combine_at_lanes(const double* HWY_RESTRICT G, Index ld, const Index* at, I
 }
 Index sweep_lanes(const double* HWY_RESTRICT G, Index ld, Index n, const double* HWY_RESTRICT low,
                   double* HWY_RESTRICT x, double* HWY_RESTRICT s) {
+  const Index w = lanes();
   Index changed = 0;
   for (Index k = 0; k < n; ++k) {
     const double y = std::max(x[k] + s[k], low[k]), step = x[k] - y;
     if (step == 0) continue;
     const auto c = hn::Set(v, step);
     const double* g = G + k * ld;
-    for (Index i = 0; i < ld; i += lanes())
-      hn::StoreU(hn::MulAdd(c, hn::LoadU(v, g + i), hn::LoadU(v, s + i)), v, s + i);
+    const auto add = [&](Index i) { hn::StoreU(hn::MulAdd(c, hn::LoadU(v, g + i), hn::LoadU(v, s + i)), v, s + i); };
+    Index i = 0;
+    for (; i + 4 * w <= ld; i += 4 * w) add(i), add(i + w), add(i + 2 * w), add(i + 3 * w);
+    for (; i < ld; i += w) add(i);
     changed += (x[k] != 0) != (y != 0);
     x[k] = y;
   }
@@ -155,6 +183,7 @@ HWY_AFTER_NAMESPACE();
 namespace attsvm {
 HWY_EXPORT(unit_rows_lanes);
 HWY_EXPORT(lay_across_lanes);
+HWY_EXPORT(query_products_lanes);
 HWY_EXPORT(hadamard_gram_lanes);
 HWY_EXPORT(mirror_lanes);
 HWY_EXPORT(pick_lanes);
@@ -167,6 +196,10 @@ void unit_rows(const double* X, Index d, Index keep, double sign, const Index* d
 }
 void lay_across(const double* rows, Index d, Index count, double* A, Index ld) {
   GO(lay_across_lanes)(rows, d, count, A, ld);
+}
+void query_products(const double* zeta, Index zp, const Index* query, const Index* start, Index groups, Index ldd,
+                    double* H) {
+  GO(query_products_lanes)(zeta, zp, query, start, groups, ldd, H);
 }
 void hadamard_gram(const double* D, Index d, Index m, Index ldd, const double* H, const Index* q, double* G, Index ld) {
   GO(hadamard_gram_lanes)(D, d, m, ldd, H, q, G, ld);

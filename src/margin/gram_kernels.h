@@ -13,6 +13,10 @@ void unit_rows(const double* X, Index d, Index keep, double sign, const Index* d
 /// A(f,k) = row k's entry f for `count` rows of stride pad4(d): the transpose, d rows of stride ld, zero up to pad4.
 void lay_across(const double* rows, Index d, Index count, double* A, Index ld);
 
+/// H[a][k] = ζ·ζ of group a's query and the query of row k ≥ start[a], for `groups` groups of rows: group a is rows
+/// start[a] … start[a+1]−1, all of query[start[a]]. Entries up to ldd that hadamard_gram reads besides become zero.
+void query_products(const double* zeta, Index zp, const Index* query, const Index* start, Index groups, Index ldd,
+                    double* H);
 /// Lower triangle of G(k,l) = (δ_k·δ_l) H[query[l]][k]; D is d × ldd feature-major, H is queries × ldd.
 void hadamard_gram(const double* D, Index d, Index m, Index ldd, const double* H, const Index* query, double* G,
                    Index ld);

@@ -8,6 +8,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "margin/tails-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace attsvm::HWY_NAMESPACE {
 namespace {
@@ -192,18 +194,6 @@ void gram_upper_f64(const double* A, const double* B, Index rows, Index d, doubl
   }
 }
 
-/// The first n < lanes numbers at p, then zeros; nothing beyond them is read.
-template <class D>
-HWY_INLINE auto load_first(D tag, const double* p, Index n) {
-#if HWY_MEM_OPS_MIGHT_FAULT
-  double part[hn::MaxLanes(D())] = {};
-  std::copy_n(p, n, part);
-  return hn::LoadU(tag, part);
-#else
-  return hn::MaskedLoad(hn::FirstN(tag, static_cast<std::size_t>(n)), tag, p);
-#endif
-}
-
 void measure_rows_f64(const RowDifferences& rows, const double* HWY_RESTRICT u, const double* HWY_RESTRICT c,
                       double* HWY_RESTRICT value, double* HWY_RESTRICT square, double* HWY_RESTRICT g) {
   const hn::CappedTag<double, 8> tag;
@@ -212,18 +202,24 @@ void measure_rows_f64(const RowDifferences& rows, const double* HWY_RESTRICT u, 
   const double* kept = rows.X + rows.keep * d;
   for (Index j = 0; j < pad8(d); j += lanes) hn::StoreU(hn::Zero(tag), tag, g + j);
   for (Index k = 0; k < rows.rows; ++k) {
-    const bool difference = rows.drop[k] >= 0;
-    const double* other = difference ? rows.X + rows.drop[k] * d : kept;
-    const auto sign = hn::Set(tag, rows.sign), weight = hn::Set(tag, c[k]);
     auto sum = hn::Zero(tag), squares = sum;
-    const auto add = [&](Index j, auto a, auto b) {
-      const auto delta = difference ? hn::Sub(a, b) : hn::Mul(sign, a);
+    const auto weight = hn::Set(tag, c[k]);
+    const auto add = [&](Index j, auto delta) {
       sum = hn::MulAdd(delta, hn::LoadU(tag, u + j), sum);
       squares = hn::MulAdd(delta, delta, squares);
-      if (c[k] != 0) hn::StoreU(hn::MulAdd(weight, delta, hn::LoadU(tag, g + j)), tag, g + j);
+      hn::StoreU(hn::MulAdd(weight, delta, hn::LoadU(tag, g + j)), tag, g + j);
     };
-    for (Index j = 0; j < whole; j += lanes) add(j, hn::LoadU(tag, kept + j), hn::LoadU(tag, other + j));
-    if (whole < d) add(whole, load_first(tag, kept + whole, d - whole), load_first(tag, other + whole, d - whole));
+    if (rows.drop[k] < 0) {
+      const auto sign = hn::Set(tag, rows.sign);
+      for (Index j = 0; j < whole; j += lanes) add(j, hn::Mul(sign, hn::LoadU(tag, kept + j)));
+      if (whole < d) add(whole, hn::Mul(sign, load_first(tag, kept + whole, d - whole)));
+    } else {
+      const double* other = rows.X + rows.drop[k] * d;
+      for (Index j = 0; j < whole; j += lanes) add(j, hn::Sub(hn::LoadU(tag, kept + j), hn::LoadU(tag, other + j)));
+      if (whole < d) {
+        add(whole, hn::Sub(load_first(tag, kept + whole, d - whole), load_first(tag, other + whole, d - whole)));
+      }
+    }
     value[k] = hn::GetLane(hn::SumOfLanes(tag, sum));
     square[k] = hn::GetLane(hn::SumOfLanes(tag, squares));
   }

@@ -68,18 +68,17 @@ void UnitRows::gram_of(const Index* at, Index count, double* G, Index ld) {
 void UnitRows::multiply(const double* across, const Index* at, Index count, double* G, Index ld) {
   const Index ldd = pad4(count);
   local_.grow(count);
-  Index groups = 0;
-  for (Index j = 0; j < count; ++j) local_[j] = j > 0 && query_[at[j]] == query_[at[j - 1]] ? groups - 1 : groups++;
-  products_.grow(groups * ldd);
+  at_query_.grow(count);
+  start_.clear();
   for (Index j = 0; j < count; ++j) {
-    if (j > 0 && local_[j] == local_[j - 1]) continue;
-    double* h = products_.data() + local_[j] * ldd;
-    std::fill(h + (j & ~Index{3}), h + j, 0.0);
-    std::fill(h + count, h + ldd, 0.0);
-    const double* own = zeta(query_[at[j]]);
-    for (Index i = j; i < count; ++i)
-      h[i] = i > j && local_[i] == local_[i - 1] ? h[i - 1] : dot(own, zeta(query_[at[i]]), zp_);
+    at_query_[j] = query_[at[j]];
+    if (j == 0 || at_query_[j] != at_query_[j - 1]) start_.push(j);
+    local_[j] = start_.size() - 1;
   }
+  const Index groups = start_.size();
+  start_.push(count);
+  products_.grow(groups * ldd);
+  query_products(zeta_.data(), zp_, at_query_.data(), start_.begin(), groups, ldd, products_.data());
   hadamard_gram(across, d_, count, ldd, products_.data(), local_.data(), G, ld);
 }
 

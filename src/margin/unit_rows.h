@@ -46,8 +46,8 @@ class UnitRows {
   const Index* query_ = nullptr;
   Buffer<double> delta_, zeta_, across_, gram_, work_;
   Buffer<double> picked_, products_;  // of gram_of: the rows laid across, and ζ·ζ of every query with every row
-  Buffer<Index> local_;               // queries of these rows, numbered in order
-  IndexList all_;
+  Buffer<Index> at_query_, local_;    // queries of these rows, and the same numbered in order
+  IndexList all_, start_;
   std::vector<RowBlock> blocks_;
 };
 
