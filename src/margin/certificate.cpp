@@ -48,8 +48,8 @@ void Certifier::measure(const MarginProblem& problem, const MarginSolution& solu
 void Certifier::gather(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual, std::size_t begin,
                        std::size_t end, Share& share) {
   const Index d = problem.d(), dz = problem.dz();
-  for (auto* vector : {&share.u, &share.g}) vector->setZero(pad8(d));
-  const Index columns = dz < 4 ? dz : (dz + 3) / 4 * 4;  // padding that spares add_outer its tail
+  for (auto* vector : {&share.u, &share.g}) vector->setZero(pad4(d));
+  const Index columns = dz < 4 ? dz : pad4(dz);  // padding that spares add_outer its tail
   share.z.setZero(columns);
   share.A.setZero(d, columns);
   share.size = share.reach = 0;
@@ -98,7 +98,8 @@ void Certifier::measure_fast(const MarginProblem& problem, const RowMatrix& W, c
     reach_ = std::max(reach_, shares_[s].reach);
   }
   norm_ = norm_of(shares_[0].A);
-  reach_ *= norm_of(W);
+  W_norm_ = norm_of(W);
+  reach_ *= W_norm_;
 }
 
 void Certifier::measure_carefully(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual) {
@@ -174,7 +175,7 @@ void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSo
   double stretch = needed_stretch(problem);
   // Rounding alone can cost more than the tolerance where ‖W‖ is huge; W then stays as it is if it meets the rows
   // nearly.
-  const bool leave = relative_gap(norm_of(solution.W) * stretch, solution.dual_objective) > tolerance &&
+  const bool leave = relative_gap(W_norm_ * stretch, solution.dual_objective) > tolerance &&
                      violation(problem) <= kAllowedViolation / 2;
   for (int round = 0; round < 3 && stretch > 1 && !leave; ++round) {
     solution.W *= stretch;

@@ -40,6 +40,7 @@ class Certifier {
   Threads& threads_;
   bool careful_ = false;
   double norm_ = 0, size_ = 0;        // of A
+  double W_norm_ = 0;                 // of the W measured first
   double reach_ = 0;                  // largest ‖δ_k‖ ‖ζ_k‖ ‖W‖
   Eigen::VectorXd values_, squares_;  // of the rows: δᵀWζ, and ‖δ‖² as the fast pass sees it
   std::vector<Share> shares_;

@@ -145,8 +145,6 @@ void factor_solve_lanes(double* HWY_RESTRICT L, Index ld, Index s, double tiny, 
     const Index p = s - j < 4 ? s - j : 4;  // panel of four columns: first all earlier columns, then itself
     double* c[4];
     for (Index q = 0; q < 4; ++q) c[q] = L + (q < p ? j + q : j + p - 1) * ld;
-    for (Index k = 0; k < j; ++k)
-      for (Index q = 0; q < p; ++q) c[q][k] = L[k * ld + j + q] * x[k];  // multipliers, in the unused triangle
     if (p == 4 && j) {
       Index i = j;
       for (; i + 2 * w <= ld; i += 2 * w) {
@@ -156,9 +154,10 @@ void factor_solve_lanes(double* HWY_RESTRICT L, Index ld, Index s, double tiny, 
              b3 = hn::LoadU(v, c[3] + i + w);
         for (Index k = 0; k < j; ++k) {
           const double* l = L + k * ld;
-          const auto y = hn::LoadU(v, l + i), z = hn::LoadU(v, l + i + w);
-          const auto s0 = hn::Set(v, c[0][k]), s1 = hn::Set(v, c[1][k]), s2 = hn::Set(v, c[2][k]),
-                     s3 = hn::Set(v, c[3][k]);
+          const auto r = hn::Set(v, x[k]);  // x holds 1/D meanwhile
+          const auto y = hn::Mul(r, hn::LoadU(v, l + i)), z = hn::Mul(r, hn::LoadU(v, l + i + w));
+          const auto s0 = hn::Set(v, l[j]), s1 = hn::Set(v, l[j + 1]), s2 = hn::Set(v, l[j + 2]),
+                     s3 = hn::Set(v, l[j + 3]);
           a0 = hn::NegMulAdd(y, s0, a0), b0 = hn::NegMulAdd(z, s0, b0);
           a1 = hn::NegMulAdd(y, s1, a1), b1 = hn::NegMulAdd(z, s1, b1);
           a2 = hn::NegMulAdd(y, s2, a2), b2 = hn::NegMulAdd(z, s2, b2);
@@ -174,16 +173,16 @@ void factor_solve_lanes(double* HWY_RESTRICT L, Index ld, Index s, double tiny, 
              a3 = hn::LoadU(v, c[3] + i);
         for (Index k = 0; k < j; ++k) {
           const double* l = L + k * ld;
-          const auto y = hn::LoadU(v, l + i);
-          a0 = hn::NegMulAdd(y, hn::Set(v, c[0][k]), a0), a1 = hn::NegMulAdd(y, hn::Set(v, c[1][k]), a1);
-          a2 = hn::NegMulAdd(y, hn::Set(v, c[2][k]), a2), a3 = hn::NegMulAdd(y, hn::Set(v, c[3][k]), a3);
+          const auto y = hn::Mul(hn::Set(v, x[k]), hn::LoadU(v, l + i));
+          a0 = hn::NegMulAdd(y, hn::Set(v, l[j]), a0), a1 = hn::NegMulAdd(y, hn::Set(v, l[j + 1]), a1);
+          a2 = hn::NegMulAdd(y, hn::Set(v, l[j + 2]), a2), a3 = hn::NegMulAdd(y, hn::Set(v, l[j + 3]), a3);
         }
         hn::StoreU(a0, v, c[0] + i), hn::StoreU(a1, v, c[1] + i), hn::StoreU(a2, v, c[2] + i),
             hn::StoreU(a3, v, c[3] + i);
       }
     } else if (j) {
       for (Index k = 0; k < j; ++k)
-        for (Index q = 0; q < p; ++q) axpy_lanes(-c[q][k], L + k * ld + j, c[q] + j, ld - j);
+        for (Index q = 0; q < p; ++q) axpy_lanes(-L[k * ld + j + q] * x[k], L + k * ld + j, c[q] + j, ld - j);
     }
     for (Index q = 0; q < p; ++q) {
       const double pivot = c[q][j + q];

@@ -11,7 +11,7 @@ namespace attsvm {
 namespace {
 
 constexpr Index kWholeGram = 128;  // rows up to which the Gram matrix of all of them pays
-constexpr Index kFirstSweeps = 5, kSweepLimit = 60, kEpochLimit = 40, kPasses = 4;
+constexpr Index kFirstSweeps = 4, kSweepLimit = 60, kEpochLimit = 40, kPasses = 4;
 constexpr double kLoose = 64;           // how much coarser rows are judged by the Gram matrix than by W
 constexpr Index kDenseLimit = 400;      // support rows up to which a factorisation beats conjugate gradients
 constexpr Index kIterationLimit = 300;  // conjugate gradients slower than this: factorise after all
@@ -28,7 +28,7 @@ bool ExactSolver::normalize(const MarginProblem& problem) {
   const Index rows = problem.rows(), d = problem.d(), dz = problem.dz();
   const auto groups = static_cast<Index>(problem.groups().size());
   rows_.shape(rows, groups, d, dz);
-  for (auto* buffer : {&rhs_, &low_, &size_, &x_, &set_x_, &value_, &residual_}) buffer->grow(pad4(rows));
+  for (auto* buffer : {&rhs_, &low_, &size_, &x_, &set_x_, &value_}) buffer->grow(pad4(rows));
   row_.grow(rows);
   query_.grow(rows);
   free_.grow(rows);
@@ -66,7 +66,7 @@ bool ExactSolver::normalize(const MarginProblem& problem) {
       free_[live_] = problem.equal(k) ? 1 : 0;
       low_[live_] = problem.equal(k) ? -kInfinity : 0;
       size_[live_] = row_size;
-      rhs_[live_] = problem.rhs(k) / delta_norm / zeta_norm;
+      rhs_[live_] = problem.rhs(k) / row_size;
       scale_ = std::max(scale_, std::abs(rhs_[live_]));
       ++live_;
     }
@@ -94,30 +94,35 @@ ExactSolver::Outcome ExactSolver::solve(const MarginProblem& problem, const Inde
   return active_set(stop);
 }
 
-/// Gauss–Seidel on the dual until the support hardly changes: on the whole Gram matrix, or query by query. True: asked
-/// to stop.
+/// Gauss–Seidel on the dual until the support hardly changes. True: asked to stop.
 bool ExactSolver::guess_active_set(const std::function<bool()>& stop) {
-  residual_.fill(pad4(live_), 0.0);
-  if (rows_.has_whole_gram()) {
-    std::copy_n(rhs_.data(), live_, residual_.data());
-    for (Index count = 1; count <= kSweepLimit; ++count) {
-      const Index changed =
-          sweep(rows_.whole_gram(), rows_.whole_ld(), live_, low_.data(), x_.data(), residual_.data());
-      if (count > kFirstSweeps && changed == 0) break;
-      if (stop()) return true;
-    }
-  } else {
-    const RowBlocks rows = rows_.view();
-    W_.fill(rows_.entries(), 0.0);
-    for (Index count = 1; count <= kEpochLimit; ++count) {
-      const Index changed = epoch(rows, rhs_.data(), low_.data(), kPasses, x_.data(), rows_.work(), W_.data());
-      if (count > 2 && changed <= 1) break;
-      if (stop()) return true;
-    }
+  if (rows_.has_whole_gram()) return guess_by_gram(stop);
+  const RowBlocks rows = rows_.view();
+  W_.fill(rows_.entries(), 0.0);
+  for (Index count = 1; count <= kEpochLimit; ++count) {
+    const Index changed = epoch(rows, rhs_.data(), low_.data(), kPasses, x_.data(), rows_.work(), W_.data());
+    if (count > 2 && changed <= 1) break;
+    if (stop()) return true;
   }
   set_.clear();
   for (Index k = 0; k < live_; ++k) {
-    if (free_[k] != 0 || x_[k] + residual_[k] > 0) set_.push(k);  // as the next sweep would begin
+    if (free_[k] != 0 || x_[k] > 0) set_.push(k);
+  }
+  return false;
+}
+
+/// The same on the whole Gram matrix, over-relaxed.
+bool ExactSolver::guess_by_gram(const std::function<bool()>& stop) {
+  residual_.fill(rows_.whole_ld(), 0.0);
+  std::copy_n(rhs_.data(), live_, residual_.data());
+  for (Index count = 1; count <= kSweepLimit; ++count) {
+    const Index changed = sweep(rows_.whole_gram(), rows_.whole_ld(), live_, low_.data(), x_.data(), residual_.data());
+    if (count > kFirstSweeps && changed == 0) break;
+    if (stop()) return true;
+  }
+  set_.clear();
+  for (Index k = 0; k < live_; ++k) {
+    if (free_[k] != 0 || x_[k] + residual_[k] > 0) set_.push(k);  // where the next sweep would lead
   }
   return false;
 }

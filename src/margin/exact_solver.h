@@ -32,6 +32,7 @@ class ExactSolver {
  private:
   bool normalize(const MarginProblem& problem);
   bool guess_active_set(const std::function<bool()>& stop);
+  bool guess_by_gram(const std::function<bool()>& stop);
   bool solve_face(const std::function<bool()>& stop);
   Index judge(double tolerance);
   Index judge_by_gram();
@@ -48,8 +49,7 @@ class ExactSolver {
   void expand();
   double weight_norm() const;
 
-  // The problem in unit rows: δ/‖δ‖, ζ/‖ζ‖, b/(‖δ‖‖ζ‖) times the power of two that makes the largest
-  // |b| one to two.
+  // The problem in unit rows: δ/‖δ‖, ζ/‖ζ‖, b/(‖δ‖‖ζ‖) times the power of two that brings the largest |b| into [1, 2).
   const MarginProblem* problem_ = nullptr;
   Index live_ = 0;    // rows that are not zero
   double scale_ = 1;  // rhs_ = b / size_ · scale_

@@ -49,10 +49,14 @@ void unit_rows_lanes(const double* X, Index d, Index keep, double sign, const In
     }
     for (Index j = (d + w - 1) / w * w; j < dp; ++j) out[j] = 0;
     const double square = hn::GetLane(hn::SumOfLanes(v, sum));
-    norm[k] = square > 1e-260 && square < 1e260 ? std::sqrt(square) : careful_norm(out, d);
-    if (norm[k] == 0) continue;
-    const auto length = hn::Set(v, norm[k]);
-    for (Index j = 0; j < dp; j += w) hn::StoreU(hn::Div(hn::LoadU(v, out + j), length), v, out + j);
+    if (square > 1e-260 && square < 1e260) {
+      norm[k] = std::sqrt(square);
+      const auto inverse = hn::Set(v, 1 / norm[k]);
+      for (Index j = 0; j < dp; j += w) hn::StoreU(hn::Mul(hn::LoadU(v, out + j), inverse), v, out + j);
+    } else {
+      norm[k] = careful_norm(out, d);
+      for (Index j = 0; norm[k] > 0 && j < d; ++j) out[j] /= norm[k];
+    }
   }
 }
 /// to(i,j) = from(j,i) for four by four numbers.
@@ -159,13 +163,19 @@ void combine_at_lanes(const double* HWY_RESTRICT G, Index ld, const Index* at, I
 }
 Index sweep_lanes(const double* HWY_RESTRICT G, Index ld, Index n, const double* HWY_RESTRICT low,
                   double* HWY_RESTRICT x, double* HWY_RESTRICT s) {
+  constexpr double kRelaxation = 1.2;
   const Index w = lanes();
   Index changed = 0;
+  double aim = n > 0 ? x[0] + kRelaxation * s[0] : 0;
   for (Index k = 0; k < n; ++k) {
-    const double y = std::max(x[k] + s[k], low[k]), step = x[k] - y;
+    const double y = std::max(aim, low[k]), step = x[k] - y;
+    const double* g = G + k * ld;
+    // The next aim takes this step from one entry of G: waiting for s would make the loop twice as slow.
+    const Index next = k + 1 < n ? k + 1 : k;
+    const double before = x[next] + kRelaxation * s[next], slope = kRelaxation * g[next];
+    aim = before + slope * step;
     if (step == 0) continue;
     const auto c = hn::Set(v, step);
-    const double* g = G + k * ld;
     const auto add = [&](Index i) { hn::StoreU(hn::MulAdd(c, hn::LoadU(v, g + i), hn::LoadU(v, s + i)), v, s + i); };
     Index i = 0;
     for (; i + 4 * w <= ld; i += 4 * w) add(i), add(i + w), add(i + 2 * w), add(i + 3 * w);

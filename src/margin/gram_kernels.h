@@ -26,7 +26,7 @@ void mirror(double* G, Index ld, Index n);
 void pick(const double* G, Index ld, const Index* at, Index n, double* L, Index ldl);
 /// y = Σ_j x_j G(:,at[j])
 void combine_at(const double* G, Index ld, const Index* at, Index n, const double* x, double* y);
-/// One pass of Gauss–Seidel on ½xᵀGx − bᵀx, x ≥ low, G of unit diagonal; s = b − Gx follows x.
+/// One pass of successive over-relaxation on ½xᵀGx − bᵀx, x ≥ low, G of unit diagonal; s = b − Gx follows x.
 /// Returns how many entries of x became or ceased to be zero.
 Index sweep(const double* G, Index ld, Index n, const double* low, double* x, double* s);
 

@@ -196,11 +196,11 @@ void gram_upper_f64(const double* A, const double* B, Index rows, Index d, doubl
 
 void measure_rows_f64(const RowDifferences& rows, const double* HWY_RESTRICT u, const double* HWY_RESTRICT c,
                       double* HWY_RESTRICT value, double* HWY_RESTRICT square, double* HWY_RESTRICT g) {
-  const hn::CappedTag<double, 8> tag;
+  const hn::CappedTag<double, 4> tag;
   const auto lanes = static_cast<Index>(hn::Lanes(tag));
   const Index d = rows.d, whole = d / lanes * lanes;
   const double* kept = rows.X + rows.keep * d;
-  for (Index j = 0; j < pad8(d); j += lanes) hn::StoreU(hn::Zero(tag), tag, g + j);
+  for (Index j = 0; j < pad4(d); j += lanes) hn::StoreU(hn::Zero(tag), tag, g + j);
   for (Index k = 0; k < rows.rows; ++k) {
     auto sum = hn::Zero(tag), squares = sum;
     const auto weight = hn::Set(tag, c[k]);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attsvm/array.h"
+#include "margin/dense_kernels.h"
 
 namespace attsvm {
 
@@ -23,7 +23,7 @@ void row_combination_at(const double* X, const Index* at, Index rows, Index d, c
 void gram_upper(const double* A, const double* B, Index rows, Index d, double* G);
 
 /// The rows of one query, δ_k = sign·x_keep where drop[k] < 0, else x_keep − x_{drop[k]}, read once:
-/// value_k = δ_k · u, square_k = ‖δ_k‖², g = Σ_k c_k δ_k. u and g have pad8(d) numbers, the padding of u zero.
+/// value_k = δ_k · u, square_k = ‖δ_k‖², g = Σ_k c_k δ_k. u and g have pad4(d) numbers, the padding of u zero.
 struct RowDifferences {
   const double* X;
   Index d, keep;
@@ -31,7 +31,6 @@ struct RowDifferences {
   const Index* drop;
   Index rows;
 };
-constexpr Index pad8(Index n) { return (n + 7) & ~Index{7}; }
 void measure_rows(const RowDifferences& rows, const double* u, const double* c, double* value, double* square,
                   double* g);
 
