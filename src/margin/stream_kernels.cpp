@@ -8,6 +8,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "margin/tails-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace attsvm::HWY_NAMESPACE {
 namespace {
@@ -192,6 +194,37 @@ void gram_upper_f64(const double* A, const double* B, Index rows, Index d, doubl
   }
 }
 
+void measure_rows_f64(const RowDifferences& rows, const double* HWY_RESTRICT u, const double* HWY_RESTRICT c,
+                      double* HWY_RESTRICT value, double* HWY_RESTRICT square, double* HWY_RESTRICT g) {
+  const hn::CappedTag<double, 4> tag;
+  const auto lanes = static_cast<Index>(hn::Lanes(tag));
+  const Index d = rows.d, whole = d / lanes * lanes;
+  const double* kept = rows.X + rows.keep * d;
+  for (Index j = 0; j < pad4(d); j += lanes) hn::StoreU(hn::Zero(tag), tag, g + j);
+  for (Index k = 0; k < rows.rows; ++k) {
+    auto sum = hn::Zero(tag), squares = sum;
+    const auto weight = hn::Set(tag, c[k]);
+    const auto add = [&](Index j, auto delta) {
+      sum = hn::MulAdd(delta, hn::LoadU(tag, u + j), sum);
+      squares = hn::MulAdd(delta, delta, squares);
+      hn::StoreU(hn::MulAdd(weight, delta, hn::LoadU(tag, g + j)), tag, g + j);
+    };
+    if (rows.drop[k] < 0) {
+      const auto sign = hn::Set(tag, rows.sign);
+      for (Index j = 0; j < whole; j += lanes) add(j, hn::Mul(sign, hn::LoadU(tag, kept + j)));
+      if (whole < d) add(whole, hn::Mul(sign, load_first(tag, kept + whole, d - whole)));
+    } else {
+      const double* other = rows.X + rows.drop[k] * d;
+      for (Index j = 0; j < whole; j += lanes) add(j, hn::Sub(hn::LoadU(tag, kept + j), hn::LoadU(tag, other + j)));
+      if (whole < d) {
+        add(whole, hn::Sub(load_first(tag, kept + whole, d - whole), load_first(tag, other + whole, d - whole)));
+      }
+    }
+    value[k] = hn::GetLane(hn::SumOfLanes(tag, sum));
+    square[k] = hn::GetLane(hn::SumOfLanes(tag, squares));
+  }
+}
+
 void add_outer_f64(const double* g, Index d, const double* z, Index dz, double* A) {
   const hn::CappedTag<double, 4> tag;
   const auto lanes = static_cast<Index>(hn::Lanes(tag));
@@ -218,6 +251,7 @@ HWY_EXPORT(combination_f32);
 HWY_EXPORT(dots_at_f64);
 HWY_EXPORT(combination_at_f64);
 HWY_EXPORT(gram_upper_f64);
+HWY_EXPORT(measure_rows_f64);
 HWY_EXPORT(add_outer_f64);
 
 void row_dots(const double* X, Index rows, Index d, const double* u, double* out) {
@@ -240,6 +274,10 @@ void row_combination_at(const double* X, const Index* at, Index rows, Index d, c
 }
 void gram_upper(const double* A, const double* B, Index rows, Index d, double* G) {
   HWY_DYNAMIC_DISPATCH(gram_upper_f64)(A, B, rows, d, G);
+}
+void measure_rows(const RowDifferences& rows, const double* u, const double* c, double* value, double* square,
+                  double* g) {
+  HWY_DYNAMIC_DISPATCH(measure_rows_f64)(rows, u, c, value, square, g);
 }
 void add_outer(const double* g, Index d, const double* z, Index dz, double* A) {
   HWY_DYNAMIC_DISPATCH(add_outer_f64)(g, d, z, dz, A);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attsvm/array.h"
+#include "margin/dense_kernels.h"
 
 namespace attsvm {
 
@@ -21,6 +21,18 @@ void row_combination_at(const double* X, const Index* at, Index rows, Index d, c
 /// Upper triangle of G = Σ_t a_t b_tᵀ (G and the rows of A and B have d numbers, d a multiple of 8); entries below the
 /// diagonal are left undefined.
 void gram_upper(const double* A, const double* B, Index rows, Index d, double* G);
+
+/// The rows of one query, δ_k = sign·x_keep where drop[k] < 0, else x_keep − x_{drop[k]}, read once:
+/// value_k = δ_k · u, square_k = ‖δ_k‖², g = Σ_k c_k δ_k. u and g have pad4(d) numbers, the padding of u zero.
+struct RowDifferences {
+  const double* X;
+  Index d, keep;
+  double sign;
+  const Index* drop;
+  Index rows;
+};
+void measure_rows(const RowDifferences& rows, const double* u, const double* c, double* value, double* square,
+                  double* g);
 
 /// A += g zᵀ, A row-major d × dz.
 void add_outer(const double* g, Index d, const double* z, Index dz, double* A);
