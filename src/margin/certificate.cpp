@@ -1,6 +1,7 @@
 #include "margin/certificate.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -48,29 +49,40 @@ void Certifier::measure(const MarginProblem& problem, const MarginSolution& solu
 void Certifier::gather(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual, std::size_t begin,
                        std::size_t end, Share& share) {
   const Index d = problem.d(), dz = problem.dz();
-  for (auto* vector : {&share.u, &share.g}) vector->setZero(pad4(d));
-  const Index columns = dz < 4 ? dz : pad4(dz);  // padding that spares add_outer its tail
-  share.z.setZero(columns);
-  share.A.setZero(d, columns);
+  share.u.setZero(pad4(d));
+  share.g.resize(kOuters, pad4(d));
+  share.z.setZero(kOuters, pad4(dz));
+  share.A.setZero(d, pad4(dz));
   share.size = share.reach = 0;
+  std::array<const double*, kOuters> g{}, z{};
+  Index waiting = 0;
+  const auto flush = [&] {
+    add_outers(g.data(), z.data(), waiting, d, share.z.cols(), share.A.data());
+    waiting = 0;
+  };
   for (const MarginGroup& group : problem.groups().subspan(begin, end - begin)) {
-    std::copy_n(group.z, dz, share.z.data());
     row_dots(W.data(), d, dz, group.z, share.u.data());
     const double* weights = dual.data() + group.first_row;
     double* squares = squares_.data() + group.first_row;
+    double* sum = share.g.row(waiting).data();
     measure_rows({group.X, d, group.keep, group.sign, problem.drops(group).data(), group.rows}, share.u.data(), weights,
-                 values_.data() + group.first_row, squares, share.g.data());
+                 values_.data() + group.first_row, squares, sum);
     double group_size = 0, longest = 0;
     for (Index k = 0; k < group.rows; ++k) {
       longest = std::max(longest, squares[k]);
       if (weights[k] != 0) group_size += std::abs(weights[k]) * std::sqrt(squares[k]);
     }
-    const double z_norm = share.z.norm();
+    double* zeta = share.z.row(waiting).data();
+    std::copy_n(group.z, dz, zeta);
+    const double z_norm = share.z.row(waiting).norm();
     share.reach = std::max(share.reach, std::sqrt(longest) * z_norm);
     if (group_size == 0) continue;
     share.size += group_size * z_norm;
-    add_outer(share.g.data(), d, share.z.data(), columns, share.A.data());
+    g[static_cast<std::size_t>(waiting)] = sum;
+    z[static_cast<std::size_t>(waiting)] = zeta;
+    if (++waiting == kOuters) flush();
   }
+  flush();
 }
 
 void Certifier::measure_fast(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual) {

@@ -37,8 +37,9 @@ class Certifier {
 
   /// What one thread gathers over its share of the groups.
   struct Share {
-    Eigen::VectorXd u, g, z;  // padded with zeros, as the loops want them
-    RowMatrix A;              // (d, padded dz)
+    Eigen::VectorXd u;
+    RowMatrix g, z;  // Σ dual_k δ_k and ζ of the queries that A still lacks, padded with zeros to multiples of 4
+    RowMatrix A;     // (d, padded dz)
     double size = 0, reach = 0;
   };
   void gather(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual, std::size_t begin,

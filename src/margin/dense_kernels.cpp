@@ -80,12 +80,47 @@ void evaluate_lanes(const RowBlocks& B, const double* W, double* work, double* o
     for (Index k = 0; k < q.count; ++k) out[q.first + k] = s[k];
   }
 }
+// Four rows and two vectors across of A at a time, summed over all pairs in registers.
+void add_outers_lanes(const double* const* l, const double* const* r, Index count, Index rows, Index columns,
+                      double* A) {
+  const Index w = lanes();
+  for (Index i = 0; i < rows; i += 4) {
+    const Index i1 = std::min(i + 1, rows - 1), i2 = std::min(i + 2, rows - 1), i3 = std::min(i + 3, rows - 1);
+    double* a[4] = {A + i * columns, A + i1 * columns, A + i2 * columns, A + i3 * columns};
+    const Index p = std::min<Index>(4, rows - i);
+    for (Index j = 0; j < columns; j += 2 * w) {
+      const Index e = j + w < columns ? w : 0;  // second vector, or the first again at the edge
+      auto x0 = hn::Zero(v), x1 = x0, x2 = x0, x3 = x0, y0 = x0, y1 = x0, y2 = x0, y3 = x0;
+      for (Index t = 0; t < count; ++t) {
+        const auto left = hn::LoadU(v, r[t] + j), right = hn::LoadU(v, r[t] + j + e);
+        const auto s0 = hn::Set(v, l[t][i]), s1 = hn::Set(v, l[t][i1]), s2 = hn::Set(v, l[t][i2]),
+                   s3 = hn::Set(v, l[t][i3]);
+        x0 = hn::MulAdd(s0, left, x0), y0 = hn::MulAdd(s0, right, y0);
+        x1 = hn::MulAdd(s1, left, x1), y1 = hn::MulAdd(s1, right, y1);
+        x2 = hn::MulAdd(s2, left, x2), y2 = hn::MulAdd(s2, right, y2);
+        x3 = hn::MulAdd(s3, left, x3), y3 = hn::MulAdd(s3, right, y3);
+      }
+      const auto put = [&](Index q, auto x, auto y) {
+        if (q >= p) return;
+        hn::StoreU(hn::Add(x, hn::LoadU(v, a[q] + j)), v, a[q] + j);
+        if (e > 0) hn::StoreU(hn::Add(y, hn::LoadU(v, a[q] + j + e)), v, a[q] + j + e);
+      };
+      put(0, x0, y0), put(1, x1, y1), put(2, x2, y2), put(3, x3, y3);
+    }
+  }
+}
 void weigh_lanes(const RowBlocks& B, const double* x, double* work, double* W) {
   for (Index i = 0; i < B.dp * B.dz; ++i) W[i] = 0;
-  for (Index t = 0; t < B.count; ++t) {
-    const RowBlock& q = B.block[t];
-    combine_lanes(B.delta + q.first * B.dp, B.dp, q.count, x + q.first, work);
-    rank_one(work, B.dp, B.zeta + q.query * B.zp, B.dz, W);
+  const double *g[kOuters], *z[kOuters];
+  for (Index first = 0; first < B.count; first += kOuters) {
+    const Index count = std::min(kOuters, B.count - first);
+    for (Index t = 0; t < count; ++t) {
+      const RowBlock& q = B.block[first + t];
+      combine_lanes(B.delta + q.first * B.dp, B.dp, q.count, x + q.first, work + t * B.dp);
+      g[t] = work + t * B.dp;
+      z[t] = B.zeta + q.query * B.zp;
+    }
+    add_outers_lanes(z, g, count, B.dz, B.dp, W);
   }
 }
 Index epoch_lanes(const RowBlocks& B, const double* b, const double* low, Index passes, double* x, double* work,
@@ -253,6 +288,7 @@ namespace attsvm {
 HWY_EXPORT(epoch_lanes);
 HWY_EXPORT(evaluate_lanes);
 HWY_EXPORT(weigh_lanes);
+HWY_EXPORT(add_outers_lanes);
 HWY_EXPORT(factor_solve_lanes);
 HWY_EXPORT(solve_again_lanes);
 HWY_EXPORT(combine_lanes);
@@ -264,6 +300,9 @@ HWY_EXPORT(axpy_lanes);
 #define GO HWY_DYNAMIC_DISPATCH
 void combine(const double* A, Index ld, Index n, const double* x, double* y) { GO(combine_lanes)(A, ld, n, x, y); }
 void evaluate(const RowBlocks& B, const double* W, double* work, double* out) { GO(evaluate_lanes)(B, W, work, out); }
+void add_outers(const double* const* l, const double* const* r, Index count, Index rows, Index columns, double* A) {
+  GO(add_outers_lanes)(l, r, count, rows, columns, A);
+}
 void weigh(const RowBlocks& B, const double* x, double* work, double* W) { GO(weigh_lanes)(B, x, work, W); }
 Index epoch(const RowBlocks& B, const double* b, const double* f, Index p, double* x, double* work, double* W) {
   return GO(epoch_lanes)(B, b, f, p, x, work, W);

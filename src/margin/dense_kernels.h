@@ -17,6 +17,11 @@ void combine(const double* A, Index ld, Index n, const double* x, double* y);   
 void project(const double* A, Index ld, Index n, const double* x, double* c);   ///< c = Aᵀ x
 void subtract(const double* A, Index ld, Index n, const double* c, double* x);  ///< x −= A c
 
+/// A += Σ_t l_t r_tᵀ for `count` pairs of vectors: `rows` numbers in l_t, `columns` (a multiple of 4) in r_t; A is
+/// row-major.
+void add_outers(const double* const* l, const double* const* r, Index count, Index rows, Index columns, double* A);
+inline constexpr Index kOuters = 16;  ///< pairs at a time that make good use of the registers
+
 /// The rows of one query: δ_first … δ_{first+count−1} against the query's ζ.
 struct RowBlock {
   Index first, count, query;
@@ -31,7 +36,7 @@ struct RowBlocks {
   const double *delta, *across, *gram, *zeta;
 };
 
-/// out_k = δ_kᵀ W ζ_k. `work` has room for dp + 2 pad4(longest block).
+/// out_k = δ_kᵀ W ζ_k. `work` has room for kOuters dp + 2 pad4(longest block).
 void evaluate(const RowBlocks& rows, const double* W, double* work, double* out);
 /// W = Σ x_k δ_k ζ_kᵀ
 void weigh(const RowBlocks& rows, const double* x, double* work, double* W);

@@ -30,10 +30,11 @@ void unit_rows_lanes(const double* X, Index d, Index keep, double sign, const In
                      double* HWY_RESTRICT out, double* HWY_RESTRICT norm) {
   const Index w = lanes(), dp = pad4(d), whole = d / w * w;
   const double* kept = X + keep * d;
-  for (Index k = 0; k < count; ++k, out += dp) {
+  for (Index k = 0; k < count; ++k) {
+    double* row = out + k * dp;
     auto sum = hn::Zero(v);
     const auto place = [&](Index j, auto delta) {
-      hn::StoreU(delta, v, out + j);
+      hn::StoreU(delta, v, row + j);
       sum = hn::MulAdd(delta, delta, sum);
     };
     if (drop[k] < 0) {
@@ -47,10 +48,12 @@ void unit_rows_lanes(const double* X, Index d, Index keep, double sign, const In
         place(whole, hn::Sub(load_first(v, kept + whole, d - whole), load_first(v, other + whole, d - whole)));
       }
     }
-    for (Index j = (d + w - 1) / w * w; j < dp; ++j) out[j] = 0;
-    const double square = hn::GetLane(hn::SumOfLanes(v, sum));
-    if (square > 1e-260 && square < 1e260) {
-      norm[k] = std::sqrt(square);
+    for (Index j = (d + w - 1) / w * w; j < dp; ++j) row[j] = 0;
+    norm[k] = hn::GetLane(hn::SumOfLanes(v, sum));
+  }
+  for (Index k = 0; k < count; ++k, out += dp) {  // in a loop of its own: square roots of many rows overlap
+    if (norm[k] > 1e-260 && norm[k] < 1e260) {
+      norm[k] = std::sqrt(norm[k]);
       const auto inverse = hn::Set(v, 1 / norm[k]);
       for (Index j = 0; j < dp; j += w) hn::StoreU(hn::Mul(hn::LoadU(v, out + j), inverse), v, out + j);
     } else {

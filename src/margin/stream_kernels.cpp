@@ -225,18 +225,6 @@ void measure_rows_f64(const RowDifferences& rows, const double* HWY_RESTRICT u, 
   }
 }
 
-void add_outer_f64(const double* g, Index d, const double* z, Index dz, double* A) {
-  const hn::CappedTag<double, 4> tag;
-  const auto lanes = static_cast<Index>(hn::Lanes(tag));
-  const Index whole = dz / lanes * lanes;
-  for (Index a = 0; a < d; ++a, A += dz) {
-    const auto v = hn::Set(tag, g[a]);
-    for (Index b = 0; b < whole; b += lanes)
-      hn::StoreU(hn::MulAdd(v, hn::LoadU(tag, z + b), hn::LoadU(tag, A + b)), tag, A + b);
-    for (Index b = whole; b < dz; ++b) A[b] += g[a] * z[b];
-  }
-}
-
 }  // namespace
 }  // namespace attsvm::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -252,7 +240,6 @@ HWY_EXPORT(dots_at_f64);
 HWY_EXPORT(combination_at_f64);
 HWY_EXPORT(gram_upper_f64);
 HWY_EXPORT(measure_rows_f64);
-HWY_EXPORT(add_outer_f64);
 
 void row_dots(const double* X, Index rows, Index d, const double* u, double* out) {
   HWY_DYNAMIC_DISPATCH(dots_f64)(X, rows, d, u, out);
@@ -278,9 +265,6 @@ void gram_upper(const double* A, const double* B, Index rows, Index d, double* G
 void measure_rows(const RowDifferences& rows, const double* u, const double* c, double* value, double* square,
                   double* g) {
   HWY_DYNAMIC_DISPATCH(measure_rows_f64)(rows, u, c, value, square, g);
-}
-void add_outer(const double* g, Index d, const double* z, Index dz, double* A) {
-  HWY_DYNAMIC_DISPATCH(add_outer_f64)(g, d, z, dz, A);
 }
 
 }  // namespace attsvm

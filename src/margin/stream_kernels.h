@@ -34,7 +34,4 @@ struct RowDifferences {
 void measure_rows(const RowDifferences& rows, const double* u, const double* c, double* value, double* square,
                   double* g);
 
-/// A += g zᵀ, A row-major d × dz.
-void add_outer(const double* g, Index d, const double* z, Index dz, double* A);
-
 }  // namespace attsvm

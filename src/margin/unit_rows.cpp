@@ -29,7 +29,7 @@ void UnitRows::group(const Index* query, Index rows, Gram gram) {
     gram_size += whole ? block.count * (block.ld + 1) : block.ld * block.count;
     blocks_.push_back(block);
   }
-  work_.grow(dp_ + 2 * pad4(longest));
+  work_.grow(kOuters * dp_ + 2 * pad4(longest));
   if (whole) {
     across_.grow(whole_ld_ * d_ + 4);  // the last block may be read up to its padding
     gram_.grow(whole_ld_ * whole_ld_);
