@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "attsvm/train.h"
+#include "base/blas.h"
 #include "base/refuse.h"
 #include "train/batches.h"
 #include "train/parameters.h"
@@ -149,7 +150,7 @@ TrainStop Trainer::run(const std::function<void(const Record&)>& keep) {
 
 Index Trainer::step() const { return impl_->step; }
 
-Record Trainer::now() const { return impl_->record(); }
+const Head& Trainer::head() const { return impl_->head; }
 
 TrainedRun Trainer::result() const {
   const Record here = impl_->record();
@@ -218,6 +219,7 @@ std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const T
     refuse("starts has {} entries; must be none or one a task, {}", starts.size(), tasks.size());
   }
   std::vector<TrainedRun> runs(tasks.size());
+  const SingleThreadBlas blas;  // once for all runs
   threads.for_each(static_cast<Index>(tasks.size()), [&](Index k) {
     const auto at = static_cast<std::size_t>(k);
     Threads alone(1);
