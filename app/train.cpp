@@ -156,7 +156,7 @@ void print_table(const TrainedRun& run, const AttentionMap& map, const Options& 
                    shown < map.selected.size() ? " …" : ""));
   line("attention",
        fmt::format("{:.6g} on the selected token in the mean, {:.6g} at least", weights.mean, weights.min));
-  line("work", fmt::format("{:.3g} s", seconds));
+  line("work", fmt::format("{:.1e} s", seconds));
 }
 
 /// What the reader should know beside the result.

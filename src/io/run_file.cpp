@@ -3,6 +3,7 @@
 #include <libdeflate.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -69,7 +70,7 @@ Start load_start(const std::string& path, Parametrization param, Threads& thread
   }
   const RowMatrix v = read("v0");
   if (v.cols() > 1) refuse("{}: v0 has shape ({},{}); must be a vector", path, v.rows(), v.cols());
-  start.v = v;
+  if (v.size() > 0) start.v = v.col(0);
   if (start.W.size() + start.K.size() + start.Q.size() + start.v.size() == 0) {
     refuse("{}: has no array to start from; param = {} begins at {}", path, name_of(param),
            factors ? "K0 and Q0 (and v0)" : "W0 (and v0)");
@@ -210,7 +211,7 @@ void RunFile::finish(const TrainedRun& run, const AttentionMap& map, bool may_go
   out.add("record_norm", numbers(kNorm));
   out.add("record_log_gradient", numbers(kLogGradient));
   out.add("record_attention", Array::own(std::move(attention), {r}));
-  out.add("attention", Array::own(RowMatrix(map.log_weights.array().exp())));
+  out.add("attention", Array::own(RowMatrix(map.log_weights.unaryExpr([](double x) { return std::exp(x); }))));
   out.add("log_attention", Array::own(map.log_weights));
   out.add("selected", Array::own(map.selected, {task.queries()}));
   out.commit();

@@ -5,6 +5,7 @@
 
 #include "base/blas.h"
 #include "base/refuse.h"
+#include "train/losses.h"
 #include "train/products.h"
 #include "train/query_pass.h"
 
@@ -144,9 +145,12 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
   }
   const double scale = exact ? -std::log(static_cast<double>(count)) : 0;
   out.loss = loss / static_cast<double>(count);
-  out.log_loss = state.settings.loss == Loss::linear
-                     ? std::log(out.loss)  // terms of either sign; nothing underflows
-                     : log_mean(state.queries, [](const QueryGradient& query) { return query.log_loss; });
+  constexpr double kOrdinary = 1e-290;  // the mean of smaller losses may have lost digits
+  const Loss kind = state.settings.loss;
+  out.log_loss =
+      out.loss > kOrdinary || kind == Loss::linear
+          ? std::log(out.loss)
+          : log_mean(state.queries, [&](const QueryGradient& query) { return log_loss_value(kind, query.u); });
   if (state.settings.excess) {
     out.log_excess = exact ? log_mean(state.queries, [](const QueryGradient& query) { return query.log_excess; })
                            : std::log(out.loss - best / static_cast<double>(count));

@@ -1,4 +1,5 @@
 // Laws of training: symmetries of the task are symmetries of the run.
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <Eigen/QR>
@@ -88,6 +89,8 @@ RC_GTEST_PROP(TrainLaws, RotatedTokensGiveRotatedGradients, ()) {
 RC_GTEST_PROP(TrainLaws, TheOrderOfTokensAndQueriesDoesNotMatter, ()) {
   Recipe recipe = any_recipe();
   recipe.pattern = QueryPattern::cross;
+  // Slopes of nonlinear heads are right to rounding only, which saturation may leave alone.
+  const double scale = recipe.head == HeadKind::linear ? any_scale() : 1;
   const AttentionTask task = generate(recipe, *rc::gen::arbitrary<std::uint64_t>()).task;
   const Index n = task.sequences(), T = task.longest(), d = task.key_size();
   TaskArrays arrays = task.arrays();
@@ -101,7 +104,7 @@ RC_GTEST_PROP(TrainLaws, TheOrderOfTokensAndQueriesDoesNotMatter, ()) {
   arrays.tokens = Array::own(std::vector<double>(tokens.data(), tokens.data() + tokens.size()), {n, T, d});
   arrays.queries = Array::own(queries);
   arrays.labels = Array::own(labels, {n});
-  const RowMatrix W = any_matrix(d, task.query_size(), any_scale());
+  const RowMatrix W = any_matrix(d, task.query_size(), scale);
   const LossGradient one = evaluate(task, W), other = evaluate(AttentionTask(arrays), W);
   assert_same(one.W, other.W, 1e-10);
   RC_ASSERT(std::abs(one.loss - other.loss) <= 1e-13 * (1 + std::abs(one.loss)));
