@@ -63,12 +63,13 @@ QueryGradient linear_query(const QueryInput& in, QueryScratch& scratch, double* 
   row_combination(X, T, d, w, g, in.next);
 
   const double u = in.task.label(in.query) * (in.scores.value(first + p) + drift);
+  const LossTerms terms = loss_terms(in.settings.loss, u);
   QueryGradient out;
   out.sign = -in.task.label(in.query);
-  out.log_slope = log_slope(in.settings.loss, u);
+  out.u = u;
+  out.loss = terms.value;
+  out.log_slope = terms.log_slope;
   out.log_weight = top + out.log_slope;
-  out.loss = loss_value(in.settings.loss, u);
-  out.log_loss = log_loss_value(in.settings.loss, u);
   return out;
 }
 
