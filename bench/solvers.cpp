@@ -16,7 +16,7 @@
 #include "attsvm/attsvm.h"
 #include "base/blas.h"
 #include "margin/scaled_problem.h"
-#include "margin/stream_kernels.h"
+#include "base/stream_kernels.h"
 #include "measure.h"
 
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "margin/stream_kernels.h"
+#include "base/stream_kernels.h"
 
 namespace attsvm {
 namespace {

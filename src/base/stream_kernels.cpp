@@ -1,9 +1,9 @@
-#include "margin/stream_kernels.h"
+#include "base/stream_kernels.h"
 
 #include <algorithm>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "margin/stream_kernels.cpp"
+#define HWY_TARGET_INCLUDE "base/stream_kernels.cpp"
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
@@ -16,13 +16,35 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+/// One row after the other: the hardware follows a single stream by itself, as fast as memory goes.
+template <class T>
+void long_dots(const T* X, Index rows, Index d, const T* u, T* out) {
+  const hn::ScalableTag<T> tag;
+  const auto lanes = static_cast<Index>(hn::Lanes(tag));
+  for (Index t = 0; t < rows; ++t) {
+    const T* a = X + t * d;
+    auto sum0 = hn::Zero(tag), sum1 = sum0, sum2 = sum0, sum3 = sum0;
+    Index j = 0;
+    for (; j + 4 * lanes <= d; j += 4 * lanes) {
+      sum0 = hn::MulAdd(hn::LoadU(tag, a + j), hn::LoadU(tag, u + j), sum0);
+      sum1 = hn::MulAdd(hn::LoadU(tag, a + j + lanes), hn::LoadU(tag, u + j + lanes), sum1);
+      sum2 = hn::MulAdd(hn::LoadU(tag, a + j + 2 * lanes), hn::LoadU(tag, u + j + 2 * lanes), sum2);
+      sum3 = hn::MulAdd(hn::LoadU(tag, a + j + 3 * lanes), hn::LoadU(tag, u + j + 3 * lanes), sum3);
+    }
+    for (; j + lanes <= d; j += lanes) sum0 = hn::MulAdd(hn::LoadU(tag, a + j), hn::LoadU(tag, u + j), sum0);
+    T dot = hn::GetLane(hn::SumOfLanes(tag, hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3))));
+    for (; j < d; ++j) dot += a[j] * u[j];
+    out[t] = dot;
+  }
+}
+
+/// Four rows at a time, so that their sums do not wait for each other.
 template <class T>
 void dots(const T* X, Index rows, Index d, const T* u, T* out) {
   const hn::ScalableTag<T> tag;
   const auto lanes = static_cast<Index>(hn::Lanes(tag));
+  if (d >= 8 * lanes) return long_dots(X, rows, d, u, out);
   const Index whole = d / lanes * lanes;
-  constexpr Index kAhead = 8192;  // bytes to fetch ahead: the hardware does not follow four streams by itself
-  const auto fetch = [](const T* at) { hwy::Prefetch(reinterpret_cast<const char*>(at) + kAhead); };
   const auto sum_of = [&](auto v) { return hn::GetLane(hn::SumOfLanes(tag, v)); };
   Index t = 0;
   for (; t + 4 <= rows; t += 4) {
@@ -30,10 +52,6 @@ void dots(const T* X, Index rows, Index d, const T* u, T* out) {
     auto sum0 = hn::Zero(tag), sum1 = sum0, sum2 = sum0, sum3 = sum0;
     for (Index j = 0; j < whole; j += lanes) {
       const auto v = hn::LoadU(tag, u + j);
-      fetch(a + j);
-      fetch(b + j);
-      fetch(c + j);
-      fetch(e + j);
       sum0 = hn::MulAdd(hn::LoadU(tag, a + j), v, sum0);
       sum1 = hn::MulAdd(hn::LoadU(tag, b + j), v, sum1);
       sum2 = hn::MulAdd(hn::LoadU(tag, c + j), v, sum2);
@@ -62,7 +80,7 @@ void dots(const T* X, Index rows, Index d, const T* u, T* out) {
 }
 
 template <class T>
-void combination(const T* X, Index rows, Index d, const T* c, T* g) {
+void combination(const T* X, Index rows, Index d, const T* c, T* g, const T* ahead) {
   const hn::ScalableTag<T> tag;
   const auto lanes = static_cast<Index>(hn::Lanes(tag));
   const Index whole = d / lanes * lanes;
@@ -71,6 +89,10 @@ void combination(const T* X, Index rows, Index d, const T* c, T* g) {
     auto sum0 = hn::Zero(tag), sum1 = sum0, sum2 = sum0, sum3 = sum0;
     const T* a = X + j;
     for (Index t = 0; t < rows; ++t, a += d) {
+      if (ahead != nullptr) {
+        __builtin_prefetch(ahead, 0, 2);
+        ahead += 64 / sizeof(T);
+      }
       const auto v = hn::Set(tag, c[t]);
       sum0 = hn::MulAdd(hn::LoadU(tag, a), v, sum0);
       sum1 = hn::MulAdd(hn::LoadU(tag, a + lanes), v, sum1);
@@ -96,10 +118,12 @@ void combination(const T* X, Index rows, Index d, const T* c, T* g) {
 
 void dots_f64(const double* X, Index rows, Index d, const double* u, double* out) { dots(X, rows, d, u, out); }
 void dots_f32(const float* X, Index rows, Index d, const float* u, float* out) { dots(X, rows, d, u, out); }
-void combination_f64(const double* X, Index rows, Index d, const double* c, double* g) {
-  combination(X, rows, d, c, g);
+void combination_f64(const double* X, Index rows, Index d, const double* c, double* g, const double* ahead) {
+  combination(X, rows, d, c, g, ahead);
 }
-void combination_f32(const float* X, Index rows, Index d, const float* c, float* g) { combination(X, rows, d, c, g); }
+void combination_f32(const float* X, Index rows, Index d, const float* c, float* g) {
+  combination<float>(X, rows, d, c, g, nullptr);
+}
 
 void dots_at_f64(const double* X, const Index* at, Index rows, Index d, const double* u, double* out) {
   const hn::ScalableTag<double> tag;
@@ -247,8 +271,8 @@ void row_dots(const double* X, Index rows, Index d, const double* u, double* out
 void row_dots(const float* X, Index rows, Index d, const float* u, float* out) {
   HWY_DYNAMIC_DISPATCH(dots_f32)(X, rows, d, u, out);
 }
-void row_combination(const double* X, Index rows, Index d, const double* c, double* g) {
-  HWY_DYNAMIC_DISPATCH(combination_f64)(X, rows, d, c, g);
+void row_combination(const double* X, Index rows, Index d, const double* c, double* g, const double* ahead) {
+  HWY_DYNAMIC_DISPATCH(combination_f64)(X, rows, d, c, g, ahead);
 }
 void row_combination(const float* X, Index rows, Index d, const float* c, float* g) {
   HWY_DYNAMIC_DISPATCH(combination_f32)(X, rows, d, c, g);

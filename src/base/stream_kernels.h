@@ -10,8 +10,9 @@ namespace attsvm {
 void row_dots(const double* X, Index rows, Index d, const double* u, double* out);
 void row_dots(const float* X, Index rows, Index d, const float* u, float* out);
 
-/// g = Σ_t c_t x_t
-void row_combination(const double* X, Index rows, Index d, const double* c, double* g);
+/// g = Σ_t c_t x_t. Rows that are in the cache leave memory idle: what lies at `ahead` is fetched meanwhile, a quarter
+/// as much or more.
+void row_combination(const double* X, Index rows, Index d, const double* c, double* g, const double* ahead = nullptr);
 void row_combination(const float* X, Index rows, Index d, const float* c, float* g);
 
 /// The same on the rows at[0], …, at[rows−1] of X.
