@@ -12,6 +12,7 @@
 #include "margin/exact_solver.h"
 #include "margin/interior_point.h"
 #include "margin/nuclear_solver.h"
+#include "margin/nuclear_working_set.h"
 #include "margin/working_set.h"
 
 namespace attsvm {
@@ -20,6 +21,7 @@ namespace {
 constexpr Index kExactRows = 1500;     // up to here the exact solver is also the fastest
 constexpr Index kMostUnknowns = 2048;  // of the interior point method, which factorises a matrix of that size
 constexpr Index kRowsPerUnknown = 8;
+constexpr double kStartTolerance = 1e-2;     // of the Frobenius answer a large nuclear solve starts from
 constexpr Index kExactNumbers = 25'000'000;  // rows · d up to which the exact solver may copy all rows as a last resort
 
 void require_sensible(const SolveSettings& settings) {
@@ -48,11 +50,13 @@ struct MarginSolver::State {
 
   void solve_frobenius(const MarginProblem& problem, MarginSolution& solution);
   void solve_nuclear(const MarginProblem& problem, MarginSolution& solution);
+  void solve_nuclear_at_scale(const MarginProblem& problem, const MarginSolution& start, MarginSolution& solution);
   void solve_entrywise(const MarginProblem& problem, MarginSolution& solution);
   void solve_exactly(const MarginProblem& problem, MarginSolution& solution);
   void solve_at_scale(const MarginProblem& problem, MarginSolution& solution);
   template <class Solver>
   void take(const MarginProblem& problem, const Solver& solver, std::string_view method, MarginSolution& solution);
+  static bool suits_nuclear_working_set(const MarginProblem& problem);
   static bool suits_interior_point(const MarginProblem& problem);
   bool stop(const SolveProgress& progress);
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
@@ -64,6 +68,7 @@ struct MarginSolver::State {
   IndexList support;
   MarginSolution frobenius;  // where other norms start from
   const SolveSettings* settings = nullptr;
+  double tolerance = 0;  // of the method at work
   std::chrono::steady_clock::time_point start;
   Index asked = 0;  // how often a method asked whether to stop
   bool stopped = false;
@@ -92,7 +97,7 @@ void MarginSolver::State::solve_exactly(const MarginProblem& problem, MarginSolu
   solution.iterations += exact.iterations();
   solution.method = exact.was_robust() ? "dual active set" : "block pivoting";
   if (outcome != ExactSolver::Outcome::infeasible || !certifier.certify_conflict(problem, solution)) {
-    certifier.certify(problem, settings->tolerance, solution);
+    certifier.certify(problem, tolerance, solution);
   }
 }
 
@@ -103,7 +108,7 @@ void MarginSolver::State::take(const MarginProblem& problem, const Solver& solve
   solution.iterations += solver.iterations();
   solution.history = solver.history();
   solution.method = method;
-  certifier.certify(problem, settings->tolerance, solution);
+  certifier.certify(problem, tolerance, solution);
 }
 
 /// Far more rows than unknowns: the support would be as large as the space, and methods on the dual face fail.
@@ -120,11 +125,11 @@ void MarginSolver::State::solve_at_scale(const MarginProblem& problem, MarginSol
   const auto ask = [&](const SolveProgress& progress) { return stop(progress); };
   if (suits_interior_point(problem)) {
     InteriorPointSolver solver(problem, threads);
-    solver.solve(settings->tolerance, ask);
+    solver.solve(tolerance, ask);
     take(problem, solver, "interior point", solution);
   } else {
     WorkingSetSolver solver(problem, threads);
-    solver.solve(settings->tolerance, solution.warm_started ? &settings->warm_start->dual : nullptr, ask);
+    solver.solve(tolerance, solution.warm_started ? &settings->warm_start->dual : nullptr, ask);
     take(problem, solver, "working set", solution);
   }
   if (solution.status == MarginStatus::optimal || stopped) return;
@@ -155,9 +160,16 @@ void MarginSolver::State::solve_frobenius(const MarginProblem& problem, MarginSo
 
 /// The rows of both norms are the same: the Frobenius solver finds conflicts, and where the nuclear one starts.
 void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolution& solution) {
+  const bool large = suits_nuclear_working_set(problem);
+  if (large && solution.warm_started && settings->warm_start->norm.kind == NormKind::nuclear) {
+    solve_nuclear_at_scale(problem, *settings->warm_start, solution);
+    if (solution.status == MarginStatus::optimal || stopped) return;
+  }
   frobenius.iterations = 0;
   frobenius.warm_started = solution.warm_started;
+  if (large) tolerance = std::max(tolerance, kStartTolerance);
   solve_frobenius(problem, frobenius);
+  tolerance = settings->tolerance;
   solution.iterations = frobenius.iterations;
   if (frobenius.status == MarginStatus::infeasible) {
     const bool warm = solution.warm_started;
@@ -169,12 +181,38 @@ void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolu
     solution.rank = {.words = "the rows conflict"};
     return;
   }
+  if (large) {
+    solve_nuclear_at_scale(problem, frobenius, solution);
+    return;
+  }
   const auto ask = [&](const SolveProgress& progress) { return stop(progress); };
-  nuclear.solve(problem, frobenius, settings->tolerance, ask);
+  nuclear.solve(problem, frobenius, tolerance, ask);
   nuclear.write(solution.K, solution.Q, solution.dual);
   solution.iterations += nuclear.iterations();
   solution.method = nuclear.method();
-  certifier.certify(problem, settings->tolerance, solution);
+  certifier.certify(problem, tolerance, solution);
+}
+
+/// Where W is a vector the norms agree, and the Frobenius answer is the nuclear one.
+bool MarginSolver::State::suits_nuclear_working_set(const MarginProblem& problem) {
+  return problem.rows() > kExactRows && problem.kind() != ProblemKind::value && problem.d() > 1 && problem.dz() > 1 &&
+         problem.groups().size() > 1;
+}
+
+void MarginSolver::State::solve_nuclear_at_scale(const MarginProblem& problem, const MarginSolution& start,
+                                                 MarginSolution& solution) {
+  const double before = seconds();
+  NuclearWorkingSet solver(problem, threads);
+  solver.solve(tolerance, start.W, start.dual, [&](SolveProgress progress) {
+    progress.seconds += before;
+    return stop(progress);
+  });
+  solver.write(solution.K, solution.Q, solution.dual);
+  solution.iterations += solver.iterations();
+  solution.history = solver.history();
+  for (SolveProgress& each : solution.history) each.seconds += before;
+  solution.method = "nuclear working set";
+  certifier.certify(problem, tolerance, solution);
 }
 
 void MarginSolver::State::solve_entrywise(const MarginProblem&, MarginSolution&) {
@@ -188,6 +226,7 @@ void MarginSolver::solve(const MarginProblem& problem, const SolveSettings& sett
   require_sensible(settings);
   State& state = *state_;
   state.settings = &settings;
+  state.tolerance = settings.tolerance;
   state.start = std::chrono::steady_clock::now();
   state.asked = 0;
   state.stopped = false;
