@@ -13,15 +13,16 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // τ in units of the largest singular value of the first W. Long proximal steps save rounds and cost iterations of
 // conjugate gradients: the symmetric part of S′ grows with τ, the rest does not.
 constexpr double kFirstTau = 2;
-constexpr double kTauGrowth = 1.5;
+constexpr double kTauGrowth = 1.3;
 constexpr double kLongestTau = 50;
 constexpr double kFirstDamping = 0.1;
 constexpr Index kStepsARound = 3;  // Newton steps
-constexpr double kCoarse =
-    0.15;  // accuracies of conjugate gradients: while rows come and go, and when they have settled
-constexpr double kFine = 0.02;
-constexpr double kUnrest = 3;                // accuracy over the share of rows that came and went
-constexpr double kBalance = 1;               // residual of the rows over that of the dual norm: the step is solved
+// Accuracy of conjugate gradients: three times the share of rows that came and went, between these.
+constexpr double kUnrest = 3, kFine = 0.05, kCoarse = 0.15;
+// Residual of the rows over that of the dual norm from which on a proximal step is solved; when rows have settled the
+// next one mends the rest.
+constexpr double kBalance = 1;
+constexpr double kLateBalance = 8;
 constexpr Index kMostRows = 8;               // that a query may add a round
 constexpr double kAllowedViolation = 4e-10;  // a little below what the certifier accepts
 constexpr double kCaution = 0.9;             // of the tolerance: the certifier rounds differently
@@ -131,7 +132,7 @@ bool NuclearWorkingSet::improve(const Standing& standing) {
     ++iterations_;
     if (stop_ && stop_(progress())) return true;
     const Residuals now = residuals();
-    if (now.primal <= kBalance * now.dual) {
+    if (now.primal <= (newton_.changed() > 0 ? kBalance : kLateBalance) * now.dual) {
       settled_ = true;
       return false;
     }

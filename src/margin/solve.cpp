@@ -50,7 +50,7 @@ struct MarginSolver::State {
 
   void solve_frobenius(const MarginProblem& problem, MarginSolution& solution);
   void solve_nuclear(const MarginProblem& problem, MarginSolution& solution);
-  void solve_nuclear_at_scale(const MarginProblem& problem, const MarginSolution& start, MarginSolution& solution);
+  void solve_nuclear_at_scale(const MarginProblem& problem, const MarginSolution& first, MarginSolution& solution);
   void solve_entrywise(const MarginProblem& problem, MarginSolution& solution);
   void solve_exactly(const MarginProblem& problem, MarginSolution& solution);
   void solve_at_scale(const MarginProblem& problem, MarginSolution& solution);
@@ -161,8 +161,10 @@ void MarginSolver::State::solve_frobenius(const MarginProblem& problem, MarginSo
 /// The rows of both norms are the same: the Frobenius solver finds conflicts, and where the nuclear one starts.
 void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolution& solution) {
   const bool large = suits_nuclear_working_set(problem);
-  if (large && solution.warm_started && settings->warm_start->norm.kind == NormKind::nuclear) {
-    solve_nuclear_at_scale(problem, *settings->warm_start, solution);
+  const MarginSolution* warm = solution.warm_started ? settings->warm_start : nullptr;
+  if (large && warm != nullptr && warm->norm == Norm::nuclear() && warm->W.rows() == problem.d() &&
+      warm->W.cols() == problem.dz()) {
+    solve_nuclear_at_scale(problem, *warm, solution);
     if (solution.status == MarginStatus::optimal || stopped) return;
   }
   frobenius.iterations = 0;
@@ -172,10 +174,10 @@ void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolu
   tolerance = settings->tolerance;
   solution.iterations = frobenius.iterations;
   if (frobenius.status == MarginStatus::infeasible) {
-    const bool warm = solution.warm_started;
+    const bool warm_started = solution.warm_started;
     solution = frobenius;
     solution.norm = Norm::nuclear();
-    solution.warm_started = warm;
+    solution.warm_started = warm_started;
     solution.K.resize(problem.d(), 0);
     solution.Q.resize(problem.dz(), 0);
     solution.rank = {.words = "the rows conflict"};
@@ -183,7 +185,7 @@ void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolu
   }
   if (large) {
     solve_nuclear_at_scale(problem, frobenius, solution);
-    return;
+    if (solution.status == MarginStatus::optimal || stopped || problem.rows() > NuclearSolver::kMostRows) return;
   }
   const auto ask = [&](const SolveProgress& progress) { return stop(progress); };
   nuclear.solve(problem, frobenius, tolerance, ask);
@@ -199,11 +201,11 @@ bool MarginSolver::State::suits_nuclear_working_set(const MarginProblem& problem
          problem.groups().size() > 1;
 }
 
-void MarginSolver::State::solve_nuclear_at_scale(const MarginProblem& problem, const MarginSolution& start,
+void MarginSolver::State::solve_nuclear_at_scale(const MarginProblem& problem, const MarginSolution& first,
                                                  MarginSolution& solution) {
   const double before = seconds();
   NuclearWorkingSet solver(problem, threads);
-  solver.solve(tolerance, start.W, start.dual, [&](SolveProgress progress) {
+  solver.solve(tolerance, first.W, first.dual, [&](SolveProgress progress) {
     progress.seconds += before;
     return stop(progress);
   });
