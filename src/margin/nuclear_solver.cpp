@@ -9,8 +9,7 @@
 namespace attsvm {
 namespace {
 
-constexpr Index kMostRows = 4000;  // the Schur matrix has the square of this
-constexpr Index kOwnLoops = 48;    // sizes below this never reach OpenBLAS
+constexpr Index kOwnLoops = 48;        // sizes below this never reach OpenBLAS
 constexpr Index kIterations = 100;
 constexpr double kTryFace = 1e-2;      // gap from which Newton's method on the face is tried
 constexpr double kRounding = 1e-11;    // gap beyond which the interior point method cannot see

@@ -12,6 +12,8 @@ namespace attsvm {
 /// active rows can be read off, then Newton's method on that face to rounding. Memory is kept.
 class NuclearSolver {
  public:
+  static constexpr Index kMostRows = 4000;  ///< that it solves: the Schur matrix has the square of this
+
   enum class Outcome : std::uint8_t {
     converged,
     stopped,  ///< asked to stop
