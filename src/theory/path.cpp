@@ -1,5 +1,6 @@
 #include "attsvm/path.h"
 
+#include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -174,6 +175,13 @@ class Follower {
   }
 
   void settle_weights() {
+    minimize_weights();
+    if (!factored()) return;
+    for (Index tries = 0; tries < width_ && !inside_ && escape_low_rank(); ++tries) minimize_weights();
+    stationarity_ = std::max(stationarity_, excess_slope_);
+  }
+
+  void minimize_weights() {
     const double size = factored() ? theta_.norm() * sensitivity_ : sensitivity_;
     const BallProblem problem{
         .gradient = [this](const Eigen::VectorXd& theta, ScaledGradient& out) { gradient(theta, out); },
@@ -185,6 +193,33 @@ class Follower {
     stationarity_ = minimum.stationarity;
     inside_ = minimum.inside;
     iterations_ += minimum.iterations;
+  }
+
+  /// (K,Q) of too low a rank can be stationary without being minimal: their gradient GQ, GᵀK does not see directions
+  /// in which both vanish. On the nuclear ball the loss falls along −u vᵀ if σ₁(G) exceeds the multiplier; a little of
+  /// it then takes the place of the weakest column. True: there was such a direction, and θ has left for it.
+  bool escape_low_rank() {
+    constexpr double kSlope = 1e-9, kStep = 1e-3;
+    unpack(theta_, W_, K_, Q_);
+    pass_.evaluate(W_, head_, {}, found_);
+    const Eigen::JacobiSVD<Eigen::MatrixXd> slope(found_.W.direction, Eigen::ComputeThinU | Eigen::ComputeThinV);
+    const double multiplier = -found_.W.direction.cwiseProduct(W_).sum() / radius_;
+    excess_slope_ = std::max(0.0, slope.singularValues()(0) / multiplier - 1);
+    if (excess_slope_ <= kSlope) return false;
+    const Eigen::JacobiSVD<Eigen::MatrixXd> parts(W_, Eigen::ComputeThinU | Eigen::ComputeThinV);
+    const Index count = std::min(width_, parts.singularValues().size());
+    K_.setZero();
+    Q_.setZero();
+    for (Index j = 0; j < count; ++j) {
+      const double root = std::sqrt(parts.singularValues()(j));
+      K_.col(j) = root * parts.matrixU().col(j);
+      Q_.col(j) = root * parts.matrixV().col(j);
+    }
+    K_.col(width_ - 1) = -kStep * std::sqrt(radius_) * slope.matrixU().col(0);
+    Q_.col(width_ - 1) = kStep * std::sqrt(radius_) * slope.matrixV().col(0);
+    Eigen::Map<RowMatrix>(theta_.data(), d_, width_) = K_;
+    Eigen::Map<RowMatrix>(theta_.data() + d_ * width_, dz_, width_) = Q_;
+    return true;
   }
 
   double settle_head() {
@@ -219,6 +254,7 @@ class Follower {
   double sensitivity_ = 1;
   Eigen::VectorXd theta_;
   double radius_ = 0, stationarity_ = 0;
+  double excess_slope_ = 0;  // how far σ₁(G) is above the multiplier, relative to it
   bool inside_ = false;
   Index iterations_ = 0;
   RowMatrix W_, K_, Q_;
