@@ -1,4 +1,3 @@
-#include <Eigen/SVD>
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -6,6 +5,7 @@
 #include <limits>
 
 #include "attsvm/margin.h"
+#include "base/decompositions.h"
 #include "base/refuse.h"
 #include "margin/certificate.h"
 #include "margin/conflict_search.h"

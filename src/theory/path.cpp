@@ -1,11 +1,11 @@
 #include "attsvm/path.h"
 
-#include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
 #include <set>
 
 #include "attsvm/random.h"
+#include "base/decompositions.h"
 #include "base/refuse.h"
 #include "theory/ball_minimizer.h"
 #include "theory/path_limits.h"
@@ -202,11 +202,11 @@ class Follower {
     constexpr double kSlope = 1e-9, kStep = 1e-3;
     unpack(theta_, W_, K_, Q_);
     pass_.evaluate(W_, head_, {}, found_);
-    const Eigen::JacobiSVD<Eigen::MatrixXd> slope(found_.W.direction, Eigen::ComputeThinU | Eigen::ComputeThinV);
+    const Eigen::BDCSVD<Eigen::MatrixXd> slope(found_.W.direction, Eigen::ComputeThinU | Eigen::ComputeThinV);
     const double multiplier = -found_.W.direction.cwiseProduct(W_).sum() / radius_;
     excess_slope_ = std::max(0.0, slope.singularValues()(0) / multiplier - 1);
     if (excess_slope_ <= kSlope) return false;
-    const Eigen::JacobiSVD<Eigen::MatrixXd> parts(W_, Eigen::ComputeThinU | Eigen::ComputeThinV);
+    const Eigen::BDCSVD<Eigen::MatrixXd> parts(W_, Eigen::ComputeThinU | Eigen::ComputeThinV);
     const Index count = std::min(width_, parts.singularValues().size());
     K_.setZero();
     Q_.setZero();
