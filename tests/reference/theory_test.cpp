@@ -64,7 +64,9 @@ TEST(TheoryReference, PublishedRuns) {
       EXPECT_NEAR(check.correlation_nuc.back(), correlation(points.list.back(), nuc), 1e-7);
       EXPECT_EQ(check.verdict == Verdict::global, *run.task.select() == check.optimal.selection);
       // Local optimality is about the Frobenius SVM, which is where W runs go; (K,Q) runs go elsewhere.
-      if (kind == std::string("local_W")) EXPECT_NE(check.verdict, Verdict::neither) << check.reason;
+      if (kind == std::string("local_W")) {
+        EXPECT_NE(check.verdict, Verdict::neither) << check.reason;
+      }
     }
   }
 }
