@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <Eigen/SVD>
 #include <cmath>
 
+#include "base/decompositions.h"
 #include "base/spectrum.h"
 #include "support.h"
 
