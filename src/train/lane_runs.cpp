@@ -12,9 +12,9 @@
 namespace attsvm {
 namespace {
 
-constexpr Index kMostTokens = 4096, kMostQueries = 32;  // numbers in the keys that all queries see; beyond, lanes lose
+constexpr Index kMostTokens = 4096, kMostQueries = 64;  // numbers in the keys that all queries see; beyond, lanes lose
 constexpr double kLargest = 1e20, kSmallest = 1e-20;    // sizes whose products and squares stay in range
-constexpr double kBlurred = 1e-4;  // score gaps below this part of the largest score lose four digits of sixteen
+constexpr double kBlurred = 1e-5;  // score gaps below this part of the largest score lose five digits of sixteen
 
 bool fits(const TrainSettings& settings, const AttentionTask& task, const Head& head) {
   const bool known = settings.optimizer == Optimizer::gd || settings.optimizer == Optimizer::ngd;
