@@ -135,7 +135,8 @@ bool ExactSolver::guess_by_gram(const std::function<bool()>& stop) {
 bool ExactSolver::solve_face(const std::function<bool()>& stop) {
   double face_tolerance = kRoughFace;
   Index best = live_ + 1;
-  for (int patience = 4;; ++iterations_) {
+  for (int patience = 4;;) {
+    ++iterations_;
     const Index size = set_.size();
     if (size > rows_.d() * rows_.dz() || stop()) return false;
     Index wrong = 0;
