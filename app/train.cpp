@@ -206,7 +206,7 @@ ExitCode run(const Session& session, Options& options) {
     return Session::interrupted() || (options.time_limit > 0 && seconds >= options.time_limit);
   };
   Trainer trainer = with_place(options.task, [&] { return Trainer(task, settings, start, threads); });
-  RunFile file(options.out, task, settings, trainer.state(), {.replace = session.force, .resume = options.resume});
+  RunFile file(options.out, task, settings, trainer, {.replace = session.force, .resume = options.resume});
   trainer_now = &trainer;
   file_now = &file;
   Index resumed_from = -1;

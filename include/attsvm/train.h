@@ -44,7 +44,7 @@ struct TrainProgress {
   double loss = 0, norm = 0;  ///< of the point before the step; the loss is that of the minibatch
 };
 
-struct TrainSettings {
+struct TrainSettings {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order of thought
   Parametrization param = Parametrization::W;
   bool joint = false;  ///< train the head's v too (output weights of a hidden layer; B and λ stay)
   Index width = 0;     ///< columns of K and Q; 0: min(d,dz)
@@ -108,8 +108,8 @@ class Trainer {
   /// Trains until something stops it; `keep` gets each record as it falls due, ascending in step.
   TrainStop run(const std::function<void(const Record&)>& keep);
 
-  Record now() const;  ///< the present point, with the loss over all queries
   Index step() const;
+  const Head& head() const;   ///< at the present point
   TrainedRun result() const;  ///< the present point, without records
 
   /// All numbers that the rest of the run depends on, and the way back. InputError if their count does not fit.

@@ -1,6 +1,8 @@
+#include <array>
 #include <map>
 
 #include "attsvm/train.h"
+#include "base/blas.h"
 #include "base/refuse.h"
 #include "train/lane_runs.h"
 #include "train/settings.h"
@@ -87,18 +89,20 @@ std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const T
 
   // One shape a vector; whoever fits no lane is a part of one run.
   std::vector<std::vector<std::size_t>> parts;
-  std::map<LaneShape, std::size_t> open;
+  std::map<std::array<Index, 5>, std::size_t> open;
   for (std::size_t run = 0; run < tasks.size(); ++run) {
     if (!entrants[run].input) {
       parts.push_back({run});
       continue;
     }
-    const auto [at, added] = open.try_emplace(entrants[run].input->shape, parts.size());
+    const LaneShape& shape = entrants[run].input->shape;
+    const auto [at, added] = open.try_emplace({shape.n, shape.T, shape.d, shape.dz, shape.r}, parts.size());
     if (!added && static_cast<Index>(parts[at->second].size()) == lane_width()) at->second = parts.size();
     if (at->second == parts.size()) parts.emplace_back();
     parts[at->second].push_back(run);
   }
   std::vector<TrainedRun> runs(tasks.size());
+  const SingleThreadBlas blas;  // once for all runs
   threads.for_each(static_cast<Index>(parts.size()), [&](Index k) {
     const std::vector<std::size_t>& part = parts[static_cast<std::size_t>(k)];
     if (entrants[part[0]].input) return run_together(tasks, entrants, part, runs);

@@ -174,7 +174,7 @@ TrainStop Trainer::run(const std::function<void(const Record&)>& keep) {
 
 Index Trainer::step() const { return impl_->step; }
 
-Record Trainer::now() const { return impl_->record(); }
+const Head& Trainer::head() const { return impl_->head; }
 
 TrainedRun Trainer::result() const {
   const Record here = impl_->record();
