@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <optional>
 
 #include "train/lane_kernels.h"
@@ -11,8 +10,6 @@ namespace attsvm {
 /// Runs of equal shape can share vectors.
 struct LaneShape {
   Index n = 0, T = 0, d = 0, dz = 0, r = 0;  ///< r = 0: W (or p) is trained
-
-  auto operator<=>(const LaneShape&) const = default;
 };
 
 /// A run that lanes can take, and its scores with the label, (n,T), equal bits where they tie.
