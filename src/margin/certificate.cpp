@@ -123,6 +123,7 @@ void Certifier::measure_carefully(const MarginProblem& problem, const RowMatrix&
   }
   size_ = static_cast<double>(size);
   norm_ = static_cast<double>(wide_A_.norm());
+  if (shares_.empty()) shares_.resize(1);
   shares_[0].A = wide_A_.cast<double>();
 }
 

@@ -9,6 +9,7 @@
 #include "base/refuse.h"
 #include "margin/certificate.h"
 #include "margin/conflict_search.h"
+#include "margin/entrywise_solver.h"
 #include "margin/exact_solver.h"
 #include "margin/interior_point.h"
 #include "margin/nuclear_solver.h"
@@ -47,6 +48,7 @@ struct MarginSolver::State {
   explicit State(Threads& pool) : threads(pool), certifier(pool) {}
 
   void solve_frobenius(const MarginProblem& problem, MarginSolution& solution);
+  bool start_from_frobenius(const MarginProblem& problem, MarginSolution& solution);
   void solve_nuclear(const MarginProblem& problem, MarginSolution& solution);
   void solve_entrywise(const MarginProblem& problem, MarginSolution& solution);
   void solve_exactly(const MarginProblem& problem, MarginSolution& solution);
@@ -60,9 +62,11 @@ struct MarginSolver::State {
   Threads& threads;
   ExactSolver exact;
   NuclearSolver nuclear;
+  EntrywiseSolver entrywise;
   Certifier certifier;
   IndexList support;
   MarginSolution frobenius;  // where other norms start from
+  MarginSolution other;      // a second candidate
   const SolveSettings* settings = nullptr;
   std::chrono::steady_clock::time_point start;
   Index asked = 0;  // how often a method asked whether to stop
@@ -153,32 +157,57 @@ void MarginSolver::State::solve_frobenius(const MarginProblem& problem, MarginSo
   }
 }
 
-/// The rows of both norms are the same: the Frobenius solver finds conflicts, and where the nuclear one starts.
-void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolution& solution) {
+/// Rows are the same in every norm: the Frobenius solver finds conflicts, and where the others start. False: there is
+/// nothing left to do.
+bool MarginSolver::State::start_from_frobenius(const MarginProblem& problem, MarginSolution& solution) {
   frobenius.iterations = 0;
   frobenius.warm_started = solution.warm_started;
   solve_frobenius(problem, frobenius);
-  solution.iterations = frobenius.iterations;
-  if (frobenius.status == MarginStatus::infeasible) {
-    const bool warm = solution.warm_started;
-    solution = frobenius;
-    solution.norm = Norm::nuclear();
-    solution.warm_started = warm;
-    solution.K.resize(problem.d(), 0);
-    solution.Q.resize(problem.dz(), 0);
-    solution.rank = {.words = "the rows conflict"};
-    return;
-  }
-  const auto ask = [&](const SolveProgress& progress) { return stop(progress); };
-  nuclear.solve(problem, frobenius, settings->tolerance, ask);
-  nuclear.write(solution.K, solution.Q, solution.dual);
-  solution.iterations += nuclear.iterations();
-  solution.method = nuclear.method();
-  certifier.certify(problem, settings->tolerance, solution);
+  solution.iterations += frobenius.iterations;
+  if (frobenius.status != MarginStatus::infeasible) return true;
+  const Index iterations = solution.iterations;
+  solution = frobenius;
+  solution.norm = settings->norm;
+  solution.iterations = iterations;
+  if (settings->norm.kind != NormKind::nuclear) return false;
+  solution.K.resize(problem.d(), 0);
+  solution.Q.resize(problem.dz(), 0);
+  solution.rank = {.words = "the rows conflict"};
+  return false;
 }
 
-void MarginSolver::State::solve_entrywise(const MarginProblem&, MarginSolution&) {
-  refuse("norm {}: not solved yet", settings->norm.name());
+void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolution& solution) {
+  const auto take = [&](MarginSolution& into) {
+    nuclear.write(into.K, into.Q, into.dual);
+    into.iterations += nuclear.iterations();
+    into.method = nuclear.method();
+    certifier.certify(problem, settings->tolerance, into);
+  };
+  const MarginSolution* warm = settings->warm_start;
+  if (solution.warm_started && warm->K.cols() > 0 && warm->W.rows() == problem.d() && warm->W.cols() == problem.dz() &&
+      problem.rows() <= kExactRows && nuclear.refine(problem, *warm)) {
+    take(solution);
+    if (solution.status == MarginStatus::optimal) return;
+  }
+  if (!start_from_frobenius(problem, solution)) return;
+  const auto ask = [&](const SolveProgress& progress) { return stop(progress); };
+  nuclear.solve(problem, frobenius, settings->tolerance, ask);
+  take(solution);
+  if (solution.status == MarginStatus::optimal) return;
+  nuclear.take_frobenius(problem, frobenius);  // feasible at least, and its gap is honest too
+  other = solution;
+  take(other);
+  if (!(other.gap >= solution.gap)) std::swap(solution, other);
+}
+
+void MarginSolver::State::solve_entrywise(const MarginProblem& problem, MarginSolution& solution) {
+  if (!start_from_frobenius(problem, solution)) return;
+  const auto ask = [&](const SolveProgress& progress) { return stop(progress); };
+  entrywise.solve(problem, settings->norm.power, frobenius, settings->tolerance, ask);
+  entrywise.write(solution.W, solution.dual);
+  solution.iterations += entrywise.iterations();
+  solution.method = entrywise.method();
+  certifier.certify(problem, settings->tolerance, solution);
 }
 
 MarginSolver::MarginSolver(Threads& threads) : state_(std::make_unique<State>(threads)) {}
