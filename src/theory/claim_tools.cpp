@@ -153,15 +153,6 @@ std::vector<std::vector<Index>> selected_by(std::span<const AttentionTask> tasks
   return all;
 }
 
-bool next_selection(const AttentionTask& task, std::vector<Index>& tokens) {
-  for (Index i = task.queries() - 1; i >= 0; --i) {
-    Index& token = tokens[static_cast<std::size_t>(i)];
-    if (++token < task.visible(i)) return true;
-    token = 0;
-  }
-  return false;
-}
-
 double distance(const RowMatrix& W, const MarginSolution& solution) {
   if (solution.status != MarginStatus::optimal) return kUnmeasured;
   const double gap = 1 - correlation(W, solution.W);

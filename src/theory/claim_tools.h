@@ -93,9 +93,6 @@ std::vector<std::vector<Index>> optimal_of(std::span<const AttentionTask> tasks)
 std::vector<std::vector<Index>> selected_by(std::span<const AttentionTask> tasks, std::span<const TrainedRun> runs,
                                             Threads& threads);
 
-/// The next selection in lexicographic order, in place; false after the last one.
-bool next_selection(const AttentionTask& task, std::vector<Index>& tokens);
-
 /// 1 − correlation with a solution; kUnmeasured where there is none, or W is zero.
 double distance(const RowMatrix& W, const MarginSolution& solution);
 

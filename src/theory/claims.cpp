@@ -22,7 +22,7 @@ constexpr std::array kClaims{
         "divergence",
         "If the optimal tokens are separable, and the other scores of each input are equal or the other tokens are all "
         "support tokens, then the gradient has a negative product with W^mm at every W, and |W| grows without bound.",
-        "tasks (6,8,10) with equal other scores and (3,3,24) of support tokens alone; 31 points W of norms 0 to 1000 "
+        "tasks (6,8,10) with equal other scores and (3,4,24) of support tokens alone; 31 points W of norms 0 to 1000 "
         "and a run from a random start; held: every product whose sign is above rounding (1e-12) is negative, the run "
         "goes on along W^mm at every record, and its norm grows at both last doublings of 2,000 steps",
         "largest cosine between gradient and W^mm", 48, test_divergence},
@@ -120,8 +120,8 @@ constexpr std::array kClaims{
         "exist; held: the equivalence correlates better with W than the one-token SVM",
         "1 - correlation of the equivalence", 40, test_equivalence_relu},
     Claim{"equivalence-quadratic", "The same for quadratic heads, trained by plain gradient descent.",
-          "orthonormal tokens (3,4,d), d = 6, 10, head v'x - 0.3 |x|^2, 20,000 plain steps of 50 from zero; same "
-          "conditions as for ReLU heads",
+          "orthonormal tokens (3,4,d), d = 6, 10, head v'x - 0.3 |x|^2, 20,000 plain steps of 50 from zero; the same "
+          "with dropped tokens at attention <= 1e-4",
           "1 - correlation of the equivalence", 16, test_equivalence_quadratic},
     Claim{"sequence",
           "With one query a position that sees the tokens up to itself, the direction of W tends to the SVM over all "

@@ -16,7 +16,6 @@ namespace attsvm {
 namespace {
 
 constexpr double kKept = 1e-3;  // attention from which a token counts as kept
-constexpr double kGone = 1e-6;  // and below which as dropped for good
 
 struct Fitted {
   bool applies = false;
@@ -24,7 +23,8 @@ struct Fitted {
   double equivalence = 0, gen = 0, single = 0;  // 1 − correlation with W
 };
 
-/// The equivalence of a run that dropped some tokens for good, kept several of some query, and is undecided about none.
+/// The equivalence of a run that dropped some tokens for good (attention at most `gone`), kept several of some query,
+/// and is undecided about none.
 Fitted fit(const AttentionTask& task, const RowMatrix& W, double gone, Threads& alone) {
   const AttentionMap map = attention_map(task, W, alone);
   const Selection kept = kept_tokens(task, map.log_weights, kKept);
@@ -103,7 +103,7 @@ ClaimResult test_equivalence_relu(const Claim& claim, const ClaimSettings& setti
   constexpr auto kAt = [](Index d) { return Recipe{.n = 3, .T = 4, .d = d, .head = HeadKind::hidden}; };
   constexpr std::array kSizes{kAt(4), kAt(6), kAt(8)};
   const TrainSettings training{.steps = 2001, .init = Init::random};
-  return test_equivalence(kSizes, training, kGone, 32, claim, settings, threads);
+  return test_equivalence(kSizes, training, 1e-6, 32, claim, settings, threads);
 }
 
 ClaimResult test_equivalence_quadratic(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
@@ -111,9 +111,10 @@ ClaimResult test_equivalence_quadratic(const Claim& claim, const ClaimSettings& 
     return Recipe{.law = Law::orthonormal, .n = 3, .T = 4, .d = d, .head = HeadKind::quadratic, .lambda = 0.3};
   };
   constexpr std::array kSizes{kAt(6), kAt(10)};
-  // Plain steps: normalized ones bounce around the interior equilibrium. Dropped tokens fade like 1/(step · steps).
+  // Plain steps: normalized ones bounce around the interior equilibrium. Dropped tokens fade like 1/(step · steps), so
+  // that 1e-6 would take millions of steps, and longer steps are not stable.
   const TrainSettings training{.optimizer = Optimizer::gd, .step = 50, .steps = 20000};
-  return test_equivalence(kSizes, training, kGone, 8, claim, settings, threads);
+  return test_equivalence(kSizes, training, 1e-4, 8, claim, settings, threads);
 }
 
 ClaimResult test_lemma(const Claim& claim, const ClaimSettings& settings, Threads& threads) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "attsvm/optimality.h"
 #include "theory/claim_tests.h"
 #include "theory/claim_tools.h"
 

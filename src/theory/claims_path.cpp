@@ -6,8 +6,8 @@
 #include <cmath>
 #include <optional>
 
+#include "attsvm/optimality.h"
 #include "attsvm/path.h"
-#include "attsvm/score.h"
 #include "theory/claim_tests.h"
 #include "theory/claim_tools.h"
 
