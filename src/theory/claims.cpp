@@ -101,7 +101,8 @@ constexpr std::array kClaims{
         "joint-loose",
         "If some inputs are no support vectors of the v-SVM, the prompt tends to the p-SVM in which those inputs need "
         "only be level instead.",
-        "as joint-tight, with at least one input clear of the label margin",
+        "as joint-tight, with at least one input clear of the label margin; the head's ball is the prompt's for what "
+        "counts, and 10 and 100 times as large for comparison",
         "larger 1 - correlation of p and v at R = 1000", 12, test_joint_loose},
     Claim{
         "p-W-lemma",
