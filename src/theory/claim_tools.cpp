@@ -113,15 +113,18 @@ RowMatrix random_matrix(const Random& random, Index rows, Index cols, double siz
   return matrix * (size / matrix.norm());
 }
 
+void require_verified(const MarginProblem& problem, const MarginSolution& solution) {
+  const Verification judged = verify(problem.task(), stored(problem, solution, SolveSettings{}.tolerance));
+  if (!judged.valid) throw std::logic_error("a solution does not pass verify: " + judged.reason);
+}
+
 std::vector<MarginSolution> solve_verified(std::span<const MarginProblem> problems, const Norm& norm,
                                            Threads& threads) {
-  const SolveSettings settings{.norm = norm};
   std::vector<MarginSolution> solutions;
-  solve_many(problems, settings, threads, solutions);
+  solve_many(problems, {.norm = norm}, threads, solutions);
   threads.for_each(static_cast<Index>(problems.size()), [&](Index k) {
     const auto at = static_cast<std::size_t>(k);
-    const Verification judged = verify(problems[at].task(), stored(problems[at], solutions[at], settings.tolerance));
-    if (!judged.valid) throw std::logic_error("a solution does not pass verify: " + judged.reason);
+    require_verified(problems[at], solutions[at]);
   });
   return solutions;
 }

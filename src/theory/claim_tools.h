@@ -82,7 +82,10 @@ std::vector<AttentionTask> draw_equal_scores(const Recipe& recipe, std::uint64_t
 /// (rows, cols) normals of Frobenius norm `size`.
 RowMatrix random_matrix(const Random& random, Index rows, Index cols, double size);
 
-/// The problems' solutions, each checked by verify(). A bug if one is not what it says.
+/// Checks an answer by verify(). A bug if it is not what it says.
+void require_verified(const MarginProblem& problem, const MarginSolution& solution);
+
+/// The problems' solutions, each checked by verify().
 std::vector<MarginSolution> solve_verified(std::span<const MarginProblem> problems, const Norm& norm, Threads& threads);
 
 /// The Att-SVM of one selection a task.

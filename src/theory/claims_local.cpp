@@ -139,8 +139,10 @@ ClaimResult test_necessity(const Claim& claim, const ClaimSettings& settings, Th
     SelectionReport report = assess_selection(candidate.task, selection, solver);
     if (!report.separable || report.locally_optimal || !report.ambiguous.empty()) return false;
     candidate.svm = std::move(report.solution);
+    const MarginProblem problem = MarginProblem::attention(candidate.task, selection);
+    require_verified(problem, candidate.svm);
     const Random cone(settings.seed, static_cast<std::uint32_t>(random.bits(10)), kConeStream);
-    candidate.W0 = in_cone(MarginProblem::attention(candidate.task, selection), candidate.svm.W, kAhead, 1, cone);
+    candidate.W0 = in_cone(problem, candidate.svm.W, kAhead, 1, cone);
     return true;
   };
   tally.for_batches(kMostDraws * tally.wanted(), [&](Index first, Index count) {
@@ -185,8 +187,9 @@ ClaimResult test_over_parametrization(const Claim& claim, const ClaimSettings& s
     std::vector<SelectionReport> found(tasks.size());
     each_task(threads, kRuns, [&](std::size_t k, Threads& alone) {
       MarginSolver solver(alone);
-      found[k] =
-          assess_selection(tasks[k], Selection::single(attention_map(tasks[k], runs[k].W, alone).selected), solver);
+      const Selection selection = Selection::single(attention_map(tasks[k], runs[k].W, alone).selected);
+      found[k] = assess_selection(tasks[k], selection, solver);
+      require_verified(MarginProblem::attention(tasks[k], selection), found[k].solution);
     });
     Seen seen;
     for (std::size_t k = 0; k < tasks.size(); ++k) {
