@@ -77,7 +77,8 @@ class Follower {
   }
 
   /// Begins in a direction, at the edge of the ball.
-  void begin_along(const MarginSolution& direction, double radius) {
+  void begin_along(const PathLimits::Limit& limit, double radius) {
+    const MarginSolution& direction = limit.weights;
     if (factored()) {
       theta_.setZero((d_ + dz_) * width_);
       const Index columns = std::min(width_, direction.K.cols());
@@ -87,6 +88,10 @@ class Follower {
       theta_ = direction.W.reshaped<Eigen::RowMajor>();
     }
     theta_ *= ball(radius) / theta_.norm();
+    if (settings_.joint) {
+      head_.kind = HeadKind::linear;
+      head_.v = limit.head.W * (settings_.head_radius * radius / limit.head.objective);
+    }
     inside_ = false;
     radius_ = radius;
     settle(radius);
@@ -287,7 +292,7 @@ std::vector<PathPoint> regularization_path(const AttentionTask& task, const Path
       consider(k, follower.point());
     }
   }
-  if (const MarginSolution* predicted = stopped ? nullptr : limits.prediction()) {
+  if (const PathLimits::Limit* predicted = stopped ? nullptr : limits.prediction()) {
     Follower follower(task, settings, threads);
     for (std::size_t k = 0; k < settings.radii.size() && !stop(settings.starts, settings.radii[k]); ++k) {
       follower.begin_along(*predicted, settings.radii[k]);
