@@ -18,6 +18,12 @@ constexpr const char* kTeaching = R"(Examples:
                                   the smallest W that keeps the optimal tokens, with a proof
   attsvm verify task.npz solution.npz
                                   check it independently
+  attsvm train task.npz -o run.npz
+                                  train attention on it; its direction tends to that W
+  attsvm check task.npz --run run.npz
+                                  what did it select, and how close is it to that SVM?
+  attsvm path task.npz -o path.npz
+                                  the minimiser of the loss over growing balls
   attsvm info                     what does this program run on?
 Every verb explains itself: attsvm generate --help
 Files are NumPy .npz; numpy.savez writes what attsvm reads.
@@ -44,9 +50,12 @@ int main(int argc, char** argv) {
     program.set_version_flag("--version", "attsvm " ATTSVM_VERSION);
     program.require_subcommand(1);
     program.footer(kTeaching);
+    add_check(program, session);
     add_generate(program, session);
     add_info(program, session);
+    add_path(program, session);
     add_solve(program, session);
+    add_train(program, session);
     add_verify(program, session);
     try {
       program.parse(argc, argv);
@@ -55,9 +64,11 @@ int main(int argc, char** argv) {
       const auto chosen = program.get_subcommands();
       const std::string verb = chosen.empty() ? "" : chosen.front()->get_name() + " ";
       const bool unknown = chosen.empty() && argc > 1 && argv[1][0] != '-';
-      const std::string what =
-          unknown ? fmt::format("'{}' is not a verb; there are generate, info, solve and verify", argv[1])
-                  : one_line(error.what());
+      std::vector<std::string> verbs;
+      for (const CLI::App* known : program.get_subcommands(nullptr)) verbs.push_back(known->get_name());
+      const std::string what = unknown
+                                   ? fmt::format("'{}' is not a verb; there are {}", argv[1], fmt::join(verbs, ", "))
+                                   : one_line(error.what());
       fmt::print(stderr, "attsvm: {} (attsvm {}--help shows what there is)\n", what, verb);
       return kBadInput;
     }

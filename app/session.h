@@ -76,9 +76,12 @@ class ProgressLine {
 };
 
 // The verbs, one a file.
+void add_check(CLI::App& program, Session& session);
 void add_generate(CLI::App& program, Session& session);
 void add_info(CLI::App& program, Session& session);
+void add_path(CLI::App& program, Session& session);
 void add_solve(CLI::App& program, Session& session);
+void add_train(CLI::App& program, Session& session);
 void add_verify(CLI::App& program, Session& session);
 
 }  // namespace attsvm

@@ -1,10 +1,9 @@
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <memory>
 
-#include "session.h"
+#include "options.h"
 
 namespace attsvm {
 namespace {
@@ -15,42 +14,6 @@ struct Options {
   std::vector<Index> relax;
   SolveSettings settings;
 };
-
-/// "0,2,5"
-std::vector<Index> parse_list(const std::string& text) {
-  std::vector<Index> items;
-  const char *at = text.data(), *end = at + text.size();
-  while (at != end) {
-    Index item = 0;
-    const auto [next, error] = std::from_chars(at, end, item);
-    if (error != std::errc() || (next != end && (*next != ',' || next + 1 == end))) {
-      throw InputError(fmt::format("--relax {}: must be query numbers with commas between, as 0,2,5", text));
-    }
-    items.push_back(item);
-    at = next == end ? next : next + 1;
-  }
-  return items;
-}
-
-struct Chosen {
-  Selection selection;
-  std::vector<Tie> ties;
-};
-
-/// --select file|opt|FILE.npy; left out: the file's selection, else opt.
-Chosen choose(const AttentionTask& task, const Options& options) {
-  if (options.select == "file" && !task.select())
-    throw InputError(options.task + ": select is missing; --select file needs it");
-  if (options.select == "file" || (options.select.empty() && task.select())) return {*task.select(), {}};
-  if (options.select.empty() || options.select == "opt") {
-    OptimalTokens optimal = with_place(options.task, [&] { return optimal_tokens(task); });
-    return {std::move(optimal.selection), std::move(optimal.ties)};
-  }
-  const Array array = read_npy(options.select);
-  return {with_place(options.select,
-                     [&] { return Selection::from_array(array, task.visible(), task.longest(), "select"); }),
-          {}};
-}
 
 MarginProblem make_problem(const AttentionTask& task, Selection selection, const Options& options) {
   if (options.problem == "v") {
@@ -66,6 +29,9 @@ MarginSolution load_warm_start(const std::string& path, Threads& threads) {
   MarginSolution solution;
   solution.status = stored.status == "infeasible" ? MarginStatus::infeasible : MarginStatus::limit;
   solution.W = stored.W;
+  solution.norm = with_place(path, [&] { return Norm::parse(stored.norm); });
+  solution.K = stored.K;
+  solution.Q = stored.Q;
   solution.dual = ConstVector(stored.dual.data(), static_cast<Index>(stored.dual.size()));
   return solution;
 }
@@ -90,14 +56,39 @@ Json conflict_json(const MarginProblem& problem, const Eigen::VectorXd& dual) {
   return list;
 }
 
-Json to_json(const MarginProblem& problem, const MarginSolution& solution, const Chosen& chosen, const Options& options,
-             int threads) {
+/// Of a nuclear answer the number of its directions, of others what the singular values of W say.
+Index rank_of(const MarginSolution& solution) {
+  return solution.norm.kind == NormKind::nuclear ? solution.K.cols() : numerical_rank(solution.W);
+}
+
+std::string rank_words(const MarginSolution& solution) {
+  if (solution.norm.kind != NormKind::nuclear) return fmt::format("{}", rank_of(solution));
+  const RankCertificate& proof = solution.rank;
+  if (!proof.certified) return fmt::format("{}, not certified: {}", proof.rank, proof.words);
+  return fmt::format("{}, certified: no optimum has more than {:.2g} of its norm in other directions", proof.rank,
+                     proof.outside_mass);
+}
+
+std::string_view words_of(const Norm& norm) {
+  switch (norm.kind) {
+    case NormKind::frobenius:
+      return "Frobenius norm";
+    case NormKind::nuclear:
+      return "nuclear norm";
+    case NormKind::entrywise:
+      return "entrywise norm";
+  }
+  return "";
+}
+
+Json to_json(const MarginProblem& problem, const MarginSolution& solution, const ChosenSelection& chosen,
+             const Options& options, int threads) {
   const bool infeasible = solution.status == MarginStatus::infeasible;
   bool has_margin = false;
   for (Index k = 0; k < problem.rows(); ++k) has_margin = has_margin || (!problem.equal(k) && problem.rhs(k) > 0);
   Json fields{
       {"status", name_of(solution.status)},
-      {"norm", options.norm},
+      {"norm", solution.norm.name()},
       {"problem", options.problem},
       {"objective", solution.objective},
       {"dual_objective", solution.dual_objective},
@@ -105,7 +96,7 @@ Json to_json(const MarginProblem& problem, const MarginSolution& solution, const
       {"violation", solution.violation},
       {"margin", has_margin && std::isfinite(solution.gap) && solution.objective > 0 ? Json(1 / solution.objective)
                                                                                      : Json(nullptr)},
-      {"rank", infeasible ? Json(nullptr) : Json(numerical_rank(solution.W))},
+      {"rank", infeasible ? Json(nullptr) : Json(rank_of(solution))},
       {"support", solution.support},
       {"constraints", problem.rows()},
       {"iterations", solution.iterations},
@@ -120,6 +111,12 @@ Json to_json(const MarginProblem& problem, const MarginSolution& solution, const
       {"seed", nullptr},
       {"threads", threads},
       {"file", options.out}};
+  if (solution.norm.kind == NormKind::nuclear && !infeasible) {
+    fields["rank_certified"] = solution.rank.certified;
+    fields["next_singular_value"] = solution.rank.next_singular_value;
+    fields["outside_mass"] = solution.rank.outside_mass;
+    fields["rank_words"] = solution.rank.words;
+  }
   if (infeasible) {
     fields["residual"] = solution.residual;
     fields["norm_bound"] = 1 / solution.residual;
@@ -149,11 +146,11 @@ void print_table(const MarginProblem& problem, const MarginSolution& solution, c
   } else if (std::isnan(solution.gap)) {
     line("objective", fmt::format("no feasible W yet; every one has norm at least {:.12g}", solution.dual_objective));
   } else {
-    line("objective", fmt::format("{:.12g} (Frobenius norm), proven at least {:.12g}: gap {:.2g}", solution.objective,
-                                  solution.dual_objective, solution.gap));
+    line("objective", fmt::format("{:.12g} ({}), proven at least {:.12g}: gap {:.2g}", solution.objective,
+                                  words_of(solution.norm), solution.dual_objective, solution.gap));
     line("violation", fmt::format("{:.2g}", solution.violation));
     line("support", fmt::format("{} rows met with equality", solution.support));
-    line("rank", fmt::format("{}", numerical_rank(solution.W)));
+    line("rank", rank_words(solution));
   }
   if (solution.status == MarginStatus::limit) line("stopped", why_stopped(solution, options));
   line("work", fmt::format("{} iterations, {:.3g} s, {}{}", solution.iterations, seconds, solution.method,
@@ -170,15 +167,15 @@ void warn_of_ties(const Session& session, const std::vector<Tie>& ties, const st
 }
 
 ExitCode run(Session& session, Options& options) {
-  if (options.norm != "fro")
-    throw InputError(fmt::format("--norm {}: this version solves the Frobenius norm only; must be fro", options.norm));
-  options.relax = parse_list(options.relax_list);
+  options.settings.norm = with_place("--norm", [&] { return Norm::parse(options.norm); });
+  if (!options.relax_list.empty())
+    options.relax = parse_list<Index>(options.relax_list, "--relax", "query numbers with commas between, as 0,2,5");
   require_writable(options.out, session.force);
   for (const std::string* input : {&options.task, &options.select, &options.warm_start})
     require_other_file(options.out, *input);
   Threads threads(session.threads);
   const AttentionTask task = load_task(options.task, threads);
-  Chosen chosen = choose(task, options);
+  ChosenSelection chosen = choose_selection(task, options.task, options.select);
   const MarginProblem problem = with_place(options.task, [&] { return make_problem(task, chosen.selection, options); });
   MarginSolution warm, solution;
   if (!options.warm_start.empty()) {
@@ -231,16 +228,19 @@ void add_solve(CLI::App& program, Session& session) {
                                     "Find the smallest W that keeps the selected tokens, with a proof", R"(Examples:
   attsvm generate random --seed 1 -o task.npz
   attsvm solve task.npz -o solution.npz                  the optimal tokens against the rest
+  attsvm solve task.npz --norm nuc -o nuclear.npz        what training W = K Q' finds; its rank is proven
   attsvm solve task.npz --relax 0,2 -o relaxed.npz       queries 0 and 2 need only >= 0
   attsvm solve task.npz --problem v -o v.npz             labels against the selected values
   attsvm verify task.npz solution.npz                    check it independently
-The file holds W, a multiplier and the slack of every row (docs/formats.md).
+The file holds W (nuc: K and Q too), a multiplier and the slack of every row (docs/formats.md).
 Exit codes: 0 optimal, 3 infeasible with a certificate, 4 stopped at a limit, 130 interrupted)",
                                     [&session, options] { return run(session, *options); });
   const CLI::Validator positive = positive_number();
   verb->add_option("TASK", options->task, "Task file")->required();
   Session::add_output(verb, options->out, session.force)->required();
-  verb->add_option("--norm", options->norm, "Norm of W to minimise: fro (default: fro)");
+  verb->add_option("--norm", options->norm,
+                   "Norm of W to minimise: fro, nuc (nuclear), or lp:P, the entrywise norm with power 1 < P <= 8\n"
+                   "(default: fro)");
   verb->add_option("--select", options->select, "file, opt, or a .npy file (default: the file's selection, else opt)");
   verb->add_option("--relax", options->relax_list, "Queries whose >= 1 becomes >= 0, as 0,2,5");
   verb->add_option("--problem", options->problem,

@@ -15,8 +15,11 @@ ExitCode run(const Session& session, const Options& options) {
   Threads threads(session.threads);
   const AttentionTask task = load_task(options.task, threads);
   StoredSolution solution = load_solution(options.solution, threads);
-  if (!options.norm.empty() && options.norm != solution.norm && !solution.w_only) {
-    throw InputError(fmt::format("{}: norm is {}, but --norm says {}", options.solution, solution.norm, options.norm));
+  if (!options.norm.empty()) {
+    const std::string norm = Norm::parse(options.norm).name();
+    if (!solution.w_only && norm != solution.norm)
+      throw InputError(fmt::format("{}: norm is {}, but --norm says {}", options.solution, solution.norm, norm));
+    solution.norm = norm;
   }
   if (solution.w_only) {  // judged against the task's own selection
     if (!solution.select.given()) {
@@ -71,8 +74,8 @@ Exit codes: 0 valid, 5 not valid)",
                                     [&session, options] { return run(session, *options); });
   verb->add_option("TASK", options->task, "Task file")->required();
   verb->add_option("SOLUTION", options->solution, "Solution file")->required();
-  verb->add_option("--norm", options->norm, "Norm the answer is for, where the file does not say (default: fro)")
-      ->check(CLI::IsMember({"fro"}));
+  verb->add_option("--norm", options->norm,
+                   "Norm the answer is for, where the file does not say: fro, nuc or lp:P (default: fro)");
 }
 
 }  // namespace attsvm

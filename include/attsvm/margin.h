@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attsvm/margin_problem.h"
+#include "attsvm/norm.h"
 #include "attsvm/threads.h"
 
 namespace attsvm {
@@ -29,16 +30,30 @@ struct SolveProgress {
   double seconds = 0;
 };
 
+/// What is proven about the rank of nuclear-norm optima. A(dual), of operator norm 1, has r singular values at 1 (to
+/// the gap); what any optimum has outside those r directions costs it 1 − next_singular_value a unit of nuclear norm.
+struct RankCertificate {
+  Index rank = 0;                  ///< columns of K and Q
+  double next_singular_value = 0;  ///< the (rank+1)-th singular value of A(dual); 0 when there is none
+  double outside_mass = 0;         ///< no optimum has more nuclear norm than this outside the block of W
+  bool certified = false;  ///< outside_mass is at most 1e-6 of W's smallest singular value and (tested to rank 50) W
+                           ///< is the only optimum
+  std::string_view words;  ///< why not certified; empty when it is
+};
+
 struct MarginSolution {
   MarginStatus status = MarginStatus::limit;
-  RowMatrix W;           ///< (d,dz)
-  Eigen::VectorXd dual;  ///< a multiplier a row, scaled so that ‖A(dual)‖_F = 1; infeasible: so that Σ rhs·dual = 1
-  Eigen::VectorXd slack;                     ///< δᵀWζ − rhs
-  double objective = 0, dual_objective = 0;  ///< ‖W‖_F, and a proven lower bound on it
+  Norm norm;              ///< the norm minimised
+  RowMatrix W;            ///< (d,dz)
+  RowMatrix K, Q;         ///< nuclear: (d,r) and (dz,r) with W = K Qᵀ, KᵀK = QᵀQ, r the rank; else empty
+  Eigen::VectorXd dual;   ///< a multiplier a row, scaled so that A(dual) has dual norm 1; infeasible: Σ rhs·dual = 1
+  Eigen::VectorXd slack;  ///< δᵀWζ − rhs
+  double objective = 0, dual_objective = 0;  ///< ‖W‖ in the norm, and a proven lower bound on it
   double gap = 0;  ///< max(0, objective − dual_objective)/objective; 0 when both are 0; NaN if W is not feasible
   double violation = 0;  ///< largest violation of a row by W
   double residual = 0;   ///< infeasible: ‖A(dual)‖_F; no feasible W has a norm below 1/residual
   Index support = 0;     ///< rows met with equality, to kSupportTolerance
+  RankCertificate rank;  ///< of a nuclear optimum; else not filled in
   Index iterations = 0;
   bool warm_started = false;  ///< a warm start was given and used
   std::string_view method;    ///< which solver did it
@@ -49,14 +64,16 @@ struct MarginSolution {
 inline constexpr double kSupportTolerance = 1e-6;
 
 struct SolveSettings {
+  Norm norm{};                ///< to minimise
   double tolerance = 1e-8;    ///< on the relative gap; problems of at most 200 rows are solved to rounding anyway
   double time_limit = 0;      ///< seconds; 0: none
   Index iteration_limit = 0;  ///< 0: none
-  const MarginSolution* warm_start = nullptr;  ///< of the same or a similar problem with as many rows; else not used
+  const MarginSolution* warm_start =
+      nullptr;  ///< of the same or a similar problem with as many rows, in any norm; else not used
   std::function<bool(const SolveProgress&)> progress{};  ///< true stops the solve
 };
 
-/// Solves Frobenius-norm margin problems one after another, keeping its memory.
+/// Solves margin problems one after another, keeping its memory.
 class MarginSolver {
  public:
   explicit MarginSolver(Threads& threads);

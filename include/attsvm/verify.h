@@ -12,6 +12,8 @@ namespace attsvm {
 struct StoredSolution {
   std::string norm = "fro", problem = "att", status;
   RowMatrix W;
+  RowMatrix K, Q;            ///< (d,r), (dz,r), of nuclear answers
+  bool has_factors = false;  ///< K and Q are there
   std::vector<Index> row_query, row_keep, row_drop;
   std::vector<bool> row_equal;
   std::vector<double> rhs, slack, dual;
@@ -33,8 +35,8 @@ struct Verification {
 
 /// Recomputes every claim from the raw arrays, in extended precision and with code that shares nothing with the
 /// solvers. Valid: rows as the task and the selection give them, violation ≤ 1e-9 (times the largest |rhs|), dual signs
-/// right, objective, bound and slack as stated to 1e-9, gap within the tolerance unless the status is `limit`; for a
-/// certificate Σ rhs·dual = 1 and ‖A(dual)‖_F ≤ 1e-12 Σ |dual| ‖δ‖ ‖ζ‖.
+/// right, objective, bound and slack as stated to 1e-9 (nuclear: W = KQᵀ and KᵀK = QᵀQ too), gap within the tolerance
+/// unless the status is `limit`; for a certificate Σ rhs·dual = 1 and ‖A(dual)‖_F ≤ 1e-12 Σ |dual| ‖δ‖ ‖ζ‖.
 Verification verify(const AttentionTask& task, const StoredSolution& solution);
 
 }  // namespace attsvm

@@ -39,6 +39,18 @@ bool cholesky(Index n, double* A, Index lda) {
   return info == 0;
 }
 
+bool cholesky_of_columns(Index n, double* A, Index lda) {
+  const blasint size = narrow(n), stride = narrow(lda);
+  blasint info = 0;
+  dpotrf_("L", &size, A, &stride, &info, 1);
+  return info == 0;
+}
+
+void solve_columns(Index n, const double* L, Index ldl, double* x) {
+  for (const CBLAS_TRANSPOSE side : {CblasNoTrans, CblasTrans})
+    cblas_dtrsv(CblasColMajor, CblasLower, side, CblasNonUnit, narrow(n), L, narrow(ldl), x, 1);
+}
+
 void divide_by_transposed_lower(Index m, Index n, const double* L, Index ldl, double* B, Index ldb) {
   cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, narrow(m), narrow(n), 1, L, narrow(ldl),
               B, narrow(ldb));

@@ -13,6 +13,10 @@ void gemm(bool transpose_a, bool transpose_b, Index m, Index n, Index k, float a
 
 /// Cholesky factor L of a symmetric n × n matrix, in place of its lower triangle. False: not positive definite.
 bool cholesky(Index n, double* A, Index lda);
+/// The same for a column-major matrix, in place of its lower triangle.
+bool cholesky_of_columns(Index n, double* A, Index lda);
+/// x ← (LLᵀ)⁻¹ x for the L of cholesky_of_columns
+void solve_columns(Index n, const double* L, Index ldl, double* x);
 /// B ← B L⁻ᵀ for m × n B and lower triangular n × n L.
 void divide_by_transposed_lower(Index m, Index n, const double* L, Index ldl, double* B, Index ldb);
 /// x ← L⁻¹ x, or L⁻ᵀ x

@@ -11,7 +11,7 @@
 #include "base/refuse.h"
 #include "base/simd.h"
 #include "io/npy.h"
-#include "io/zip.h"
+#include "io/npz_writer.h"
 
 namespace attsvm {
 namespace {
@@ -202,17 +202,39 @@ Array NpzFile::read(const std::string& name, Threads& threads) const {
   });
 }
 
-void write_npz(const std::string& path, const std::vector<std::pair<std::string, Array>>& arrays, bool replace) {
-  OutputFile out(path, replace);
-  ZipWriter zip(out);
-  for (const auto& [name, given] : arrays) {
-    const Array array = to_native(given);
-    const std::string header = npy_header(array);
-    const Bytes head = std::as_bytes(std::span(header)), body(array.data, static_cast<std::size_t>(array.bytes()));
-    zip.add(name + std::string(kSuffix), head, body, crc_of(body, crc_of(head)));
+NpzWriter::NpzWriter(const std::string& path, bool replace) : out_(path, replace), zip_(out_) {}
+
+void NpzWriter::add(const std::string& name, const Array& given) {
+  const Array array = to_native(given);
+  const std::string header = npy_header(array);
+  const Bytes head = std::as_bytes(std::span(header)), body(array.data, static_cast<std::size_t>(array.bytes()));
+  zip_.add(name + std::string(kSuffix), head, body, crc_of(body, crc_of(head)));
+}
+
+void NpzWriter::add(const std::string& name, const std::vector<Index>& shape, Index pieces,
+                    const std::function<Bytes(Index)>& piece) {
+  const std::string header = npy_header(Array{.scalar = Scalar::f64, .shape = shape});
+  const Bytes head = std::as_bytes(std::span(header));
+  std::uint32_t crc = crc_of(head);
+  std::uint64_t size = 0;
+  for (Index k = 0; k < pieces; ++k) {
+    crc = crc_of(piece(k), crc);
+    size += piece(k).size();
   }
-  zip.finish();
-  out.commit();
+  zip_.add(name + std::string(kSuffix), head, size, crc, [&] {
+    for (Index k = 0; k < pieces; ++k) out_.write(piece(k));
+  });
+}
+
+void NpzWriter::commit() {
+  zip_.finish();
+  out_.commit();
+}
+
+void write_npz(const std::string& path, const std::vector<std::pair<std::string, Array>>& arrays, bool replace) {
+  NpzWriter writer(path, replace);
+  for (const auto& [name, array] : arrays) writer.add(name, array);
+  writer.commit();
 }
 
 }  // namespace attsvm

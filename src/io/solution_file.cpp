@@ -29,24 +29,27 @@ double to_number(const Array& array, const std::string& name) {
 }  // namespace
 
 void save_solution(const std::string& path, const StoredSolution& solution, bool replace) {
-  write_npz(path,
-            {{"W", Array::own(solution.W)},
-             {"row_query", list(solution.row_query)},
-             {"row_keep", list(solution.row_keep)},
-             {"row_drop", list(solution.row_drop)},
-             {"row_equal", list(solution.row_equal)},
-             {"rhs", list(solution.rhs)},
-             {"slack", list(solution.slack)},
-             {"dual", list(solution.dual)},
-             {"status", Array::text(solution.status)},
-             {"norm", Array::text(solution.norm)},
-             {"problem", Array::text(solution.problem)},
-             {"tolerance", Array::number(solution.tolerance)},
-             {"objective", Array::number(solution.objective)},
-             {"dual_objective", Array::number(solution.dual_objective)},
-             {"select", solution.select},
-             {"relax", list(solution.relax)}},
-            replace);
+  std::vector<std::pair<std::string, Array>> arrays{{"W", Array::own(solution.W)},
+                                                    {"row_query", list(solution.row_query)},
+                                                    {"row_keep", list(solution.row_keep)},
+                                                    {"row_drop", list(solution.row_drop)},
+                                                    {"row_equal", list(solution.row_equal)},
+                                                    {"rhs", list(solution.rhs)},
+                                                    {"slack", list(solution.slack)},
+                                                    {"dual", list(solution.dual)},
+                                                    {"status", Array::text(solution.status)},
+                                                    {"norm", Array::text(solution.norm)},
+                                                    {"problem", Array::text(solution.problem)},
+                                                    {"tolerance", Array::number(solution.tolerance)},
+                                                    {"objective", Array::number(solution.objective)},
+                                                    {"dual_objective", Array::number(solution.dual_objective)},
+                                                    {"select", solution.select},
+                                                    {"relax", list(solution.relax)}};
+  if (solution.has_factors) {
+    arrays.emplace_back("K", Array::own(solution.K));
+    arrays.emplace_back("Q", Array::own(solution.Q));
+  }
+  write_npz(path, arrays, replace);
 }
 
 StoredSolution load_solution(const std::string& path, Threads& threads) {
@@ -62,12 +65,18 @@ StoredSolution load_solution(const std::string& path, Threads& threads) {
   };
   const auto text = [](const Array& array, const std::string& name) { return to_text(array, name); };
   StoredSolution solution;
-  solution.W = with("W", [](const Array& array, const std::string& name) -> RowMatrix {
+  const auto matrix = [](const Array& array, const std::string& name) -> RowMatrix {
     if (array.rank() != 2 || array.scalar == Scalar::character)
-      refuse("{} has shape {}; must be (d,dz)", name, shape_text(array.shape));
-    const Array W = to_f64(array);
-    return ConstRows(f64_span(W).data(), W.shape[0], W.shape[1]);
-  });
+      refuse("{} has shape {}; must have two sizes", name, shape_text(array.shape));
+    const Array numbers = to_f64(array);
+    return ConstRows(f64_span(numbers).data(), numbers.shape[0], numbers.shape[1]);
+  };
+  solution.W = with("W", matrix);
+  if (file.has("K") || file.has("Q")) {
+    solution.K = with("K", matrix);
+    solution.Q = with("Q", matrix);
+    solution.has_factors = true;
+  }
   solution.w_only = true;
   for (const char* claim : {"status", "row_query", "row_keep", "row_drop", "row_equal", "rhs", "slack", "dual",
                             "objective", "dual_objective"}) {

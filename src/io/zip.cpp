@@ -213,7 +213,12 @@ void ZipWriter::put(const std::string& bytes) {
 }
 
 void ZipWriter::add(const std::string& name, Bytes head, Bytes body, std::uint32_t crc) {
-  const std::uint64_t size = head.size() + body.size();
+  add(name, head, body.size(), crc, [&] { out_.write(body); });
+}
+
+void ZipWriter::add(const std::string& name, Bytes head, std::uint64_t body_size, std::uint32_t crc,
+                    const std::function<void()>& write_body) {
+  const std::uint64_t size = head.size() + body_size;
   const bool wide = size >= kFull32;
   std::string extra;
   if (wide) put_numbers(extra, kExtra64, std::uint16_t{16}, size, size);
@@ -243,7 +248,7 @@ void ZipWriter::add(const std::string& name, Bytes head, Bytes body, std::uint32
 
   put(local + name + extra);
   out_.write(head);
-  out_.write(body);
+  write_body();
   offset_ += size;
 }
 

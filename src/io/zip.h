@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ class ZipWriter {
   explicit ZipWriter(OutputFile& out) : out_(out) {}
   /// An entry whose bytes are head followed by body; crc is that of both.
   void add(const std::string& name, Bytes head, Bytes body, std::uint32_t crc);
+  /// The same for a body that `write_body` writes to the file piece by piece: body_size bytes in all.
+  void add(const std::string& name, Bytes head, std::uint64_t body_size, std::uint32_t crc,
+           const std::function<void()>& write_body);
   void finish();
 
  private:

@@ -123,6 +123,42 @@ void Certifier::measure_carefully(const MarginProblem& problem, const RowMatrix&
   }
   size_ = static_cast<double>(size);
   norm_ = static_cast<double>(wide_A_.norm());
+  shares_[0].A = wide_A_.cast<double>();
+}
+
+double Certifier::dual_norm(const Norm& norm) {
+  switch (norm.kind) {
+    case NormKind::frobenius:
+      return norm_;
+    case NormKind::nuclear:
+      spectrum_.compute(shares_[0].A);
+      return spectrum_.bound();
+    case NormKind::entrywise:
+      return norm.dual_of(shares_[0].A);
+  }
+  throw std::logic_error("unknown norm");
+}
+
+double Certifier::primal_norm(const MarginSolution& solution) {
+  switch (solution.norm.kind) {
+    case NormKind::frobenius:
+      return norm_of(solution.W);
+    case NormKind::nuclear:  // ½(‖K‖² + ‖Q‖²) is never below ‖KQᵀ‖_*, and equal to it where K and Q are balanced
+      return 0.5 * (solution.K.squaredNorm() + solution.Q.squaredNorm());
+    case NormKind::entrywise:
+      return solution.norm.of(solution.W);
+  }
+  throw std::logic_error("unknown norm");
+}
+
+void Certifier::stretch_weights(double factor, MarginSolution& solution) {
+  if (solution.norm.kind == NormKind::nuclear) {
+    solution.K *= std::sqrt(factor);
+    solution.Q *= std::sqrt(factor);
+    solution.W.noalias() = solution.K * solution.Q.transpose();
+  } else {
+    solution.W *= factor;
+  }
 }
 
 double Certifier::needed_stretch(const MarginProblem& problem) const {
@@ -148,17 +184,20 @@ double Certifier::violation(const MarginProblem& problem) const {
 void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSolution& solution) {
   careful_ = false;
   clip(problem, solution.dual);
+  if (solution.norm.kind == NormKind::nuclear) stretch_weights(1, solution);
   measure(problem, solution);
-  if (norm_ > 0) {
-    solution.dual /= norm_;
+  double norm = dual_norm(solution.norm);
+  if (norm > 0) {
+    solution.dual /= norm;
     if (careful_) {
       measure(problem, solution);  // rounding the multipliers moved A
+      norm = dual_norm(solution.norm);
     } else {
-      norm_ = 1;
+      norm = 1;
     }
   }
-  if (std::abs(norm_ - 1) <= kScaling) {
-    solution.dual_objective = std::max(0.0, weighted_rhs(problem, solution.dual) / norm_);
+  if (std::abs(norm - 1) <= kScaling) {
+    solution.dual_objective = std::max(0.0, weighted_rhs(problem, solution.dual) / norm);
   } else {  // no multipliers, or their terms cancel beyond what rounded numbers can tell: they prove nothing
     solution.dual.setZero();
     solution.dual_objective = 0;
@@ -167,10 +206,10 @@ void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSo
   double stretch = needed_stretch(problem);
   // Rounding alone can cost more than the tolerance where ‖W‖ is huge; W then stays as it is if it meets the rows
   // nearly.
-  const bool leave = relative_gap(norm_of(solution.W) * stretch, solution.dual_objective) > tolerance &&
+  const bool leave = relative_gap(primal_norm(solution) * stretch, solution.dual_objective) > tolerance &&
                      violation(problem) <= kAllowedViolation / 2;
   for (int round = 0; round < 3 && stretch > 1 && !leave; ++round) {
-    solution.W *= stretch;
+    stretch_weights(stretch, solution);
     if (!careful_) {
       values_ *= stretch;
       break;
@@ -179,7 +218,7 @@ void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSo
     stretch = needed_stretch(problem);
   }
 
-  solution.objective = norm_of(solution.W);
+  solution.objective = primal_norm(solution);
   solution.violation = violation(problem);
   solution.gap = relative_gap(solution.objective, solution.dual_objective);
   solution.residual = 0;
@@ -194,6 +233,7 @@ void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSo
   const bool proven =
       feasible && solution.gap <= tolerance && std::isfinite(solution.objective) && solution.dual.allFinite();
   solution.status = proven ? MarginStatus::optimal : MarginStatus::limit;
+  if (solution.norm.kind == NormKind::nuclear) solution.rank = rank_.certify(problem, solution, spectrum_);
 }
 
 bool Certifier::certify_conflict(const MarginProblem& problem, MarginSolution& solution) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include "attsvm/margin.h"
+#include "base/spectrum.h"
+#include "margin/rank_certifier.h"
 
 namespace attsvm {
 
@@ -10,7 +12,8 @@ class Certifier {
  public:
   explicit Certifier(Threads& threads) : threads_(threads) {}
 
-  /// solution.W and solution.dual hold W and λ (any positive multiple); everything else is filled in.
+  /// solution.norm says the norm; solution.W, or K and Q of a nuclear answer (whose columns must be orthogonal), and
+  /// solution.dual hold W and λ (any positive multiple); everything else is filled in.
   void certify(const MarginProblem& problem, double tolerance, MarginSolution& solution);
   /// solution.dual holds a certificate of infeasibility in any positive scale. False: it does not prove anything.
   bool certify_conflict(const MarginProblem& problem, MarginSolution& solution);
@@ -27,6 +30,10 @@ class Certifier {
   /// The smallest factor ≥ 1 that makes W meet every row; 1 where scaling cannot.
   double needed_stretch(const MarginProblem& problem) const;
   double violation(const MarginProblem& problem) const;
+  /// The dual norm of A; for nuclear answers a proven upper bound on it.
+  double dual_norm(const Norm& norm);
+  static double primal_norm(const MarginSolution& solution);
+  static void stretch_weights(double factor, MarginSolution& solution);
 
   /// What one thread gathers over its share of the groups.
   struct Share {
@@ -39,10 +46,12 @@ class Certifier {
 
   Threads& threads_;
   bool careful_ = false;
-  double norm_ = 0, size_ = 0;  // of A
+  double norm_ = 0, size_ = 0;  // of A: its Frobenius norm, and what it would be if no terms cancelled
   double reach_ = 0;            // largest ‖δ_k‖ ‖ζ_k‖ ‖W‖
   Eigen::VectorXd values_;
-  std::vector<Share> shares_;
+  std::vector<Share> shares_;  // A ends up in the first
+  Spectrum spectrum_;          // of A, for nuclear answers
+  RankCertifier rank_;
   Eigen::Matrix<Real, Eigen::Dynamic, 1> wide_u_, wide_g_;
   Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic> wide_A_;
 };

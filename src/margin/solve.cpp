@@ -11,6 +11,7 @@
 #include "margin/conflict_search.h"
 #include "margin/exact_solver.h"
 #include "margin/interior_point.h"
+#include "margin/nuclear_solver.h"
 #include "margin/working_set.h"
 
 namespace attsvm {
@@ -45,6 +46,9 @@ std::string_view name_of(MarginStatus status) {
 struct MarginSolver::State {
   explicit State(Threads& pool) : threads(pool), certifier(pool) {}
 
+  void solve_frobenius(const MarginProblem& problem, MarginSolution& solution);
+  void solve_nuclear(const MarginProblem& problem, MarginSolution& solution);
+  void solve_entrywise(const MarginProblem& problem, MarginSolution& solution);
   void solve_exactly(const MarginProblem& problem, MarginSolution& solution);
   void solve_at_scale(const MarginProblem& problem, MarginSolution& solution);
   template <class Solver>
@@ -55,8 +59,10 @@ struct MarginSolver::State {
 
   Threads& threads;
   ExactSolver exact;
+  NuclearSolver nuclear;
   Certifier certifier;
   IndexList support;
+  MarginSolution frobenius;  // where other norms start from
   const SolveSettings* settings = nullptr;
   std::chrono::steady_clock::time_point start;
   Index asked = 0;  // how often a method asked whether to stop
@@ -138,6 +144,43 @@ void MarginSolver::State::solve_at_scale(const MarginProblem& problem, MarginSol
     solve_exactly(problem, solution);  // finite, however hard
 }
 
+void MarginSolver::State::solve_frobenius(const MarginProblem& problem, MarginSolution& solution) {
+  solution.norm = Norm::frobenius();
+  if (problem.rows() <= kExactRows || problem.kind() == ProblemKind::value) {
+    solve_exactly(problem, solution);
+  } else {
+    solve_at_scale(problem, solution);
+  }
+}
+
+/// The rows of both norms are the same: the Frobenius solver finds conflicts, and where the nuclear one starts.
+void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolution& solution) {
+  frobenius.iterations = 0;
+  frobenius.warm_started = solution.warm_started;
+  solve_frobenius(problem, frobenius);
+  solution.iterations = frobenius.iterations;
+  if (frobenius.status == MarginStatus::infeasible) {
+    const bool warm = solution.warm_started;
+    solution = frobenius;
+    solution.norm = Norm::nuclear();
+    solution.warm_started = warm;
+    solution.K.resize(problem.d(), 0);
+    solution.Q.resize(problem.dz(), 0);
+    solution.rank = {.words = "the rows conflict"};
+    return;
+  }
+  const auto ask = [&](const SolveProgress& progress) { return stop(progress); };
+  nuclear.solve(problem, frobenius, settings->tolerance, ask);
+  nuclear.write(solution.K, solution.Q, solution.dual);
+  solution.iterations += nuclear.iterations();
+  solution.method = nuclear.method();
+  certifier.certify(problem, settings->tolerance, solution);
+}
+
+void MarginSolver::State::solve_entrywise(const MarginProblem&, MarginSolution&) {
+  refuse("norm {}: not solved yet", settings->norm.name());
+}
+
 MarginSolver::MarginSolver(Threads& threads) : state_(std::make_unique<State>(threads)) {}
 MarginSolver::~MarginSolver() = default;
 
@@ -153,10 +196,18 @@ void MarginSolver::solve(const MarginProblem& problem, const SolveSettings& sett
   const MarginSolution* warm = settings.warm_start;
   solution.warm_started =
       warm != nullptr && warm->status != MarginStatus::infeasible && warm->dual.size() == problem.rows();
-  if (problem.rows() <= kExactRows || problem.kind() == ProblemKind::value) {
-    state.solve_exactly(problem, solution);
-  } else {
-    state.solve_at_scale(problem, solution);
+  solution.norm = settings.norm;
+  if (settings.norm.kind != NormKind::nuclear) solution.K.resize(0, 0), solution.Q.resize(0, 0);
+  switch (settings.norm.kind) {
+    case NormKind::frobenius:
+      state.solve_frobenius(problem, solution);
+      break;
+    case NormKind::nuclear:
+      state.solve_nuclear(problem, solution);
+      break;
+    case NormKind::entrywise:
+      state.solve_entrywise(problem, solution);
+      break;
   }
   solution.history.push_back({solution.iterations, solution.objective, solution.dual_objective, state.seconds()});
 }
@@ -187,41 +238,6 @@ Index numerical_rank(const RowMatrix& W) {
   if (W.size() == 0) return 0;
   const Eigen::VectorXd sigma = Eigen::BDCSVD<Eigen::MatrixXd>(W).singularValues();
   return (sigma.array() > 1e-10 * sigma(0)).count();
-}
-
-std::vector<std::string> describe_conflict(const MarginProblem& problem, const Eigen::VectorXd& dual,
-                                           std::size_t most) {
-  std::vector<Index> order;
-  std::vector<const MarginGroup*> group_of(static_cast<std::size_t>(problem.rows()));
-  for (const MarginGroup& group : problem.groups()) {
-    for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
-      group_of[static_cast<std::size_t>(k)] = &group;
-      if (dual(k) != 0) order.push_back(k);
-    }
-  }
-  std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return std::abs(dual(a)) > std::abs(dual(b)); });
-  std::vector<std::string> lines;
-  Eigen::VectorXd delta(problem.d());
-  for (const Index k : order) {
-    if (lines.size() == most) {
-      lines.push_back(fmt::format("... {} rows in all", order.size()));
-      break;
-    }
-    const MarginGroup& group = *group_of[static_cast<std::size_t>(k)];
-    problem.delta(group, k, delta.data());
-    const Index t = problem.drop(k);
-    std::string what =
-        t < 0 ? fmt::format("query {}: the value of token {} on the side of its label", group.query, group.keep)
-        : problem.equal(k) ? fmt::format("query {}: tokens {} and {} level", group.query, group.keep, t)
-                           : fmt::format("query {}: keep token {} over {}", group.query, group.keep, t);
-    if (t >= 0 && delta.isZero(0)) {
-      what += ", but the two tokens are equal";
-    } else if (ConstVector(group.z, problem.dz()).isZero(0)) {
-      what += ", but its query vector is zero";
-    }
-    lines.push_back(fmt::format("{} (weight {:.3g})", what, dual(k)));
-  }
-  return lines;
 }
 
 }  // namespace attsvm

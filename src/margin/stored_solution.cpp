@@ -3,9 +3,15 @@
 namespace attsvm {
 
 StoredSolution stored(const MarginProblem& problem, const MarginSolution& solution, double tolerance) {
-  StoredSolution result{.problem = std::string(name_of(problem.kind())),
+  StoredSolution result{.norm = solution.norm.name(),
+                        .problem = std::string(name_of(problem.kind())),
                         .status = std::string(name_of(solution.status)),
                         .W = solution.W};
+  if (solution.norm.kind == NormKind::nuclear) {
+    result.K = solution.K;
+    result.Q = solution.Q;
+    result.has_factors = true;
+  }
   for (const MarginGroup& group : problem.groups()) {
     for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
       result.row_query.push_back(group.query);

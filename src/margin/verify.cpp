@@ -14,6 +14,7 @@ namespace {
 using Real = long double;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr Real kAgree = 1e-9L, kViolation = 1e-9L, kCertificate = 1e-12L;
+constexpr Real kOrthogonal = 1e-17L;  // columns whose cosine is at most this count as orthogonal
 constexpr Real kScaling = 1e-6L;  // ‖A(dual)‖ = 1 is a convention; the bound is divided by the norm it really has
 
 /// One row rebuilt from the task.
@@ -46,7 +47,7 @@ class Check {
                         .violation = kNaN,
                         .residual = kNaN};
     try {
-      if (claim_.norm != "fro") reject(fmt::format("norm '{}' is not one this program can check", claim_.norm));
+      read_norm();
       if (claim_.problem != "att" && claim_.problem != "v")
         reject(fmt::format("problem '{}' is unknown; must be att or v", claim_.problem));
       rebuild_rows();
@@ -57,6 +58,7 @@ class Check {
         judge_certificate(result);
       } else if (claim_.status == "optimal" || claim_.status == "limit") {
         judge_W(result);
+        if (norm_.kind == NormKind::nuclear) judge_factors();
         judge_bound(result);
       } else {
         reject(fmt::format("status '{}' is unknown; must be optimal, infeasible or limit", claim_.status));
@@ -69,6 +71,14 @@ class Check {
   }
 
  private:
+  void read_norm() {
+    try {
+      norm_ = Norm::parse(claim_.norm);
+    } catch (const InputError& error) {
+      reject(error.what());
+    }
+  }
+
   void rebuild_rows() {
     if (claim_.select.scalar != Scalar::boolean ||
         claim_.select.shape != std::vector<Index>{task_.queries(), task_.longest()}) {
@@ -146,11 +156,12 @@ class Check {
   void judge_W(Verification& result) const {
     if (claim_.W.rows() != d_ || claim_.W.cols() != dz_)
       reject(fmt::format("W has shape ({},{}); must be ({},{})", claim_.W.rows(), claim_.W.cols(), d_, dz_));
-    Real square = 0, violation = 0, scale = 0;
+    Real violation = 0, scale = 0;
+    std::vector<Real> entries;
     for (Index a = 0; a < d_; ++a) {
       for (Index b = 0; b < dz_; ++b) {
         if (!std::isfinite(claim_.W(a, b))) reject(fmt::format("W[{},{}] is not finite", a, b));
-        square += static_cast<Real>(claim_.W(a, b)) * claim_.W(a, b);
+        entries.push_back(claim_.W(a, b));
       }
     }
     std::vector<Real> u(static_cast<std::size_t>(d_));
@@ -182,7 +193,7 @@ class Check {
         reject(fmt::format("slack[{}] is {}, stated as {}", k, static_cast<double>(slack), claim_.slack[k]));
       }
     }
-    result.objective = static_cast<double>(std::sqrt(square));
+    result.objective = static_cast<double>(norm_of(entries));
     result.violation = static_cast<double>(violation);
     if (scale == 0) scale = 1;
     if (!(violation <= kViolation * scale)) {
@@ -195,8 +206,46 @@ class Check {
     }
   }
 
-  /// ‖Σ dual_k δ_k ζ_kᵀ‖_F, and Σ |dual_k| ‖δ_k‖ ‖ζ_k‖.
-  std::pair<Real, Real> combination() const {
+  /// Every entry of W = K Qᵀ and of KᵀK = QᵀQ, to 1e-9 of the largest singular value or so.
+  void judge_factors() const {
+    if (!claim_.has_factors) reject("K and Q are missing; a nuclear answer has them");
+    const RowMatrix &K = claim_.K, &Q = claim_.Q;
+    const Index r = K.cols();
+    if (K.rows() != d_ || Q.rows() != dz_ || Q.cols() != r) {
+      reject(fmt::format("K has shape ({},{}) and Q ({},{}); must be ({},r) and ({},r)", K.rows(), r, Q.rows(),
+                         Q.cols(), d_, dz_));
+    }
+    const auto product = [](Index terms, const auto& term) {
+      Real sum = 0;
+      for (Index t = 0; t < terms; ++t) sum += term(t);
+      return sum;
+    };
+    Real size = 0;
+    for (Index a = 0; a < d_; ++a) {
+      for (Index b = 0; b < dz_; ++b) size = std::max(size, std::abs(static_cast<Real>(claim_.W(a, b))));
+    }
+    size *= std::sqrt(static_cast<Real>(d_ * dz_));
+    for (Index a = 0; a < d_; ++a) {
+      for (Index b = 0; b < dz_; ++b) {
+        const Real entry = product(r, [&](Index t) { return static_cast<Real>(K(a, t)) * Q(b, t); });
+        if (!(std::abs(entry - claim_.W(a, b)) <= kAgree * size))
+          reject(fmt::format("K Q' has {} at ({},{}), W has {}", static_cast<double>(entry), a, b, claim_.W(a, b)));
+      }
+    }
+    for (Index i = 0; i < r; ++i) {
+      for (Index j = 0; j <= i; ++j) {
+        const Real left = product(d_, [&](Index a) { return static_cast<Real>(K(a, i)) * K(a, j); });
+        const Real right = product(dz_, [&](Index b) { return static_cast<Real>(Q(b, i)) * Q(b, j); });
+        if (!(std::abs(left - right) <= kAgree * size)) {
+          reject(fmt::format("K and Q are not balanced: K'K has {} at ({},{}), Q'Q has {}", static_cast<double>(left),
+                             i, j, static_cast<double>(right)));
+        }
+      }
+    }
+  }
+
+  /// Σ dual_k δ_k ζ_kᵀ, and Σ |dual_k| ‖δ_k‖ ‖ζ_k‖.
+  std::pair<std::vector<Real>, Real> combination() const {
     std::vector<Real> A(static_cast<std::size_t>(d_ * dz_), 0), g(static_cast<std::size_t>(d_), 0);
     Real size = 0;
     for (std::size_t k = 0; k < rows_.size(); ++k) {
@@ -220,9 +269,74 @@ class Check {
         g[static_cast<std::size_t>(a)] = 0;
       }
     }
-    Real square = 0;
-    for (const Real entry : A) square += entry * entry;
-    return {std::sqrt(square), size};
+    return {std::move(A), size};
+  }
+
+  /// (Σ |entry|^p)^(1/p)
+  static Real power_norm(const std::vector<Real>& entries, Real p) {
+    Real top = 0, sum = 0;
+    for (const Real entry : entries) top = std::max(top, std::abs(entry));
+    if (top == 0) return 0;
+    for (const Real entry : entries) sum += std::pow(std::abs(entry) / top, p);
+    return top * std::pow(sum, 1 / p);
+  }
+
+  /// Singular values of a (d,dz) matrix: one-sided Jacobi rotations of the columns of its smaller side until they are
+  /// orthogonal; their lengths then.
+  std::vector<Real> singular_values(const std::vector<Real>& matrix) const {
+    const bool wide = dz_ > d_;
+    const Index rows = wide ? dz_ : d_, columns = wide ? d_ : dz_;
+    std::vector<std::vector<Real>> column(static_cast<std::size_t>(columns));
+    for (Index j = 0; j < columns; ++j) {
+      for (Index i = 0; i < rows; ++i)
+        column[static_cast<std::size_t>(j)].push_back(
+            matrix[static_cast<std::size_t>(wide ? j * dz_ + i : i * dz_ + j)]);
+    }
+    const auto inner = [](const std::vector<Real>& x, const std::vector<Real>& y) {
+      Real sum = 0;
+      for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
+      return sum;
+    };
+    constexpr int kSweeps = 60;
+    bool rotated = true;
+    for (int sweep = 0; rotated; ++sweep) {
+      if (sweep == kSweeps) reject("singular values did not settle");
+      rotated = false;
+      for (std::size_t j = 1; j < column.size(); ++j) {
+        for (std::size_t i = 0; i < j; ++i) {
+          auto &x = column[i], &y = column[j];
+          const Real a = inner(x, x), b = inner(y, y), c = inner(x, y);
+          if (std::abs(c) <= kOrthogonal * std::sqrt(a * b)) continue;
+          rotated = true;
+          const Real zeta = (b - a) / (2 * c);
+          const Real t = (zeta < 0 ? -1 : 1) / (std::abs(zeta) + std::sqrt(1 + zeta * zeta));
+          const Real cosine = 1 / std::sqrt(1 + t * t), sine = cosine * t;
+          for (std::size_t k = 0; k < x.size(); ++k) {
+            const Real first = x[k], second = y[k];
+            x[k] = cosine * first - sine * second;
+            y[k] = sine * first + cosine * second;
+          }
+        }
+      }
+    }
+    std::vector<Real> sigma;
+    sigma.reserve(column.size());
+    for (const auto& x : column) sigma.push_back(std::sqrt(inner(x, x)));
+    return sigma;
+  }
+
+  Real norm_of(const std::vector<Real>& W) const {
+    if (norm_.kind == NormKind::nuclear) return power_norm(singular_values(W), 1);
+    return power_norm(W, norm_.kind == NormKind::entrywise ? static_cast<Real>(norm_.power) : 2);
+  }
+
+  Real dual_norm_of(const std::vector<Real>& A) const {
+    const auto p = static_cast<Real>(norm_.power);
+    if (norm_.kind == NormKind::entrywise) return power_norm(A, p / (p - 1));
+    if (norm_.kind == NormKind::frobenius) return power_norm(A, 2);
+    Real top = 0;
+    for (const Real sigma : singular_values(A)) top = std::max(top, sigma);
+    return top;
   }
 
   Real weighted_rhs() const {
@@ -232,7 +346,8 @@ class Check {
   }
 
   void judge_bound(Verification& result) const {
-    const auto [norm, size] = combination();
+    const auto [A, size] = combination();
+    const Real norm = dual_norm_of(A);
     const bool empty = size == 0;
     if (!empty && !(std::abs(norm - 1) <= kScaling))
       reject(fmt::format("the dual norm of A(dual) is {}; must be 1", static_cast<double>(norm)));
@@ -248,7 +363,8 @@ class Check {
   }
 
   void judge_certificate(Verification& result) const {
-    const auto [norm, size] = combination();
+    const auto [A, size] = combination();
+    const Real norm = power_norm(A, 2);
     result.residual = static_cast<double>(norm);
     if (!(std::abs(weighted_rhs() - 1) <= kAgree))
       reject(fmt::format("rhs'dual is {}; a certificate has 1", static_cast<double>(weighted_rhs())));
@@ -262,6 +378,7 @@ class Check {
   const StoredSolution& claim_;
   bool value_problem_;
   Index d_, dz_;
+  Norm norm_;
   std::vector<Row> rows_;
 };
 

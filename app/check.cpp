@@ -1,0 +1,222 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "options.h"
+
+namespace attsvm {
+namespace {
+
+struct Options {
+  std::string task, run, select;
+  bool enumerate = false;
+  Index limit = 1'000'000;
+  CheckSettings settings;
+};
+
+std::vector<Index> first_kept(const Selection& selection) {
+  std::vector<Index> tokens;
+  for (Index i = 0; i < selection.queries(); ++i) tokens.push_back(selection.first(i));
+  return tokens;
+}
+
+Json sets_json(const Selection& selection) {
+  Json sets = Json::array();
+  for (Index i = 0; i < selection.queries(); ++i) {
+    sets.push_back(std::vector<Index>(selection.kept(i).begin(), selection.kept(i).end()));
+  }
+  return sets;
+}
+
+Json support_json(const std::vector<SupportToken>& tokens) {
+  Json list = Json::array();
+  for (const SupportToken& token : tokens) {
+    list.push_back(
+        {{"query", token.query}, {"token", token.token}, {"score_gap", token.score_gap}, {"slack", token.slack}});
+  }
+  return list;
+}
+
+Json objective_json(const MarginSolution* solution) {
+  return solution != nullptr && solution->status == MarginStatus::optimal ? Json(solution->objective) : Json(nullptr);
+}
+
+/// The Frobenius solution of the selection, of whichever kind it is.
+const MarginSolution& smallest(const Check& check) { return check.report ? check.report->solution : *check.gen; }
+
+Json to_json(const Check& check, const std::optional<StoredRun>& run, const std::optional<LocalOptima>& optima,
+             const Options& options, int threads) {
+  Json fields{{"optimal", first_kept(check.optimal.selection)},
+              {"ties", ties_json(check.optimal.ties)},
+              {"selected", first_kept(check.selection)},
+              {"separable", check.separable},
+              {"locally_optimal", check.report ? Json(check.report->locally_optimal) : Json(nullptr)},
+              {"is_optimal", check.verdict == Verdict::global},
+              {"verdict", name_of(check.verdict)},
+              {"reason", check.reason},
+              {"support", support_json(check.report ? check.report->support : std::vector<SupportToken>{})},
+              {"ambiguous", support_json(check.report ? check.report->ambiguous : std::vector<SupportToken>{})},
+              {"objective_fro", objective_json(&smallest(check))},
+              {"objective_nuc", objective_json(check.nuclear ? &*check.nuclear : nullptr)}};
+  if (!check.selection.is_single()) fields["kept"] = sets_json(check.selection);
+  if (run) {
+    fields["record_step"] = run->record_step;
+    fields["correlation_fro"] = check.correlation_fro;
+    fields["correlation_nuc"] = check.correlation_nuc;
+  }
+  if (check.equivalence) {
+    fields["kept"] = sets_json(check.selection);
+    fields["correlation_gen"] = check.correlation_gen;
+    fields["correlation_equivalence"] = check.correlation_equivalence;
+    fields["correlation_single"] = check.correlation_single;
+    fields["R"] = check.equivalence->holds_together() ? Json(check.equivalence->R) : Json(nullptr);
+    fields["threshold"] = options.settings.threshold;
+  }
+  if (optima) {
+    Json list = Json::array();
+    for (const Selection& selection : optima->locally_optimal) list.push_back(first_kept(selection));
+    fields["enumerated"] = {
+        {"selections", optima->selections}, {"separable", optima->separable}, {"locally_optimal", list}};
+  }
+  fields["run"] = options.run.empty() ? Json(nullptr) : Json(options.run);
+  fields["select"] = options.select.empty() ? Json(nullptr) : Json(options.select);
+  fields["seed"] = nullptr;
+  fields["threads"] = threads;
+  return fields;
+}
+
+std::string selection_text(const Selection& selection) {
+  constexpr Index kShown = 20;
+  std::string text;
+  for (Index i = 0; i < std::min(kShown, selection.queries()); ++i) {
+    const auto kept = selection.kept(i);
+    text += kept.size() == 1 ? fmt::format("{} ", kept.front()) : fmt::format("{{{}}} ", fmt::join(kept, ","));
+  }
+  return selection.queries() > kShown ? text + fmt::format("... ({} queries)", selection.queries()) : text;
+}
+
+std::string one_minus(double correlation) {
+  return std::isnan(correlation) ? "-" : fmt::format("{:.3g}", 1 - correlation);
+}
+
+void print_correlations(const Check& check, const StoredRun& run) {
+  constexpr std::size_t kShown = 12;
+  const std::size_t count = run.record.size(), stride = (count + kShown - 1) / std::max<std::size_t>(kShown, 1);
+  const bool sets = check.equivalence.has_value();
+  fmt::print("  1 - correlation of the run's W with\n  {:>10} {:>12} {:>12}{}\n", "step", "Frobenius", "nuclear",
+             sets ? fmt::format(" {:>12} {:>12}", "equivalence", "one token") : "");
+  for (std::size_t r = 0; r < count; ++r) {
+    if (r + 1 != count && r % std::max<std::size_t>(stride, 1) != 0) continue;
+    fmt::print("  {:>10} {:>12} {:>12}{}\n", r < run.record_step.size() ? fmt::format("{}", run.record_step[r]) : "?",
+               one_minus(check.correlation_fro[r]), one_minus(check.correlation_nuc[r]),
+               sets ? fmt::format(" {:>12} {:>12}", one_minus(check.correlation_equivalence[r]),
+                                  one_minus(check.correlation_single[r]))
+                    : "");
+  }
+}
+
+void print_table(const Check& check, const std::optional<StoredRun>& run, const std::optional<LocalOptima>& optima,
+                 const Options& options) {
+  constexpr std::size_t kShown = 10;
+  const auto line = [](const std::string& label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
+  fmt::print("{}: {}\n", options.run.empty() ? options.task : options.run, name_of(check.verdict));
+  line("because", check.reason);
+  line("optimal", selection_text(check.optimal.selection));
+  line("selected", selection_text(check.selection));
+  line("separable", check.separable
+                        ? fmt::format("yes: |W| = {:.9g} (Frobenius){}", smallest(check).objective,
+                                      check.nuclear ? fmt::format(", {:.9g} (nuclear, rank {})",
+                                                                  check.nuclear->objective, check.nuclear->rank.rank)
+                                                    : "")
+                        : "no W keeps this selection");
+  if (check.report && check.separable) {
+    line("support",
+         fmt::format("{} tokens ({} ambiguous)", check.report->support.size(), check.report->ambiguous.size()));
+    for (std::size_t k = 0; k < std::min(kShown, check.report->support.size()); ++k) {
+      const SupportToken& token = check.report->support[k];
+      line("", fmt::format("query {}: token {}, score gap {:.4g}", token.query, token.token, token.score_gap));
+    }
+    if (check.report->support.size() > kShown) line("", "... --json lists them all");
+  }
+  if (check.equivalence && check.equivalence->holds_together()) {
+    line("equivalence", fmt::format("W = finite part + {:.6g} x Gen-SVM", check.equivalence->R));
+  }
+  if (run && !run->record.empty()) print_correlations(check, *run);
+  if (optima) {
+    line("enumerated", fmt::format("{} of {} selections are separable, {} are locally optimal", optima->separable,
+                                   optima->selections, optima->locally_optimal.size()));
+    for (std::size_t k = 0; k < std::min(kShown, optima->locally_optimal.size()); ++k) {
+      line("", selection_text(optima->locally_optimal[k]));
+    }
+    if (optima->locally_optimal.size() > kShown) line("", "... --json lists them all");
+  }
+}
+
+ExitCode run(Session& session, const Options& options) {
+  Threads threads(session.threads);
+  AttentionTask task = load_task(options.task, threads);
+  std::optional<StoredRun> stored;
+  if (!options.run.empty()) {
+    if (!options.select.empty()) throw InputError("--select has no meaning with --run: the run selects");
+    stored = load_run(options.run, threads);
+    with_place(options.run, [&] {
+      if (stored->W.rows() != task.key_size() || stored->W.cols() != task.query_size()) {
+        throw InputError(fmt::format("W has shape ({},{}); the task needs ({},{})", stored->W.rows(), stored->W.cols(),
+                                     task.key_size(), task.query_size()));
+      }
+      if (stored->v.size() > 0) task = with_head(task, stored->v);
+    });
+  }
+  Session::watch_interrupts();
+  const Stopwatch watch;
+  const Check check = with_place(options.task, [&] {
+    return stored ? check_run(task, stored->W, stored->record, options.settings, threads)
+                  : check_selection(task, choose_selection(task, options.task, options.select).selection, threads);
+  });
+  std::optional<LocalOptima> optima;
+  ProgressLine line(session);
+  if (options.enumerate) {
+    optima = with_place(options.task, [&] {
+      return enumerate_local_optima(task, options.limit, threads, [&](Index done) {
+        line.show([&] { return fmt::format("{} selections", done); });
+        return Session::interrupted();
+      });
+    });
+  }
+  const double seconds = watch.seconds();
+  line.clear();
+  if (session.json) {
+    Session::print_json("check", seconds, to_json(check, stored, optima, options, threads.count()));
+  } else {
+    print_table(check, stored, optima, options);
+  }
+  return Session::interrupted() ? kInterrupted : kDone;
+}
+
+}  // namespace
+
+void add_check(CLI::App& program, Session& session) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = session.add_verb(program, "check", "Say what the theory says about a selection or a run",
+                                    R"(Examples:
+  attsvm check task.npz                      the file's selection, or the optimal tokens
+  attsvm train task.npz --record every:100 -o run.npz
+  attsvm check task.npz --run run.npz        what did training select, and is W on its way to that SVM?
+  attsvm check task.npz --enumerate          every locally optimal selection of a small task
+global: every query selects its best token. local: every selected token scores above its support tokens.
+neither: the reason is given.)",
+                                    [&session, options] { return run(session, *options); });
+  verb->add_option("TASK", options->task, "Task file")->required();
+  verb->add_option("--run", options->run, "Run of attsvm train to judge");
+  verb->add_option("--select", options->select, "file, opt, or a .npy file (default: the file's selection, else opt)");
+  verb->add_option("--threshold", options->settings.threshold,
+                   "Nonlinear heads keep tokens with this much attention (default: 1e-3)")
+      ->check(CLI::Range(1e-300, 1.0));
+  verb->add_flag("--enumerate", options->enumerate, "List every locally optimal selection");
+  verb->add_option("--limit", options->limit, "Most selections to look at (default: 1000000)")
+      ->check(CLI::PositiveNumber);
+}
+
+}  // namespace attsvm

@@ -1,0 +1,17 @@
+#include "options.h"
+
+namespace attsvm {
+
+ChosenSelection choose_selection(const AttentionTask& task, const std::string& task_path, const std::string& select) {
+  if (select == "file" && !task.select()) throw InputError(task_path + ": select is missing; --select file needs it");
+  if (select == "file" || (select.empty() && task.select())) return {*task.select(), {}};
+  if (select.empty() || select == "opt") {
+    OptimalTokens optimal = with_place(task_path, [&] { return optimal_tokens(task); });
+    return {std::move(optimal.selection), std::move(optimal.ties)};
+  }
+  const Array array = read_npy(select);
+  return {with_place(select, [&] { return Selection::from_array(array, task.visible(), task.longest(), "select"); }),
+          {}};
+}
+
+}  // namespace attsvm

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <charconv>
+
+#include "session.h"
+
+namespace attsvm {
+
+// What several verbs ask for in the same words.
+
+/// Numbers with commas between. `must_be` ends the sentence for the reader who got it wrong.
+template <class Number>
+std::vector<Number> parse_list(const std::string& text, const std::string& option, const std::string& must_be) {
+  std::vector<Number> items;
+  const char *at = text.data(), *end = at + text.size();
+  for (bool more = true; more;) {
+    Number item{};
+    const auto [next, error] = std::from_chars(at, end, item);
+    more = error == std::errc() && next != end && *next == ',';
+    if (error != std::errc() || (next != end && !more)) {
+      throw InputError(option + " " + text + ": must be " + must_be);
+    }
+    items.push_back(item);
+    at = next + 1;
+  }
+  return items;
+}
+
+/// An option that takes one of a few named values.
+template <class Kind>
+CLI::Option* add_choice(CLI::App* verb, const std::string& name, Kind& value, const std::vector<Kind>& kinds,
+                        const std::string& help) {
+  std::map<std::string, Kind> names;
+  std::string list;
+  for (const Kind kind : kinds) {
+    names[std::string(name_of(kind))] = kind;
+    list += (list.empty() ? "" : "|") + std::string(name_of(kind));
+  }
+  return verb->add_option(name, value, help)->transform(CLI::CheckedTransformer(names).description(list));
+}
+
+inline void add_param(CLI::App* verb, Parametrization& param) {
+  add_choice(verb, "--param", param, std::vector{Parametrization::W, Parametrization::KQ, Parametrization::p},
+             "What is trained (default: W)");
+}
+
+inline void add_loss(CLI::App* verb, Loss& loss) {
+  add_choice(verb, "--loss", loss, std::vector{Loss::logistic, Loss::exponential, Loss::linear},
+             "Loss of y f (default: logistic)");
+}
+
+struct ChosenSelection {
+  Selection selection;
+  std::vector<Tie> ties;  ///< where optimal tokens were asked for
+};
+
+/// --select file|opt|FILE.npy; empty: the file's selection, else opt.
+ChosenSelection choose_selection(const AttentionTask& task, const std::string& task_path, const std::string& select);
+
+}  // namespace attsvm

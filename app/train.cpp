@@ -1,0 +1,269 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "options.h"
+
+namespace attsvm {
+namespace {
+
+struct Options {
+  std::string task, out, optimizer = "ngd", epsilon = "0", init, record;
+  double time_limit = 0, checkpoint = 5;
+  bool resume = false;
+  TrainSettings settings;
+};
+
+void parse_optimizer(const std::string& text, TrainSettings& settings) {
+  for (const Optimizer known : {Optimizer::gd, Optimizer::ngd, Optimizer::polyak, Optimizer::adam}) {
+    if (text != name_of(known)) continue;
+    settings.optimizer = known;
+    return;
+  }
+  if (!text.starts_with("mirror:")) {
+    throw InputError(fmt::format("--optimizer {}: must be gd, ngd, polyak, mirror:P or adam", text));
+  }
+  settings.optimizer = Optimizer::mirror;
+  settings.power = parse_list<double>(text.substr(7), "--optimizer mirror:", "followed by one number above 1").front();
+}
+
+void parse(Options& options) {
+  TrainSettings& settings = options.settings;
+  parse_optimizer(options.optimizer, settings);
+  const auto epsilon = parse_list<double>(options.epsilon, "--epsilon", "one number, or two as 1e-9,1e-12");
+  if (epsilon.size() > 2) throw InputError(fmt::format("--epsilon {}: must be one number, or two", options.epsilon));
+  settings.epsilon = epsilon.front();
+  if (epsilon.size() == 2) {
+    if (!settings.joint) throw InputError(fmt::format("--epsilon {}: the second is for --joint", options.epsilon));
+    settings.head_epsilon = epsilon.back();
+  }
+  if (options.init == "zero") settings.init = Init::zero;
+  if (options.init == "random") settings.init = Init::random;
+  if (options.record.starts_with("every:")) {
+    settings.record.every = parse_list<Index>(options.record.substr(6), "--record every:", "a number of steps").front();
+    if (settings.record.every < 1) throw InputError(fmt::format("--record {}: must be at least 1", options.record));
+  } else if (!options.record.empty()) {
+    auto& at = settings.record.at;
+    at = parse_list<Index>(options.record, "--record", "numbers of steps with commas between, or every:K");
+    std::sort(at.begin(), at.end());
+    at.erase(std::unique(at.begin(), at.end()), at.end());
+  }
+}
+
+/// Why a run ended, in a word or two; nothing when it took all its steps.
+std::string stopped(TrainStop stop) {
+  if (stop == TrainStop::finished) return "";
+  if (stop == TrainStop::asked) return Session::interrupted() ? "interrupted" : "time limit";
+  return std::string(name_of(stop));
+}
+
+struct Attention {
+  double min = 1, mean = 0;
+};
+
+Attention selected_weights(const AttentionMap& map) {
+  Attention weights;
+  const auto queries = static_cast<Index>(map.selected.size());
+  for (Index i = 0; i < queries; ++i) {
+    weights.min = std::min(weights.min, map.weight(i));
+    weights.mean += map.weight(i) / static_cast<double>(queries);
+  }
+  return weights;
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json to_json(const TrainedRun& run, const AttentionMap& map, const Options& options, Index resumed_from, int threads) {
+  const TrainSettings& settings = options.settings;
+  const Attention weights = selected_weights(map);
+  Json fields{{"loss", run.loss},
+              {"log_loss", run.log_loss},
+              {"norm", run.norm},
+              {"log_gradient_norm", run.log_gradient},
+              {"selected", map.selected},
+              {"attention_min", weights.min},
+              {"attention_mean", weights.mean},
+              {"steps", run.steps},
+              {"stopped", text_or_null(stopped(run.stop))},
+              {"param", name_of(settings.param)},
+              {"joint", settings.joint},
+              {"width", settings.param == Parametrization::KQ ? Json(run.K.cols()) : Json(nullptr)},
+              {"optimizer", options.optimizer},
+              {"normalize", settings.normalize},
+              {"step", settings.step},
+              {"steps_asked", settings.steps},
+              {"schedule", name_of(settings.schedule)},
+              {"epsilon", settings.epsilon},
+              {"epsilon_head", settings.head_epsilon.value_or(settings.epsilon)},
+              {"ridge", settings.ridge},
+              {"weight_decay", settings.weight_decay},
+              {"dropout", settings.dropout},
+              {"batch", settings.batch == 0 ? Json(nullptr) : Json(settings.batch)},
+              {"stop_direction", settings.stop_direction},
+              {"arithmetic", name_of(settings.arithmetic)},
+              {"init", text_or_null(options.init)},
+              {"record", text_or_null(options.record)},
+              {"seed", settings.seed},
+              {"time_limit", options.time_limit},
+              {"resumed_from", resumed_from < 0 ? Json(nullptr) : Json(resumed_from)},
+              {"threads", threads},
+              {"file", options.out}};
+  fields["loss_function"] = name_of(settings.loss);
+  return fields;
+}
+
+void print_table(const TrainedRun& run, const AttentionMap& map, const Options& options, double seconds) {
+  const TrainSettings& settings = options.settings;
+  const auto line = [](const char* label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
+  const Attention weights = selected_weights(map);
+  const std::string why = stopped(run.stop);
+  fmt::print("{}: {} trained for {} steps{}\n", options.out,
+             settings.param == Parametrization::KQ ? "(K,Q)" : name_of(settings.param), run.steps,
+             why.empty() ? "" : ", stopped: " + why);
+  line("optimizer",
+       fmt::format("{}, step {}, {} arithmetic", options.optimizer, settings.step, name_of(settings.arithmetic)));
+  line("loss", run.loss == 0 && std::isfinite(run.log_loss)
+                   ? fmt::format("e^{:.6g} ({})", run.log_loss, name_of(settings.loss))
+                   : fmt::format("{:.12g} ({})", run.loss, name_of(settings.loss)));
+  line("norm", fmt::format("{:.12g} (Frobenius norm of W)", run.norm));
+  line("gradient", std::isfinite(run.log_gradient) ? fmt::format("10^{:.2f}", run.log_gradient / std::log(10.0)) : "0");
+  constexpr std::size_t kShown = 20;
+  const auto shown = std::min(kShown, map.selected.size());
+  line("selected",
+       fmt::format("{}{}", fmt::join(map.selected.begin(), map.selected.begin() + static_cast<Index>(shown), " "),
+                   shown < map.selected.size() ? " …" : ""));
+  line("attention",
+       fmt::format("{:.6g} on the selected token in the mean, {:.6g} at least", weights.mean, weights.min));
+  line("work", fmt::format("{:.3g} s", seconds));
+}
+
+/// What the reader should know beside the result.
+void warn_of_end(const Session& session, const TrainedRun& run, const Options& options) {
+  if (run.stop == TrainStop::overflow) {
+    session.warn(fmt::format(
+        "step {} would overflow; the run ends at the point before it (a smaller --step goes further)", run.steps + 1));
+  }
+  if (run.stop == TrainStop::asked) {
+    session.warn(fmt::format("the same command with --resume goes on from step {}", run.steps));
+  }
+  const bool scaled = options.settings.optimizer == Optimizer::gd ||
+                      (options.settings.optimizer == Optimizer::mirror && !options.settings.normalize);
+  if (scaled && std::isfinite(run.log_gradient) &&
+      std::exp(run.log_gradient) * options.settings.step < 1e-17 * run.norm) {
+    session.warn(fmt::format("the gradient (10^{:.0f}) is too small to move W; --optimizer ngd would go on",
+                             run.log_gradient / std::log(10.0)));
+  }
+}
+
+ExitCode run(const Session& session, Options& options) {
+  parse(options);
+  require_other_file(options.out, options.task);
+  Threads threads(session.threads);
+  const AttentionTask task = load_task(options.task, threads);
+  TrainSettings& settings = options.settings;
+  Start start;
+  if (!options.init.empty() && options.init != "zero" && options.init != "random") {
+    require_other_file(options.out, options.init);
+    start = load_start(options.init, settings.param, threads);
+  }
+  const Stopwatch watch;
+  double saved_at = 0;
+  ProgressLine line(session);
+  Trainer* trainer_now = nullptr;
+  RunFile* file_now = nullptr;
+  settings.progress = [&](const TrainProgress& progress) {
+    const double seconds = watch.seconds();
+    if (seconds - saved_at >= options.checkpoint) {
+      file_now->checkpoint(trainer_now->state());
+      saved_at = seconds;
+    }
+    line.show([&] {
+      return fmt::format("{:.1f} s, step {} of {}, loss {:.6g}, norm {:.6g}", seconds, progress.step, settings.steps,
+                         progress.loss, progress.norm);
+    });
+    return Session::interrupted() || (options.time_limit > 0 && seconds >= options.time_limit);
+  };
+  Trainer trainer = with_place(options.task, [&] { return Trainer(task, settings, start, threads); });
+  RunFile file(options.out, task, settings, trainer.state(), {.replace = session.force, .resume = options.resume});
+  trainer_now = &trainer;
+  file_now = &file;
+  Index resumed_from = -1;
+  if (!file.resumed_state().empty()) {
+    trainer.restore(file.resumed_state());
+    resumed_from = trainer.step();
+  }
+  Session::watch_interrupts();
+  const TrainStop stop = trainer.run([&](const Record& record) { file.keep(record); });
+  if (stop == TrainStop::asked) file.checkpoint(trainer.state());
+  TrainedRun result = trainer.result();
+  result.stop = stop;
+  const AttentionMap map = attention_map(task, result.W, threads);
+  const double seconds = watch.seconds();
+  line.clear();
+  file.finish(result, map, stop == TrainStop::asked, threads);
+  warn_of_end(session, result, options);
+  if (session.json) {
+    Session::print_json("train", seconds, to_json(result, map, options, resumed_from, threads.count()));
+  } else {
+    print_table(result, map, options, seconds);
+  }
+  if (stop == TrainStop::asked) return Session::interrupted() ? kInterrupted : kLimit;
+  return stop == TrainStop::overflow ? kLimit : kDone;
+}
+
+}  // namespace
+
+void add_train(CLI::App& program, Session& session) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = session.add_verb(program, "train", "Train softmax attention by gradient descent", R"(Examples:
+  attsvm generate random --seed 1 -o task.npz
+  attsvm train task.npz -o run.npz                        W by normalized gradient descent, 2000 steps
+  attsvm train task.npz --param KQ --record every:100 -o kq.npz
+                                                          W = K Q', and the way there
+  attsvm train task.npz --optimizer mirror:3 --normalize -o mirror.npz
+  attsvm train task.npz --steps 100000000 --time-limit 60 -o long.npz
+  attsvm train task.npz --steps 100000000 --time-limit 60 -o long.npz --resume
+                                                          go on where it stopped
+  attsvm train task.npz --arithmetic plain --epsilon 2.2e-16 -o plain.npz
+                                                          rounding noise as in deep-learning frameworks
+The file holds the weights, the attention and what was recorded (docs/formats.md).
+Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)",
+                                    [&session, options] { return run(session, *options); });
+  TrainSettings& s = options->settings;
+  const CLI::Validator positive = positive_number();
+  verb->add_option("TASK", options->task, "Task file")->required();
+  Session::add_output(verb, options->out, session.force)->required();
+  add_param(verb, s.param);
+  verb->add_flag("--joint", s.joint, "Train the head's v too");
+  verb->add_option("--width", s.width, "Columns of K and Q (default: min(d,dz))")
+      ->check(CLI::Range(Index{1}, Index{1} << 40));
+  verb->add_option("--optimizer", options->optimizer, "gd, ngd, polyak, mirror:P or adam (default: ngd)");
+  verb->add_flag("--normalize", s.normalize, "Mirror descent: divide the gradient by its norm");
+  verb->add_option("--step", s.step, "Size of a step (default: 0.1)")->check(positive);
+  verb->add_option("--steps", s.steps, "Number of steps (default: 2000)")->check(CLI::Range(Index{0}, Index{1} << 52));
+  add_choice(verb, "--schedule", s.schedule, std::vector{Schedule::constant, Schedule::sqrt, Schedule::cosine},
+             "How the step shrinks: not, like 1/sqrt(k), or along a cosine to 0 (default: constant)");
+  verb->add_option("--epsilon", options->epsilon, "Added to the gradient's norm; E or E,E_HEAD (default: 0)");
+  verb->add_option("--ridge", s.ridge, "Weight of |K|^2 + |Q|^2 added to the loss (default: 0)");
+  verb->add_option("--weight-decay", s.weight_decay, "Weights shrink by step times this (default: 0)");
+  verb->add_option("--dropout", s.dropout, "Chance to drop an attention weight while training (default: 0)");
+  verb->add_option("--batch", s.batch, "Queries a step (default: all)")->check(CLI::Range(Index{1}, Index{1} << 40));
+  add_loss(verb, s.loss);
+  add_choice(verb, "--arithmetic", s.arithmetic, std::vector{Arithmetic::exact, Arithmetic::plain},
+             "Gradients exact at saturation, or as frameworks compute them (default: exact)");
+  verb->add_option("--init", options->init, "zero, random, or a file with W0, K0, Q0, v0 (default: zero; KQ: random)");
+  verb->add_option("--seed", s.seed, "Seed of start, minibatches and dropout (default: 0)");
+  verb->add_option("--record", options->record,
+                   "Steps to keep, as 0,1,10 or every:K (default: the first and the last)");
+  verb->add_option("--stop-direction", s.stop_direction,
+                   "Stop once the direction of W moved less than this while the steps doubled")
+      ->check(positive);
+  verb->add_option("--time-limit", options->time_limit, "Seconds after which the run stops; --resume goes on")
+      ->check(positive);
+  verb->add_option("--checkpoint", options->checkpoint, "Seconds between saved states (default: 5)")->check(positive);
+  verb->add_flag("--resume", options->resume, "Go on with the run that was interrupted or killed");
+}
+
+}  // namespace attsvm

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attsvm/task.h"
+#include "attsvm/threads.h"
+
+namespace attsvm {
+
+struct ClaimSettings {
+  Index tasks = 0;  ///< how many random tasks; 0: the claim's own number
+  std::uint64_t seed = 0;
+  std::function<bool(Index done)> progress{};  ///< true stops; what is done counts
+};
+
+/// A task on which a claim did not hold, and what happened there.
+struct CounterExample {
+  AttentionTask task;
+  std::map<std::string, Array> extras;  ///< what the experiment used beside the task; names start with x_
+  std::string words;
+};
+
+/// A number that an experiment found besides held or not.
+struct ClaimFigure {
+  std::string label;
+  double value;
+};
+
+struct ClaimResult {
+  Index tasks = 0, held = 0;
+  double worst = 0;  ///< over all tasks, of what Claim::measure names; NaN if there were none
+  std::vector<ClaimFigure> figures;
+  std::optional<CounterExample> counterexample;  ///< the worst task on which the claim failed
+};
+
+/// A statement of the theory and the experiment behind it.
+struct Claim {
+  std::string_view name;
+  std::string_view statement;
+  std::string_view tested;   ///< which tasks, which sizes, what counts as held
+  std::string_view measure;  ///< what `worst` is the worst of
+  Index tasks;               ///< default number
+  ClaimResult (*test)(const Claim& claim, const ClaimSettings& settings, Threads& threads);
+};
+
+std::span<const Claim> claims();
+
+/// InputError if there is no claim of that name; the message lists them.
+const Claim& find_claim(std::string_view name);
+
+/// A claim that does not hold everywhere is a finding: it is counted and shown, never an error.
+ClaimResult test_claim(const Claim& claim, const ClaimSettings& settings, Threads& threads);
+
+}  // namespace attsvm

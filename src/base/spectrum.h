@@ -1,0 +1,32 @@
+#pragma once
+
+#include <Eigen/Eigenvalues>
+
+#include "attsvm/array.h"
+
+namespace attsvm {
+
+/// Singular values, largest first.
+Eigen::VectorXd singular_values(const RowMatrix& A);
+
+/// Singular values and right singular vectors of a matrix through the Gram matrix of its smaller side, with a proven
+/// bound on the largest. Small singular values carry an error of √ε of the largest. Memory is kept.
+class Spectrum {
+ public:
+  void compute(const RowMatrix& A);
+  const Eigen::VectorXd& values() const { return values_; }  ///< min(rows, cols) of them, largest first
+  /// At least ‖A‖: for any V, ‖A‖² ≤ ‖(AV)ᵀ(AV)‖ / (1 − ‖VᵀV − I‖), both by absolute row sums, with what rounding can
+  /// have changed added. V are computed singular vectors, so that it is above ‖A‖ by little more than rounding.
+  double bound() const { return bound_; }
+
+ private:
+  template <class Real>
+  void prove_in();
+
+  Eigen::MatrixXd side_, gram_;  // side_: A or its transpose, with no more columns than rows
+  Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen_;
+  Eigen::VectorXd values_;
+  double bound_ = 0;
+};
+
+}  // namespace attsvm

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "attsvm/array.h"
+#include "io/zip.h"
+
+namespace attsvm {
+
+/// Writes an .npz file array by array; it appears with commit(), complete, or not at all.
+class NpzWriter {
+ public:
+  NpzWriter(const std::string& path, bool replace);
+  void add(const std::string& name, const Array& array);
+  /// An f64 array whose bytes come in pieces 0 … pieces−1; each is asked for more than once and must stay the same.
+  void add(const std::string& name, const std::vector<Index>& shape, Index pieces,
+           const std::function<Bytes(Index)>& piece);
+  void commit();
+
+ private:
+  OutputFile out_;
+  ZipWriter zip_;
+};
+
+}  // namespace attsvm

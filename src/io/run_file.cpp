@@ -1,0 +1,220 @@
+#include "attsvm/run_file.h"
+
+#include <libdeflate.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "attsvm/npz.h"
+#include "attsvm/output.h"
+#include "base/refuse.h"
+#include "io/npz_writer.h"
+#include "io/run_journal.h"
+
+namespace attsvm {
+namespace {
+
+constexpr std::size_t kMemory = std::size_t{1} << 20;  // doubles of records that wait in memory
+enum Field : std::size_t { kStep, kLoss, kLogLoss, kNorm, kLogGradient, kNumbers };  // a frame begins with these
+
+/// Everything that decides what a run computes.
+std::string describe(const TrainSettings& s) {
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", name_of(s.param), s.joint,
+                     s.width, name_of(s.optimizer), s.power, s.normalize, s.step, s.steps, name_of(s.schedule),
+                     s.epsilon, s.head_epsilon.value_or(s.epsilon), s.ridge, s.weight_decay, s.dropout, s.batch,
+                     name_of(s.loss), name_of(s.arithmetic), s.seed, s.instance, fmt::join(s.record.at, ","),
+                     s.record.every, s.stop_direction, static_cast<int>(s.init));
+}
+
+std::uint64_t identity(const AttentionTask& task, const TrainSettings& settings, const std::vector<double>& state) {
+  const std::string text = describe(settings);
+  std::uint32_t run = libdeflate_crc32(0, text.data(), text.size()), data = 0;
+  run = libdeflate_crc32(run, state.data(), state.size() * sizeof(double));
+  for (const TaskField& field : task_fields()) {
+    const Array& array = task.arrays().*field.member;
+    if (!array.given()) continue;
+    const Array native = to_native(array);
+    data = libdeflate_crc32(data, field.name.data(), field.name.size());
+    data = libdeflate_crc32(data, native.data, static_cast<std::size_t>(native.bytes()));
+  }
+  return std::uint64_t{run} << 32 | data;
+}
+
+RowMatrix to_matrix(const Array& given, const std::string& name) {
+  if (given.scalar == Scalar::character || given.rank() < 1 || given.rank() > 2 || given.size() < 1) {
+    refuse("{} has shape {}; must be a matrix or a vector of numbers", name, shape_text(given.shape));
+  }
+  Array array = to_f64(given);
+  require_finite(array, name);
+  return ConstRows(f64_span(array).data(), array.shape[0], array.rank() > 1 ? array.shape[1] : 1);
+}
+
+}  // namespace
+
+Start load_start(const std::string& path, Parametrization param, Threads& threads) {
+  const NpzFile file(path);
+  const auto read = [&](const std::string& name) -> RowMatrix {
+    if (!file.has(name)) return {};
+    const Array array = file.read(name, threads);
+    return with_place(path, [&] { return to_matrix(array, name); });
+  };
+  Start start;
+  const bool factors = param == Parametrization::KQ;
+  if (factors) {
+    start.K = read("K0");
+    start.Q = read("Q0");
+  } else {
+    start.W = read("W0");
+  }
+  const RowMatrix v = read("v0");
+  if (v.cols() > 1) refuse("{}: v0 has shape ({},{}); must be a vector", path, v.rows(), v.cols());
+  start.v = v;
+  if (start.W.size() + start.K.size() + start.Q.size() + start.v.size() == 0) {
+    refuse("{}: has no array to start from; param = {} begins at {}", path, name_of(param),
+           factors ? "K0 and Q0 (and v0)" : "W0 (and v0)");
+  }
+  return start;
+}
+
+struct RunFile::State {
+  std::string path;
+  const AttentionTask& task;
+  TrainSettings settings;
+  bool replace;
+  std::vector<double> first_state;
+  std::size_t frame_size;
+  std::vector<double> waiting{};  // frames that are not in the journal
+  std::optional<RunJournal> journal{};
+  std::vector<double> resumed{};
+
+  std::string journal_path() const { return path + ".journal"; }
+  void open_journal(bool resume) {
+    journal.emplace(journal_path(),
+                    RunJournal::Shape{identity(task, settings, first_state), first_state.size(), frame_size}, resume);
+  }
+  void flush() {
+    if (!journal) open_journal(false);
+    for (std::size_t at = 0; at < waiting.size(); at += frame_size) journal->append(waiting.data() + at);
+    waiting.clear();
+  }
+};
+
+RunFile::RunFile(const std::string& path, const AttentionTask& task, const TrainSettings& settings,
+                 const std::vector<double>& first_state, const Options& options) {
+  const auto sizes = static_cast<std::size_t>(task.key_size() * task.query_size());
+  const auto head =
+      static_cast<std::size_t>(task.head().kind == HeadKind::hidden ? task.head().v.size() : task.value_size());
+  state_.reset(new State{path, task, settings, options.replace || options.resume, first_state,
+                         kNumbers + sizes + (settings.joint ? head : 0)});
+  std::error_code ignored;
+  const bool there = std::filesystem::exists(state_->journal_path(), ignored);
+  if (there && !options.resume && !options.replace) {
+    refuse("{}: an interrupted run left it; give --resume to go on with it, or --force to start anew",
+           state_->journal_path());
+  }
+  require_writable(path, options.replace || (options.resume && there));
+  if (!there) return;
+  if (!options.resume) {
+    std::filesystem::remove(state_->journal_path(), ignored);
+    return;
+  }
+  state_->open_journal(true);
+  const auto saved = state_->journal->saved();
+  if (!saved) return;
+  state_->resumed = saved->state;
+  const double step = saved->state.front();
+  const auto mapped = state_->journal->map();
+  Index frames = saved->frames;  // the record due at the state's own step is made again
+  while (frames > 0 && state_->journal->frame(*mapped, frames - 1)[kStep] >= step) --frames;
+  state_->journal->rewind(frames);
+}
+
+RunFile::~RunFile() = default;
+
+const std::vector<double>& RunFile::resumed_state() const { return state_->resumed; }
+
+namespace {
+
+void append_frame(const Record& record, std::vector<double>& to) {
+  to.insert(to.end(),
+            {static_cast<double>(record.step), record.loss, record.log_loss, record.norm, record.log_gradient});
+  to.insert(to.end(), record.W.data(), record.W.data() + record.W.size());
+  to.insert(to.end(), record.v.data(), record.v.data() + record.v.size());
+}
+
+}  // namespace
+
+void RunFile::keep(const Record& record) {
+  append_frame(record, state_->waiting);
+  if (state_->waiting.size() > kMemory) state_->flush();
+}
+
+void RunFile::checkpoint(const std::vector<double>& state) {
+  state_->flush();
+  state_->journal->save(state);
+}
+
+void RunFile::finish(const TrainedRun& run, const AttentionMap& map, bool may_go_on, Threads& threads) {
+  State& my = *state_;
+  const AttentionTask& task = my.task;
+  if (my.journal) my.flush();
+  const auto mapped = my.journal ? my.journal->map() : nullptr;
+  const Index kept = my.journal ? my.journal->frames() : static_cast<Index>(my.waiting.size() / my.frame_size);
+  std::vector<double> last;  // where only the ends are recorded, a run that stopped early ends where it stopped
+  const auto frame = [&](Index k) {
+    if (k == kept) return static_cast<const double*>(last.data());
+    return my.journal ? my.journal->frame(*mapped, k) : my.waiting.data() + static_cast<std::size_t>(k) * my.frame_size;
+  };
+  const RecordPlan& plan = my.settings.record;
+  if (plan.at.empty() && plan.every == 0 && (kept == 0 || frame(kept - 1)[kStep] < static_cast<double>(run.steps))) {
+    append_frame({run.steps, run.loss, run.log_loss, run.norm, run.log_gradient, run.W,
+                  my.settings.joint ? run.head.v : Eigen::VectorXd()},
+                 last);
+  }
+  const Index r = kept + (last.empty() ? 0 : 1);
+
+  NpzWriter out(my.path, my.replace);
+  out.add("W", Array::own(run.W));
+  if (my.settings.param == Parametrization::KQ) {
+    out.add("K", Array::own(run.K));
+    out.add("Q", Array::own(run.Q));
+  }
+  if (my.settings.joint) out.add("v", Array::view(run.head.v.data(), {run.head.v.size()}));
+  std::vector<Index> steps;
+  std::vector<double> attention;
+  for (Index k = 0; k < r; ++k) {
+    steps.push_back(static_cast<Index>(frame(k)[kStep]));
+    const RowMatrix W = ConstRows(frame(k) + kNumbers, run.W.rows(), run.W.cols());
+    attention.push_back(mean_weight(task, W, map.selected, threads));
+  }
+  const auto numbers = [&](Field field) {
+    std::vector<double> list;
+    for (Index k = 0; k < r; ++k) list.push_back(frame(k)[field]);
+    return Array::own(std::move(list), {r});
+  };
+  const auto pieces = [&](const std::string& name, std::vector<Index> shape, std::size_t first) {
+    Index size = 1;
+    for (const Index extent : shape) size *= extent;
+    shape.insert(shape.begin(), r);
+    out.add(name, shape, r, [&, size](Index k) {
+      return Bytes(reinterpret_cast<const std::byte*>(frame(k) + first),
+                   static_cast<std::size_t>(size) * sizeof(double));
+    });
+  };
+  out.add("record_step", Array::own(steps, {r}));
+  pieces("record_W", {run.W.rows(), run.W.cols()}, kNumbers);
+  if (my.settings.joint) pieces("record_v", {run.head.v.size()}, kNumbers + static_cast<std::size_t>(run.W.size()));
+  out.add("record_loss", numbers(kLoss));
+  out.add("record_log_loss", numbers(kLogLoss));
+  out.add("record_norm", numbers(kNorm));
+  out.add("record_log_gradient", numbers(kLogGradient));
+  out.add("record_attention", Array::own(std::move(attention), {r}));
+  out.add("attention", Array::own(RowMatrix(map.log_weights.array().exp())));
+  out.add("log_attention", Array::own(map.log_weights));
+  out.add("selected", Array::own(map.selected, {task.queries()}));
+  out.commit();
+  if (my.journal && !may_go_on) my.journal->remove();
+}
+
+}  // namespace attsvm

@@ -1,0 +1,140 @@
+#include "io/run_journal.h"
+
+#include <fcntl.h>
+#include <libdeflate.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "base/refuse.h"
+
+namespace attsvm {
+namespace {
+
+// Numbers of 8 bytes throughout, so that mapped frames are aligned for doubles.
+constexpr std::uint64_t kMagic = 0x314C'4E52'4A54'5441;  // "ATTJRNL1"
+constexpr std::size_t kWord = 8, kHeaderWords = 5, kSlotExtra = 3, kFrameExtra = 1;
+
+struct Header {
+  std::uint64_t magic, run, state_size, frame_size, crc;
+};
+static_assert(sizeof(Header) == kHeaderWords * kWord);
+
+std::uint64_t crc_of(const void* data, std::size_t size) { return libdeflate_crc32(0, data, size); }
+
+std::string reason() { return std::generic_category().message(errno); }
+
+Header header_of(const RunJournal::Shape& shape) {
+  Header header{kMagic, shape.run, shape.state_size, shape.frame_size, 0};
+  header.crc = crc_of(&header, sizeof header - kWord);
+  return header;
+}
+
+std::uint64_t word(const std::byte* at) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, at, kWord);
+  return value;
+}
+
+}  // namespace
+
+RunJournal::RunJournal(std::string path, const Shape& shape, bool resume) : path_(std::move(path)), shape_(shape) {
+  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | (resume ? 0 : O_CREAT | O_EXCL), 0666);
+  if (descriptor_ < 0) refuse("{}: cannot {}: {}", path_, resume ? "open" : "write", reason());
+  try {
+    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) refuse("{}: another process is writing this run", path_);
+    const Header header = header_of(shape_);
+    if (resume) {
+      const auto file = map();
+      const Bytes bytes = file->bytes();
+      if (bytes.size() < sizeof header || word(bytes.data()) != kMagic)
+        refuse("{}: is not the journal of a run", path_);
+      if (std::memcmp(bytes.data(), &header, sizeof header) != 0) {
+        refuse("{}: is of another run: task, start or settings differ", path_);
+      }
+    } else {
+      write_at(0, &header, sizeof header);
+    }
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+RunJournal::~RunJournal() { ::close(descriptor_); }
+
+std::uint64_t RunJournal::slot_bytes() const { return (shape_.state_size + kSlotExtra) * kWord; }
+std::uint64_t RunJournal::frame_bytes() const { return (shape_.frame_size + kFrameExtra) * kWord; }
+std::uint64_t RunJournal::frame_offset(Index k) const {
+  return kHeaderWords * kWord + 2 * slot_bytes() + static_cast<std::uint64_t>(k) * frame_bytes();
+}
+
+void RunJournal::write_at(std::uint64_t offset, const void* data, std::size_t size) const {
+  const auto* from = static_cast<const std::byte*>(data);
+  while (size > 0) {
+    const ssize_t put = ::pwrite(descriptor_, from, size, static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) refuse("{}: cannot write: {}", path_, reason());
+    from += put;
+    offset += static_cast<std::uint64_t>(put);
+    size -= static_cast<std::size_t>(put);
+  }
+}
+
+void RunJournal::append(const double* frame) {
+  const std::size_t size = shape_.frame_size * kWord;
+  buffer_.resize(frame_bytes());
+  std::memcpy(buffer_.data(), frame, size);
+  const std::uint64_t crc = crc_of(frame, size);
+  std::memcpy(buffer_.data() + size, &crc, kWord);
+  write_at(frame_offset(frames_), buffer_.data(), buffer_.size());
+  ++frames_;
+}
+
+/// Slot: number of the save, frames it counts, the state, CRC-32 of all three.
+void RunJournal::save(const std::vector<double>& state) {
+  ++saves_;
+  buffer_.resize(slot_bytes());
+  const std::array<std::uint64_t, 2> lead{saves_, static_cast<std::uint64_t>(frames_)};
+  std::memcpy(buffer_.data(), lead.data(), 2 * kWord);
+  std::memcpy(buffer_.data() + 2 * kWord, state.data(), state.size() * kWord);
+  const std::uint64_t crc = crc_of(buffer_.data(), buffer_.size() - kWord);
+  std::memcpy(buffer_.data() + buffer_.size() - kWord, &crc, kWord);
+  write_at(kHeaderWords * kWord + (saves_ % 2) * slot_bytes(), buffer_.data(), buffer_.size());
+}
+
+std::optional<RunJournal::Saved> RunJournal::saved() {
+  const auto file = map();
+  const Bytes bytes = file->bytes();
+  std::optional<Saved> best;
+  for (std::uint64_t slot = 0; slot < 2; ++slot) {
+    const std::uint64_t offset = kHeaderWords * kWord + slot * slot_bytes();
+    if (bytes.size() < offset + slot_bytes()) continue;
+    const std::byte* at = bytes.data() + offset;
+    if (word(at + slot_bytes() - kWord) != crc_of(at, slot_bytes() - kWord) || word(at) <= saves_) continue;
+    const std::uint64_t frames = word(at + kWord);
+    if (frames > (bytes.size() - std::min<std::uint64_t>(bytes.size(), frame_offset(0))) / frame_bytes()) continue;
+    saves_ = word(at);
+    best = Saved{std::vector<double>(shape_.state_size), static_cast<Index>(frames)};
+    std::memcpy(best->state.data(), at + 2 * kWord, shape_.state_size * kWord);
+  }
+  for (Index k = 0; best && k < best->frames; ++k) {
+    const std::byte* at = bytes.data() + frame_offset(k);
+    if (word(at + shape_.frame_size * kWord) != crc_of(at, shape_.frame_size * kWord)) {
+      refuse("{}: record {} is damaged; start the run anew", path_, k);
+    }
+  }
+  return best;
+}
+
+const double* RunJournal::frame(const InputFile& mapped, Index k) const {
+  return reinterpret_cast<const double*>(mapped.bytes().data() + frame_offset(k));
+}
+
+void RunJournal::remove() { ::unlink(path_.c_str()); }
+
+}  // namespace attsvm

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attsvm/trajectory.h"
+#include "io/file.h"
+
+namespace attsvm {
+
+/// Frames of doubles, all of one size, with the last two states of a run before them:
+///
+///     header | state | state | frame 0 | frame 1 | …
+///
+/// States are written in turn, so that one is whole whenever the process ends; every part carries its CRC-32.
+/// Frames after the ones a state counts are not used.
+class RunJournal {
+ public:
+  struct Shape {
+    std::uint64_t run = 0;                         ///< tells runs apart
+    std::uint64_t state_size = 0, frame_size = 0;  ///< doubles
+  };
+  struct Saved {
+    std::vector<double> state;
+    Index frames = 0;
+  };
+
+  /// A new journal, or the one that is there (resume). InputError if it cannot be made, is used by another process,
+  /// or is of another run.
+  RunJournal(std::string path, const Shape& shape, bool resume);
+  ~RunJournal();
+  RunJournal(const RunJournal&) = delete;
+  RunJournal& operator=(const RunJournal&) = delete;
+
+  /// The newest whole state whose frames are whole; none: nothing was saved before the process ended.
+  std::optional<Saved> saved();
+  /// Goes on after the first `count` frames. The others stay until they are written over, because a state counts them.
+  void rewind(Index count) { frames_ = count; }
+  void append(const double* frame);
+  void save(const std::vector<double>& state);
+  Index frames() const { return frames_; }
+  /// The frames so far, mapped; until the next append.
+  std::shared_ptr<const InputFile> map() const { return InputFile::open(path_); }
+  const double* frame(const InputFile& mapped, Index k) const;
+  void remove();
+
+ private:
+  std::uint64_t slot_bytes() const;
+  std::uint64_t frame_bytes() const;
+  std::uint64_t frame_offset(Index k) const;
+  void write_at(std::uint64_t offset, const void* data, std::size_t size) const;
+
+  std::string path_;
+  Shape shape_;
+  int descriptor_ = -1;
+  Index frames_ = 0;
+  std::uint64_t saves_ = 0;
+  std::vector<std::byte> buffer_;
+};
+
+}  // namespace attsvm

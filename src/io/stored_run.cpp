@@ -1,0 +1,56 @@
+#include "attsvm/stored_run.h"
+
+#include "attsvm/npz.h"
+#include "base/refuse.h"
+
+namespace attsvm {
+namespace {
+
+Array real_array(const NpzFile& file, const std::string& name, Index rank, Threads& threads) {
+  const Array array = file.read(name, threads);
+  if (array.scalar == Scalar::character || array.rank() != rank) {
+    refuse("{}: {} has shape {}; must have {} sizes", file.path(), name, shape_text(array.shape), rank);
+  }
+  Array numbers = to_f64(array);
+  with_place(file.path(), [&] { require_finite(numbers, name); });
+  return numbers;
+}
+
+}  // namespace
+
+StoredRun load_run(const std::string& path, Threads& threads) {
+  const NpzFile file(path);
+  StoredRun run;
+  if (!file.has("W")) refuse("{}: W is missing; a run has it", path);
+  const Array W = real_array(file, "W", 2, threads);
+  run.W = ConstRows(f64_span(W).data(), W.shape[0], W.shape[1]);
+  if (file.has("v")) {
+    const Array v = real_array(file, "v", 1, threads);
+    run.v = ConstVector(f64_span(v).data(), v.shape[0]);
+  }
+  if (!file.has("record_W")) return run;
+  run.numbers = real_array(file, "record_W", 3, threads);
+  const auto& shape = run.numbers.shape;
+  if (shape[1] != run.W.rows() || shape[2] != run.W.cols()) {
+    refuse("{}: record_W has shape {}; must be (r,{},{}) as W is", path, shape_text(shape), run.W.rows(), run.W.cols());
+  }
+  for (Index r = 0; r < shape[0]; ++r) {
+    run.record.emplace_back(f64_span(run.numbers).data() + r * shape[1] * shape[2], shape[1], shape[2]);
+  }
+  if (file.has("record_step")) {
+    const Array steps = file.read("record_step", threads);
+    run.record_step = with_place(path, [&] { return to_indices(steps, "record_step"); });
+    if (run.record_step.size() != run.record.size()) {
+      refuse("{}: record_step has {} entries and record_W {}", path, run.record_step.size(), run.record.size());
+    }
+  }
+  return run;
+}
+
+AttentionTask with_head(const AttentionTask& task, const Eigen::VectorXd& v) {
+  TaskArrays arrays = task.arrays();
+  arrays.head = Array::own(std::vector<double>(v.begin(), v.end()), {v.size()});
+  return AttentionTask(std::move(arrays));
+}
+
+}  // namespace attsvm

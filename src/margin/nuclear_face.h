@@ -1,0 +1,47 @@
+#pragma once
+
+#include <Eigen/Cholesky>
+#include <Eigen/Eigenvalues>
+
+#include "margin/nuclear_schur.h"
+
+namespace attsvm {
+
+/// Newton's method on the face of a nuclear-norm optimum: matrices of one rank, some rows met with equality. Both are
+/// guessed anew at every step from M = W + A(λ), as the singular values above 1 and the rows whose multiplier outweighs
+/// their slack; near a unique, strictly complementary optimum they settle and the steps converge quadratically. Memory
+/// is kept.
+class NuclearFace {
+ public:
+  /// From W and λ near the optimum, in the units of `rows`. A row counts as active where λ_k > balance·(slack of k).
+  /// False: did not settle; then nothing is to be read.
+  bool solve(NuclearRows& rows, const Eigen::MatrixXd& W, const double* lambda, double balance);
+
+  // W = U diag(sigma) Vᵀ
+  const Eigen::MatrixXd& U() const { return U_; }
+  const Eigen::MatrixXd& V() const { return V_; }
+  const Eigen::VectorXd& sigma() const { return sigma_; }
+  const double* lambda() const { return lambda_.data(); }
+  Index steps() const { return steps_; }
+
+ private:
+  void choose_rows(double balance);
+  bool split();
+  double residual();
+  bool newton_step();
+  void respond(const Eigen::MatrixXd& dA, Eigen::MatrixXd& dW);
+
+  NuclearRows* rows_ = nullptr;
+  NuclearSchur schur_;
+  Index P_ = 0, Q_ = 0, m_ = 0, steps_ = 0;
+  IndexList active_;
+  Buffer<double> lambda_, value_, x_;
+  Eigen::MatrixXd W_, A_, M_, gram_, U_, V_, low_, rest_, error_;  // low_: M's part above 1; rest_: A beyond U Vᵀ
+  Eigen::MatrixXd X_, T_, coupling_, product_, answer_, inverse_, step_A_;
+  Eigen::MatrixXd B_, solved_, small_;
+  Eigen::VectorXd sigma_, right_, y_, a_, c_;
+  Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen_;
+  Eigen::LLT<Eigen::MatrixXd> factor_;
+};
+
+}  // namespace attsvm

@@ -1,0 +1,201 @@
+#include "margin/nuclear_interior_point.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace attsvm {
+namespace {
+
+constexpr double kStartNorm = 0.7;    // ‖A(λ)‖_F at the start
+constexpr double kBackground = 0.05;  // multiplier of rows that have none at the start, relative to the mean
+constexpr double kStay = 0.95;        // fraction of the way to the boundary
+constexpr double kTinyPivot = 1e-14;
+constexpr double kSmallestStep = 1e-3;
+
+}  // namespace
+
+void NuclearInteriorPoint::start(NuclearRows& rows, const Eigen::MatrixXd& W, const double* lambda) {
+  rows_ = &rows;
+  P_ = rows.left();
+  Q_ = rows.right();
+  N_ = P_ + Q_;
+  m_ = rows.count();
+  for (auto* buffer :
+       {&lambda_, &slack_, &dlambda_, &dslack_, &affine_dlambda_, &affine_dslack_, &value_, &diagonal_, &T_value_})
+    buffer->grow(m_);
+  schur_.choose(rows, nullptr, m_);
+  double total = 0;
+  Index inequalities = 0;
+  for (Index k = 0; k < m_; ++k) {
+    lambda_[k] = lambda[k];
+    total += std::abs(lambda[k]);
+    if (!rows.equal(k)) ++inequalities;
+  }
+  barrier_ = static_cast<double>(N_ + inequalities);
+  const double least = kBackground * (total > 0 ? total : 1) / static_cast<double>(m_);
+  for (Index k = 0; k < m_; ++k) {
+    if (!rows.equal(k)) lambda_[k] = std::max(lambda_[k], least);
+  }
+  rows.weigh(lambda_.data(), A_);
+  const double norm = A_.norm();
+  const double shrink = norm > 0 ? kStartNorm / norm : 1;
+  for (Index k = 0; k < m_; ++k) lambda_[k] *= shrink;
+  A_ *= shrink;
+  invert_dual();
+  // X = μT is central for S; its W is much like A, and so like the W given. μ makes the two of one size.
+  W_ = T_.topRightCorner(P_, Q_);
+  const double along = W_.cwiseProduct(W).sum(), length = W_.squaredNorm();
+  mu_ = std::max(1.5 * (length > 0 ? along / length : 0), 0.1 / T_(0, 0));
+  X_ = mu_ * T_;
+  W_ *= mu_;
+  rows.values(W_, value_.data());
+  for (Index k = 0; k < m_; ++k) {
+    slack_[k] = rows.equal(k) ? 0 : std::max(value_[k] - rows.rhs(k), 0.3 * mu_ / lambda_[k]);
+  }
+  measure();
+}
+
+/// T = S⁻¹. False: S is not positive definite.
+bool NuclearInteriorPoint::invert_dual() {
+  gram_.noalias() = A_.transpose() * A_;
+  gram_ = Eigen::MatrixXd::Identity(Q_, Q_) - gram_;
+  right_factor_.compute(gram_);
+  if (right_factor_.info() != Eigen::Success) return false;
+  T_.resize(N_, N_);
+  gram_.setIdentity(Q_, Q_);
+  right_factor_.solveInPlace(gram_);
+  gram_ *= 2;
+  T_.bottomRightCorner(Q_, Q_) = gram_;
+  product_.resize(P_, Q_);
+  multiply(A_.data(), P_, Q_, gram_.data(), Q_, Q_, product_.data());
+  T_.topRightCorner(P_, Q_) = product_;
+  T_.bottomLeftCorner(Q_, P_) = product_.transpose();
+  coupling_ = A_.transpose();
+  gram_.resize(P_, P_);
+  multiply(product_.data(), P_, Q_, coupling_.data(), Q_, P_, gram_.data());
+  gram_.diagonal().array() += 2;
+  T_.topLeftCorner(P_, P_) = gram_;
+  return true;
+}
+
+void NuclearInteriorPoint::weights(Eigen::MatrixXd& W) const { W = X_.topRightCorner(P_, Q_); }
+
+void NuclearInteriorPoint::measure() {
+  double complementarity = 0;
+  W_ = X_.topRightCorner(P_, Q_);
+  objective_ = 0.5 * X_.trace();
+  rows_->values(W_, value_.data());
+  bound_ = violation_ = 0;
+  for (Index k = 0; k < m_; ++k) {
+    bound_ += rows_->rhs(k) * lambda_[k];
+    violation_ = std::max(violation_, std::abs(value_[k] - slack_[k] - rows_->rhs(k)));
+    complementarity += slack_[k] * lambda_[k];
+  }
+  mu_ = (objective_ - A_.cwiseProduct(W_).sum() + complementarity) / barrier_;
+}
+
+/// out = ¼(Y J T + T J Y), J = [0 dA; dAᵀ 0]: how X answers to a change of A, or of both.
+void NuclearInteriorPoint::couple(const Eigen::MatrixXd& Y, const Eigen::MatrixXd& dA, Eigen::MatrixXd& out) {
+  coupling_.setZero(N_, N_);
+  coupling_.topRightCorner(P_, Q_) = dA;
+  coupling_.bottomLeftCorner(Q_, P_) = dA.transpose();
+  product_.resize(N_, N_);
+  trial_.resize(N_, N_);
+  multiply(coupling_.data(), N_, N_, T_.data(), N_, N_, product_.data());
+  multiply(Y.data(), N_, N_, product_.data(), N_, N_, trial_.data());
+  out = 0.25 * (trial_ + trial_.transpose());
+}
+
+/// Newton's step to complementarity `target`; corrected: with the second-order terms of the affine step.
+void NuclearInteriorPoint::direction(double target, bool corrected) {
+  if (corrected) {
+    couple(affine_dX_, affine_dA_, correction_);
+    W_ = target * T_.topRightCorner(P_, Q_) + correction_.topRightCorner(P_, Q_);
+    rows_->values(W_, T_value_.data());
+  }
+  for (Index k = 0; k < m_; ++k) {
+    dlambda_[k] = rows_->rhs(k);
+    if (!corrected) continue;
+    dlambda_[k] -= T_value_[k];
+    if (!rows_->equal(k)) dlambda_[k] += (target - affine_dslack_[k] * affine_dlambda_[k]) / lambda_[k];
+  }
+  schur_.solve(dlambda_.data());
+  rows_->weigh(dlambda_.data(), dA_);
+  couple(X_, dA_, dX_);
+  dX_ -= X_;
+  if (corrected) dX_ += target * T_ + correction_;
+  for (Index k = 0; k < m_; ++k) {
+    if (rows_->equal(k)) {
+      dslack_[k] = 0;
+      continue;
+    }
+    dslack_[k] = -slack_[k] - slack_[k] / lambda_[k] * dlambda_[k];
+    if (corrected) dslack_[k] += (target - affine_dslack_[k] * affine_dlambda_[k]) / lambda_[k];
+  }
+}
+
+double NuclearInteriorPoint::primal_step(double most) {
+  double step = most;
+  for (Index k = 0; k < m_; ++k) {
+    if (dslack_[k] < 0) step = std::min(step, -slack_[k] / dslack_[k]);
+  }
+  for (; step > kSmallestStep; step *= 0.85) {
+    trial_ = X_ + step * dX_;
+    factor_.compute(trial_);
+    if (factor_.info() == Eigen::Success) break;
+  }
+  return step;
+}
+
+double NuclearInteriorPoint::dual_step(double most) {
+  double step = most;
+  for (Index k = 0; k < m_; ++k) {
+    if (dlambda_[k] < 0 && !rows_->equal(k)) step = std::min(step, -lambda_[k] / dlambda_[k]);
+  }
+  gram0_.noalias() = A_.transpose() * A_;
+  gram1_.noalias() = A_.transpose() * dA_;
+  gram2_.noalias() = dA_.transpose() * dA_;
+  for (; step > kSmallestStep; step *= 0.85) {
+    gram_ = Eigen::MatrixXd::Identity(Q_, Q_) - gram0_ - step * (gram1_ + gram1_.transpose()) - step * step * gram2_;
+    factor_.compute(gram_);
+    if (factor_.info() == Eigen::Success) break;
+  }
+  return step;
+}
+
+bool NuclearInteriorPoint::step() {
+  for (Index k = 0; k < m_; ++k) diagonal_[k] = rows_->equal(k) ? 0 : slack_[k] / lambda_[k];
+  schur_.build(X_, T_, 0.25, diagonal_.data());
+  schur_.factor(kTinyPivot);
+
+  direction(0, false);
+  const double primal = primal_step(1), dual = dual_step(1);
+  double complementarity = 0;
+  for (Index k = 0; k < m_; ++k)
+    complementarity += (slack_[k] + primal * dslack_[k]) * (lambda_[k] + dual * dlambda_[k]);
+  const double cross =
+      (X_.topRightCorner(P_, Q_) + primal * dX_.topRightCorner(P_, Q_)).cwiseProduct(A_ + dual * dA_).sum();
+  complementarity += 0.5 * (X_.trace() + primal * dX_.trace()) - cross;
+  const double ratio = std::clamp(complementarity / barrier_ / mu_, 1e-3, 1.0);
+  const double center = ratio * ratio * (std::min(primal, dual) > 0.9 ? ratio : 1);
+  affine_dX_.swap(dX_);
+  affine_dA_.swap(dA_);
+  affine_dlambda_.swap(dlambda_);
+  affine_dslack_.swap(dslack_);
+
+  direction(center * mu_, true);
+  const double primal_taken = std::min(1.0, kStay * primal_step(1 / kStay));
+  const double dual_taken = std::min(1.0, kStay * dual_step(1 / kStay));
+  if (!(primal_taken > kSmallestStep || dual_taken > kSmallestStep)) return false;
+  X_ += primal_taken * dX_;
+  A_ += dual_taken * dA_;
+  for (Index k = 0; k < m_; ++k) {
+    slack_[k] += primal_taken * dslack_[k];
+    lambda_[k] += dual_taken * dlambda_[k];
+  }
+  if (!invert_dual()) return false;
+  measure();
+  return std::isfinite(mu_) && mu_ > 0;
+}
+
+}  // namespace attsvm

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <Eigen/Cholesky>
+
+#include "margin/nuclear_schur.h"
+
+namespace attsvm {
+
+/// Mehrotra's predictor and corrector with the HKM direction on
+///   min ½ tr X  over  X = [W₁ W; Wᵀ W₂] ⪰ 0,  δ_kᵀWζ_k − s_k = b_k,  s ≥ 0,
+///   max bᵀλ    over  S = ½[I −A(λ); −A(λ)ᵀ I] ⪰ 0,  λ ≥ 0,
+/// whose optimal value is the least nuclear norm. S is given by λ, so that the dual side is always feasible. Memory is
+/// kept.
+class NuclearInteriorPoint {
+ public:
+  /// `rows` must outlive the solve. W and λ: a point that is feasible or nearly (the Frobenius optimum), in its units.
+  void start(NuclearRows& rows, const Eigen::MatrixXd& W, const double* lambda);
+  /// False: no progress any more.
+  bool step();
+
+  double objective() const { return objective_; }  ///< ½ tr X; says nothing while W violates rows
+  double bound() const { return bound_; }          ///< bᵀλ, a lower bound always
+  double relative_gap() const { return (objective_ - bound_) / std::max(std::abs(objective_), 1e-300); }
+  double violation() const { return violation_; }  ///< largest |δᵀWζ − s − b|
+  const Eigen::MatrixXd& A() const { return A_; }
+  void weights(Eigen::MatrixXd& W) const;  ///< W as it is, which meets the rows to violation()
+  const double* lambda() const { return lambda_.data(); }
+  const double* slack() const { return slack_.data(); }
+
+ private:
+  bool invert_dual();
+  void measure();
+  void couple(const Eigen::MatrixXd& Y, const Eigen::MatrixXd& dA, Eigen::MatrixXd& out);
+  void direction(double target, bool corrected);
+  double primal_step(double most);
+  double dual_step(double most);
+
+  NuclearRows* rows_ = nullptr;
+  NuclearSchur schur_;
+  Index P_ = 0, Q_ = 0, N_ = 0, m_ = 0;
+  double barrier_ = 0;  // its parameter: N plus the inequalities
+  Eigen::MatrixXd A_, X_, T_, dA_, dX_, affine_dA_, affine_dX_, coupling_, product_, correction_, trial_, gram_, W_;
+  Eigen::MatrixXd gram0_, gram1_, gram2_;
+  Eigen::LLT<Eigen::MatrixXd> right_factor_, factor_;
+  Buffer<double> lambda_, slack_, dlambda_, dslack_, affine_dlambda_, affine_dslack_, value_, diagonal_, T_value_;
+  double objective_ = 0, bound_ = 0, violation_ = 0, mu_ = 0;
+};
+
+}  // namespace attsvm

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "attsvm/array.h"
+
+namespace attsvm {
+
+// Dense loops of the nuclear solver; matrices are column-major. Vector instructions are chosen at run time.
+
+/// C = A B for A (rows × inner) and B (inner × cols); rows is a multiple of 4 and the leading size of A and C.
+void multiply(const double* A, Index rows, Index inner, const double* B, Index ldb, Index cols, double* C);
+
+/// What the Schur matrix of a set of rows is made of. With pairs of symmetric matrices (X, T) and of matrices (x, t)
+/// coupling left and right: entry (k,l) = (δ_kᵀT δ_l)(ζ_kᵀX'ζ_l) + (δ_kᵀX δ_l)(ζ_kᵀT'ζ_l) + (δ_kᵀxζ_l)(δ_lᵀtζ_k) +
+/// (δ_kᵀtζ_l)(δ_lᵀxζ_k).
+struct SchurParts {
+  Index rows, ld;                   ///< ld: a multiple of 4, at least rows
+  Index features;                   ///< size of δ
+  const double* across;             ///< δᵀ, ld × features
+  const double *T, *X;              ///< Tδ and Xδ, features × rows
+  const double *right_X, *right_T;  ///< ζ_qᵀX'ζ_k and ζ_qᵀT'ζ_k, ld × queries
+  const double *x, *t;              ///< δ_kᵀxζ_q and δ_kᵀtζ_q, ld × queries
+  const Index* query;               ///< of each row
+};
+
+/// Lower triangle of G (ldg ≥ ld), times `factor`. `work` has room for 8 ld numbers.
+void schur_matrix(const SchurParts& parts, double factor, double* work, double* G, Index ldg);
+
+}  // namespace attsvm

@@ -1,0 +1,110 @@
+#include "attsvm/check.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+namespace attsvm {
+namespace {
+
+bool is_optimal(const Check& check) {
+  return check.report ? check.report->optimal : check.selection == check.optimal.selection;
+}
+
+void judge(Check& check) {
+  const bool optimal = is_optimal(check);
+  if (optimal) {
+    check.verdict = Verdict::global;
+    check.reason = check.separable ? "every query selects its best token"
+                                   : "every query selects its best token, but no W separates these tokens";
+  } else if (check.report && check.report->locally_optimal) {
+    check.verdict = Verdict::local;
+    check.reason = "every selected token scores above its support tokens, though not all are best";
+  } else if (!check.report) {
+    check.reason = "some query keeps several tokens; local optimality is about one";
+  } else if (!check.separable) {
+    check.reason = "no W separates the selected tokens";
+  } else {
+    const SupportToken& worst = check.report->ahead.front();
+    check.reason = fmt::format("query {}: support token {} scores {}", worst.query, worst.token,
+                               worst.score_gap < 0 ? "higher than the selected one" : "the same as the selected one");
+  }
+}
+
+/// Fills in everything that depends on task and selection alone.
+void assess(const AttentionTask& task, MarginSolver& solver, Check& check) {
+  const MarginProblem problem = MarginProblem::attention(task, check.selection);
+  const MarginSolution* smallest = nullptr;
+  if (check.selection.is_single()) {
+    check.report = assess_selection(task, check.selection, solver);
+    smallest = &check.report->solution;
+  } else {
+    smallest = &check.gen.emplace();
+    solver.solve(problem, {}, *check.gen);
+  }
+  check.separable = smallest->status == MarginStatus::optimal;
+  if (check.separable) {
+    solver.solve(problem, {.norm = Norm::nuclear(), .warm_start = smallest}, check.nuclear.emplace());
+  }
+  judge(check);
+}
+
+std::vector<double> correlations(std::span<const ConstRows> record, const RowMatrix* W) {
+  std::vector<double> list;
+  list.reserve(record.size());
+  for (const ConstRows& point : record) {
+    list.push_back(W != nullptr ? correlation(point, *W) : std::numeric_limits<double>::quiet_NaN());
+  }
+  return list;
+}
+
+const RowMatrix* solved(const MarginSolution& solution) {
+  return solution.status == MarginStatus::optimal ? &solution.W : nullptr;
+}
+
+}  // namespace
+
+std::string_view name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::global:
+      return "global";
+    case Verdict::local:
+      return "local";
+    case Verdict::neither:
+      return "neither";
+  }
+  throw std::logic_error("unknown verdict");
+}
+
+Check check_selection(const AttentionTask& task, Selection selection, Threads& threads) {
+  Check check{.optimal = optimal_tokens(task), .selection = std::move(selection)};
+  MarginSolver solver(threads);
+  assess(task, solver, check);
+  return check;
+}
+
+Check check_run(const AttentionTask& task, const RowMatrix& W, std::span<const ConstRows> record,
+                const CheckSettings& settings, Threads& threads) {
+  const AttentionMap attention = attention_map(task, W, threads);
+  const bool sets = task.head().kind != HeadKind::linear;
+  Check check{.optimal = optimal_tokens(task),
+              .selection = sets ? kept_tokens(task, attention.log_weights, settings.threshold)
+                                : Selection::single(attention.selected)};
+  MarginSolver solver(threads);
+  assess(task, solver, check);
+  const MarginSolution& smallest = check.report ? check.report->solution : *check.gen;
+  check.correlation_fro = correlations(record, solved(smallest));
+  check.correlation_nuc = correlations(record, check.nuclear ? solved(*check.nuclear) : nullptr);
+  if (sets) {
+    const Equivalence& fit =
+        check.equivalence.emplace(fit_equivalence(task, check.selection, W, attention.log_weights, solver));
+    check.correlation_gen = correlations(record, solved(fit.gen));
+    check.correlation_equivalence = correlations(record, fit.holds_together() ? &fit.W : nullptr);
+    check.correlation_single = correlations(record, solved(fit.single));
+  }
+  return check;
+}
+
+}  // namespace attsvm

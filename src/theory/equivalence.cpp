@@ -1,0 +1,42 @@
+#include "attsvm/equivalence.h"
+
+#include <cmath>
+
+namespace attsvm {
+namespace {
+
+Index largest_token(const AttentionTask& task, const RowMatrix& log_attention, Index query) {
+  Index best = 0;
+  log_attention.row(query).head(task.visible(query)).maxCoeff(&best);
+  return best;
+}
+
+}  // namespace
+
+Selection kept_tokens(const AttentionTask& task, const RowMatrix& log_attention, double threshold) {
+  std::vector<std::vector<Index>> sets(static_cast<std::size_t>(task.queries()));
+  for (Index i = 0; i < task.queries(); ++i) {
+    const Index best = largest_token(task, log_attention, i);
+    for (Index t = 0; t < task.visible(i); ++t) {
+      if (t == best || log_attention(i, t) >= std::log(threshold)) sets[static_cast<std::size_t>(i)].push_back(t);
+    }
+  }
+  return Selection::sets(sets);
+}
+
+Equivalence fit_equivalence(const AttentionTask& task, const Selection& kept, const RowMatrix& W,
+                            const RowMatrix& log_attention, MarginSolver& solver) {
+  Equivalence fit;
+  solver.solve(MarginProblem::attention(task, kept), {}, fit.gen);
+  solver.solve(MarginProblem::finite_part(task, kept, log_attention), {}, fit.finite);
+  std::vector<Index> largest;
+  for (Index i = 0; i < task.queries(); ++i) largest.push_back(largest_token(task, log_attention, i));
+  solver.solve(MarginProblem::attention(task, Selection::single(largest)), {}, fit.single);
+  if (!fit.holds_together()) return fit;
+  const double square = fit.gen.W.squaredNorm();
+  fit.R = square > 0 ? (W - fit.finite.W).cwiseProduct(fit.gen.W).sum() / square : 0;
+  fit.W = fit.finite.W + fit.R * fit.gen.W;
+  return fit;
+}
+
+}  // namespace attsvm

@@ -1,0 +1,124 @@
+#include "attsvm/optimality.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "attsvm/score.h"
+#include "base/refuse.h"
+
+namespace attsvm {
+namespace {
+
+/// γ_it of the visible tokens, with the tolerance below which two scores of a query are the same.
+class Scores {
+ public:
+  explicit Scores(const AttentionTask& task) : task_(task), values_(head_values(task)) {}
+
+  double operator()(Index query, Index token) const {
+    return task_.label(query) * values_[static_cast<std::size_t>(task_.offset(task_.sequence(query)) + token)];
+  }
+  double tolerance(Index query) const {
+    double largest = 0;
+    for (Index t = 0; t < task_.visible(query); ++t) largest = std::max(largest, std::abs((*this)(query, t)));
+    return kTieTolerance * largest;
+  }
+  bool is_best(Index query, Index token) const {
+    const double own = (*this)(query, token) + tolerance(query);
+    for (Index t = 0; t < task_.visible(query); ++t) {
+      if ((*this)(query, t) > own) return false;
+    }
+    return true;
+  }
+
+ private:
+  const AttentionTask& task_;
+  std::vector<double> values_;
+};
+
+void judge(const MarginProblem& problem, const Scores& scores, SelectionReport& report) {
+  report.support.clear();
+  report.ambiguous.clear();
+  report.ahead.clear();
+  report.separable = report.solution.status == MarginStatus::optimal;
+  for (const MarginGroup& group : problem.groups()) {
+    if (!report.separable) break;
+    const double tie = scores.tolerance(group.query);
+    for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
+      const double slack = report.solution.slack(k);
+      if (slack > kAmbiguousHigh) continue;
+      const Index t = problem.drop(k);
+      const SupportToken token{group.query, t, scores(group.query, group.keep) - scores(group.query, t), slack};
+      if (slack > kAmbiguousLow) report.ambiguous.push_back(token);
+      if (slack > kSupportTolerance) continue;
+      report.support.push_back(token);
+      if (token.score_gap <= tie) report.ahead.push_back(token);
+    }
+  }
+  report.locally_optimal = report.separable && report.ahead.empty();
+}
+
+}  // namespace
+
+double correlation(const Eigen::Ref<const RowMatrix>& A, const Eigen::Ref<const RowMatrix>& B) {
+  return A.cwiseProduct(B).sum() / (A.stableNorm() * B.stableNorm());
+}
+
+SelectionReport assess_selection(const AttentionTask& task, const Selection& selection, MarginSolver& solver) {
+  for (Index i = 0; i < task.queries(); ++i) {
+    if (selection.kept(i).size() > 1) refuse("query {} keeps several tokens; local optimality is about one", i);
+  }
+  const Scores scores(task);
+  SelectionReport report;
+  const MarginProblem problem = MarginProblem::attention(task, selection);
+  solver.solve(problem, {}, report.solution);
+  judge(problem, scores, report);
+  report.optimal = true;
+  for (Index i = 0; i < task.queries(); ++i) {
+    report.optimal = report.optimal && scores.is_best(i, selection.first(i));
+  }
+  return report;
+}
+
+Index count_selections(const AttentionTask& task, Index limit) {
+  Index count = 1;
+  for (Index i = 0; i < task.queries(); ++i) {
+    if (count > limit / task.visible(i)) return limit + 1;
+    count *= task.visible(i);
+  }
+  return count;
+}
+
+LocalOptima enumerate_local_optima(const AttentionTask& task, Index limit, Threads& threads,
+                                   const std::function<bool(Index)>& progress) {
+  const Index count = count_selections(task, limit);
+  if (count > limit)
+    refuse("there are more than {} selections to look at; raise the limit, or name the one you mean", limit);
+  constexpr Index kBatch = 4096;
+  const Scores scores(task);
+  LocalOptima found;
+  std::vector<Index> tokens(static_cast<std::size_t>(task.queries()), 0);
+  std::vector<MarginProblem> problems;
+  std::vector<MarginSolution> solutions;
+  while (found.selections < count) {
+    if (progress && progress(found.selections)) break;
+    problems.clear();
+    for (Index k = 0; k < kBatch && found.selections < count; ++k, ++found.selections) {
+      problems.push_back(MarginProblem::attention(task, Selection::single(tokens)));
+      for (Index i = task.queries() - 1; i >= 0 && ++tokens[static_cast<std::size_t>(i)] == task.visible(i); --i) {
+        tokens[static_cast<std::size_t>(i)] = 0;
+      }
+    }
+    solve_many(problems, {}, threads, solutions);
+    SelectionReport report;
+    for (std::size_t k = 0; k < problems.size(); ++k) {
+      std::swap(report.solution, solutions[k]);
+      judge(problems[k], scores, report);
+      std::swap(report.solution, solutions[k]);
+      found.separable += report.separable ? 1 : 0;
+      if (report.locally_optimal) found.locally_optimal.push_back(problems[k].selection());
+    }
+  }
+  return found;
+}
+
+}  // namespace attsvm

@@ -1,0 +1,174 @@
+#include "attsvm/gradient.h"
+
+#include <cmath>
+#include <limits>
+
+#include "base/blas.h"
+#include "base/refuse.h"
+#include "train/products.h"
+#include "train/query_pass.h"
+
+namespace attsvm {
+namespace {
+
+constexpr double kNone = -std::numeric_limits<double>::infinity();
+
+/// log of the mean of e^{terms}
+template <class Term>
+double log_mean(std::span<const QueryGradient> queries, Term term) {
+  double top = kNone, sum = 0;
+  for (const QueryGradient& query : queries) {
+    if (std::isnan(term(query))) return term(query);
+    top = std::max(top, term(query));
+  }
+  if (top == kNone) return kNone;
+  for (const QueryGradient& query : queries) sum += std::exp(term(query) - top);
+  return top + std::log(sum / static_cast<double>(queries.size()));
+}
+
+}  // namespace
+
+bool ScaledMatrix::is_zero() const { return log_scale == kNone || (direction.array() == 0).all(); }
+
+double ScaledMatrix::log_norm() const { return is_zero() ? kNone : log_scale + std::log(direction.stableNorm()); }
+
+struct GradientPass::State {
+  const AttentionTask& task;
+  PassSettings settings;
+  Threads& threads;
+  SingleThreadBlas blas{};
+  RowMatrix Z{};                       // (q,dz), all queries
+  RowMatrix chosen{};                  // the rows of Z that a minibatch takes
+  RowMatrix U{}, g{}, features{};      // a row a query taken: W z_i, g_i, ∂h/∂v
+  std::vector<std::uint64_t> first{};  // number of each query's first attention weight
+  std::vector<QueryGradient> queries{};
+  std::vector<QueryScratch> scratch{};
+  TokenScores scores{};
+  Eigen::VectorXd scored{};  // the v that `scores` are for
+
+  Index chunks(Index count) const;
+};
+
+/// Fixed by the sizes: a thread's share of a large task, everything for a small one.
+Index GradientPass::State::chunks(Index count) const {
+  constexpr Index kWorth = 32'768, kMost = 64;
+  const Index mean_length = static_cast<Index>(first.back()) / task.queries();
+  const Index work = count * (mean_length + task.query_size()) * task.key_size();
+  return std::clamp<Index>(work / kWorth, 1, std::min(kMost, count));
+}
+
+GradientPass::GradientPass(const AttentionTask& task, const PassSettings& settings, Threads& threads)
+    : state_(new State{task, settings, threads}) {
+  if (settings.excess && task.head().kind != HeadKind::linear && task.head().kind != HeadKind::none) {
+    refuse("head is {}; L - L* needs a linear one", name_of(task.head().kind));
+  }
+  State& state = *state_;
+  state.Z.resize(task.queries(), task.query_size());
+  state.first.push_back(0);
+  for (Index i = 0; i < task.queries(); ++i) {
+    state.Z.row(i) = task.query(i).transpose();
+    state.first.push_back(state.first.back() + static_cast<std::uint64_t>(task.visible(i)));
+  }
+}
+
+GradientPass::~GradientPass() = default;
+GradientPass::GradientPass(GradientPass&&) noexcept = default;
+
+void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoice& choice, LossGradient& out) {
+  State& state = *state_;
+  const AttentionTask& task = state.task;
+  const bool all = choice.queries.empty(), exact = state.settings.arithmetic == Arithmetic::exact;
+  const Index count = all ? task.queries() : static_cast<Index>(choice.queries.size());
+  const Index d = task.key_size(), dz = task.query_size(), width = head.v.size();
+  const auto query_of = [&](Index row) { return all ? row : choice.queries[static_cast<std::size_t>(row)]; };
+
+  if (head.kind == HeadKind::linear && (exact || state.settings.excess) && (state.scored.size() != head.v.size() || state.scored != head.v)) {
+    state.scores.compute(task, head.v, state.threads);
+    state.scored = head.v;
+  }
+  if (!all) {
+    state.chosen.resize(count, dz);
+    for (Index row = 0; row < count; ++row) state.chosen.row(row) = state.Z.row(query_of(row));
+  }
+  const double* Z = all ? state.Z.data() : state.chosen.data();
+  state.U.resize(count, d);
+  state.g.resize(count, d);
+  if (state.settings.head_gradient) state.features.resize(count, width);
+  state.queries.resize(static_cast<std::size_t>(count));
+
+  // u_i = W z_i, then through query i alone.
+  const Index chunks = state.chunks(count), share = (count + chunks - 1) / chunks;
+  if (state.scratch.size() < static_cast<std::size_t>(chunks)) state.scratch.resize(static_cast<std::size_t>(chunks));
+  const auto pass = [&](Index chunk) {
+    const Index begin = chunk * share, end = std::min(count, begin + share);
+    if (begin >= end) return;
+    times_transposed(Z + begin * dz, W.data(), end - begin, d, dz, state.U.row(begin).data());
+    for (Index row = begin; row < end; ++row) {
+      const QueryInput input{task,
+                             state.settings,
+                             choice,
+                             head,
+                             state.scores,
+                             query_of(row),
+                             state.first[static_cast<std::size_t>(query_of(row))],
+                             static_cast<double>(count),
+                             state.U.row(row).data()};
+      double* feature = state.settings.head_gradient ? state.features.row(row).data() : nullptr;
+      QueryScratch& scratch = state.scratch[static_cast<std::size_t>(chunk)];
+      state.queries[static_cast<std::size_t>(row)] =
+          exact ? exact_query(input, scratch, state.g.row(row).data(), feature)
+                : plain_query(input, scratch, state.g.row(row).data(), feature);
+    }
+  };
+  if (chunks == 1) {
+    pass(0);
+  } else {
+    state.threads.for_each(chunks, pass);
+  }
+
+  // One exponent for all queries, then G = Σ_i weight_i g_i z_iᵀ.
+  double top = kNone, top_slope = kNone, loss = 0, best = 0;
+  for (const QueryGradient& query : state.queries) {
+    top = std::max(top, query.log_weight);
+    top_slope = std::max(top_slope, query.log_slope);
+    loss += query.loss;
+    best += query.best_loss;
+  }
+  const double scale = exact ? -std::log(static_cast<double>(count)) : 0;
+  out.loss = loss / static_cast<double>(count);
+  out.log_loss = log_mean(state.queries, [](const QueryGradient& query) { return query.log_loss; });
+  if (state.settings.excess) {
+    out.log_excess = exact ? log_mean(state.queries, [](const QueryGradient& query) { return query.log_excess; })
+                           : std::log(out.loss - best / static_cast<double>(count));
+  }
+  out.W.direction.resize(d, dz);
+  if (exact) {
+    for (Index row = 0; row < count; ++row) {
+      const QueryGradient& query = state.queries[static_cast<std::size_t>(row)];
+      state.g.row(row) *= top == kNone ? 0 : query.sign * std::exp(query.log_weight - top);
+    }
+  }
+  constexpr Index kRows = 64;
+  const Index blocks = chunks == 1 ? 1 : (d + kRows - 1) / kRows, rows = chunks == 1 ? d : kRows;
+  const auto gather = [&](Index block) {
+    transposed_times(state.g.data(), Z, d, dz, count, block * rows, std::min(d, (block + 1) * rows),
+                     out.W.direction.data());
+  };
+  if (blocks == 1) {
+    gather(0);
+  } else {
+    state.threads.for_each(blocks, gather);
+  }
+  out.W.log_scale = exact ? top + scale : 0;
+
+  if (!state.settings.head_gradient) return;
+  out.v.direction.setZero(width, 1);
+  for (Index row = 0; row < count; ++row) {
+    const QueryGradient& query = state.queries[static_cast<std::size_t>(row)];
+    const double factor = exact ? query.sign * std::exp(query.log_slope - top_slope) : 1;
+    out.v.direction += factor * state.features.row(row).transpose();
+  }
+  out.v.log_scale = exact ? top_slope + scale : 0;
+}
+
+}  // namespace attsvm

@@ -1,0 +1,88 @@
+#include "train/losses.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+namespace attsvm {
+namespace {
+
+constexpr double kNegligible = 37;  // e^{-37} < 2^-53
+
+/// log(e^g − 1) for g = e^{log_g}
+double log_expm1(double log_g) {
+  if (log_g < -kNegligible) return log_g;
+  const double g = std::exp(log_g);
+  return g > kNegligible ? g : std::log(std::expm1(g));
+}
+
+/// log(log(1 + e^x))
+double log_softplus(double x) { return x < -kNegligible ? x : std::log(softplus(x)); }
+
+}  // namespace
+
+std::string_view name_of(Loss loss) {
+  switch (loss) {
+    case Loss::logistic:
+      return "logistic";
+    case Loss::exponential:
+      return "exponential";
+    case Loss::linear:
+      return "linear";
+  }
+  throw std::logic_error("unknown loss");
+}
+
+std::string_view name_of(Arithmetic arithmetic) { return arithmetic == Arithmetic::exact ? "exact" : "plain"; }
+
+double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
+
+double loss_value(Loss loss, double u) {
+  switch (loss) {
+    case Loss::logistic:
+      return softplus(-u);
+    case Loss::exponential:
+      return std::exp(-u);
+    case Loss::linear:
+      return -u;
+  }
+  throw std::logic_error("unknown loss");
+}
+
+double log_loss_value(Loss loss, double u) {
+  switch (loss) {
+    case Loss::logistic:
+      return log_softplus(-u);
+    case Loss::exponential:
+      return -u;
+    case Loss::linear:
+      return std::log(-u);
+  }
+  throw std::logic_error("unknown loss");
+}
+
+double log_slope(Loss loss, double u) {
+  switch (loss) {
+    case Loss::logistic:
+      return -softplus(u);
+    case Loss::exponential:
+      return -u;
+    case Loss::linear:
+      return 0;
+  }
+  throw std::logic_error("unknown loss");
+}
+
+double log_loss_excess(Loss loss, double best, double log_gap) {
+  switch (loss) {
+    case Loss::logistic:  // log(1 + e^{gap−best}) − log(1 + e^{−best}) = log(1 + σ(−best)(e^gap − 1))
+      return log_softplus(log_expm1(log_gap) - softplus(best));
+    case Loss::exponential:
+      return log_expm1(log_gap) - best;
+    case Loss::linear:
+      return log_gap;
+  }
+  throw std::logic_error("unknown loss");
+}
+
+}  // namespace attsvm

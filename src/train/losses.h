@@ -1,0 +1,19 @@
+#pragma once
+
+#include "attsvm/gradient.h"
+
+namespace attsvm {
+
+// ℓ(u) and what is needed of it, in the log domain where numbers get small. ℓ′ is negative for every loss.
+
+double loss_value(Loss loss, double u);
+double log_loss_value(Loss loss, double u);  ///< log ℓ(u); NaN where ℓ(u) < 0
+double log_slope(Loss loss, double u);       ///< log |ℓ′(u)|
+
+/// log(ℓ(best − gap) − ℓ(best)) for gap = e^{log_gap} ≥ 0, without cancellation.
+double log_loss_excess(Loss loss, double best, double log_gap);
+
+/// log(1 + e^x)
+double softplus(double x);
+
+}  // namespace attsvm

@@ -1,0 +1,215 @@
+#include "train/query_pass.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "attsvm/random.h"
+#include "train/losses.h"
+#include "train/products.h"
+#include "train/streams.h"
+
+namespace attsvm {
+namespace {
+
+constexpr double kNone = -std::numeric_limits<double>::infinity();
+
+struct Query {
+  const double *X, *V;
+  Index T, d, dv, first;  // first: number of its first token over all sequences
+  double y;
+
+  explicit Query(const QueryInput& in)
+      : X(in.task.keys(in.task.sequence(in.query)).data()),
+        V(in.task.values(in.task.sequence(in.query)).data()),
+        T(in.task.visible(in.query)),
+        d(in.task.key_size()),
+        dv(in.task.value_size()),
+        first(in.task.offset(in.task.sequence(in.query))),
+        y(in.task.label(in.query)) {}
+
+  const double* x(Index t) const { return X + t * d; }
+  ConstVector v(Index t) const { return {V + t * dv, dv}; }
+};
+
+/// Σ items in the order of PyTorch's softmax on four lanes. Once attention saturates, what plain arithmetic has left is
+/// rounding noise; published runs can be followed there only by rounding in the same order.
+double lane_sum(const double* items, Index count) {
+  std::array<double, 4> lanes{};
+  const Index used = std::min<Index>(count, 4);
+  std::copy(items, items + used, lanes.begin());
+  for (Index t = 4; t < count; ++t) lanes[static_cast<std::size_t>(t % 4)] += items[t];
+  double sum = lanes[0];
+  for (Index lane = 1; lane < used; ++lane) sum += lanes[static_cast<std::size_t>(lane)];
+  return sum;
+}
+
+/// Logits, and weights e^{a_t − a_p} relative to the peak p; returns p. den = Σ weights.
+Index attend(const QueryInput& in, const Query& query, QueryScratch& scratch, double& den) {
+  scratch.logits.grow(query.T);
+  scratch.weights.grow(query.T);
+  double *a = scratch.logits.data(), *w = scratch.weights.data();
+  dots(query.X, query.T, query.d, in.u, a);
+  const Index peak = std::max_element(a, a + query.T) - a;
+  const double top = a[peak];
+  for (Index t = 0; t < query.T; ++t) {
+    a[t] -= top;
+    w[t] = std::exp(a[t]);
+  }
+  den = lane_sum(w, query.T);
+  return peak;
+}
+
+/// 1/(1−dropout) for weights that are kept, 0 for dropped ones; nullptr when nothing is dropped.
+const double* draw_kept(const QueryInput& in, Index T, QueryScratch& scratch) {
+  if (in.choice.dropout == 0) return nullptr;
+  const Random random(in.choice.seed, in.choice.instance, kDropout);
+  std::uint64_t all = 0;
+  for (const Index visible : in.task.visible()) all += static_cast<std::uint64_t>(visible);
+  const std::uint64_t first = static_cast<std::uint64_t>(in.choice.step) * all + in.first_weight;
+  scratch.kept.grow(T);
+  for (Index t = 0; t < T; ++t) {
+    const bool dropped = random.uniform(first + static_cast<std::uint64_t>(t)) < in.choice.dropout;
+    scratch.kept[t] = dropped ? 0 : 1 / (1 - in.choice.dropout);
+  }
+  return scratch.kept.data();
+}
+
+/// V ᵀ s
+void mix_values(const Query& query, const double* weights, double den, const double* kept, Eigen::VectorXd& output) {
+  output.setZero(query.dv);
+  for (Index t = 0; t < query.T; ++t) {
+    const double weight = weights[t] * (kept != nullptr ? kept[t] : 1) / den;
+    if (weight != 0) output += weight * query.v(t);
+  }
+}
+
+/// ∂h/∂v at the output
+void write_feature(const Head& head, const Eigen::VectorXd& output, double factor, double* feature) {
+  Eigen::Map<Eigen::VectorXd> out(feature, head.v.size());
+  if (head.kind == HeadKind::hidden) {
+    out = factor * (head.B.transpose() * output).cwiseMax(0.0);
+  } else {
+    out = factor * output;
+  }
+}
+
+/// log(ℓ(u) − ℓ(best)) of a linear head: best − u = Σ s_t (γ_best − γ_t) has no negative term.
+void add_excess(const QueryInput& in, const Query& query, const QueryScratch& scratch, double den, QueryGradient& out) {
+  const TokenScores& scores = in.scores;
+  Index best = 0;
+  for (Index t = 1; t < query.T; ++t) {
+    if (query.y * scores.gap(query.first + t, query.first + best) > 0) best = t;
+  }
+  const auto behind = [&](Index t) { return query.y * scores.gap(query.first + best, query.first + t); };
+  double top = kNone, sum = 0;
+  for (Index t = 0; t < query.T; ++t) {
+    if (behind(t) > 0) top = std::max(top, scratch.logits[t]);
+  }
+  for (Index t = 0; t < query.T; ++t) {
+    if (behind(t) > 0) sum += std::exp(scratch.logits[t] - top) * behind(t);
+  }
+  const double best_score = query.y * scores.value(query.first + best);
+  out.best_loss = loss_value(in.settings.loss, best_score);
+  out.log_excess = top == kNone ? kNone : log_loss_excess(in.settings.loss, best_score, top + std::log(sum / den));
+}
+
+}  // namespace
+
+QueryGradient exact_query(const QueryInput& in, QueryScratch& scratch, double* g, double* feature) {
+  const Query query(in);
+  double den = 0;
+  const Index p = attend(in, query, scratch, den), T = query.T;
+  const double *e = scratch.logits.data(), *kept = draw_kept(in, T, scratch);
+  const bool linear = in.head.kind == HeadKind::linear;
+  if (!linear || feature != nullptr) mix_values(query, scratch.weights.data(), den, kept, scratch.output);
+
+  // Scores relative to the peak's; a dropped token scores 0.
+  scratch.gaps.grow(T);
+  double* gap = scratch.gaps.data();
+  double peak_score = 0;
+  if (linear) {
+    peak_score = (kept != nullptr ? kept[p] : 1) * in.scores.value(query.first + p);
+    for (Index t = 0; t < T; ++t) {
+      gap[t] = kept == nullptr || (kept[t] != 0 && kept[p] != 0)
+                   ? in.scores.gap(query.first + t, query.first + p) * (kept != nullptr ? kept[t] : 1)
+                   : kept[t] * in.scores.value(query.first + t) - peak_score;
+    }
+  } else {
+    scratch.slope = in.head.gradient(scratch.output);
+    for (Index t = 0; t < T; ++t) {
+      gap[t] = kept == nullptr || (kept[t] != 0 && kept[p] != 0)
+                   ? scratch.slope.dot(query.v(t) - query.v(p)) * (kept != nullptr ? kept[t] : 1)
+                   : kept[t] * scratch.slope.dot(query.v(t)) - kept[p] * scratch.slope.dot(query.v(p));
+    }
+  }
+
+  // Tokens that tie with the peak carry no signal of their own and may outweigh the others: scale by the others.
+  double top = kNone, lead = 0;
+  for (Index t = 0; t < T; ++t) {
+    if (gap[t] != 0) top = std::max(top, e[t]);
+  }
+  std::fill(g, g + query.d, 0.0);
+  if (top != kNone) {
+    for (Index t = 0; t < T; ++t) {
+      if (gap[t] != 0) lead += std::exp(e[t] - top) * gap[t] / den;
+    }
+    for (Index t = 0; t < T; ++t) {
+      if (t == p) continue;
+      const double own = gap[t] != 0 ? std::exp(e[t] - top) * gap[t] / den : 0;
+      const double h = own - scratch.weights[t] * lead / den;
+      if (h == 0) continue;
+      const double *x = query.x(t), *x_p = query.x(p);
+      for (Index j = 0; j < query.d; ++j) g[j] += h * (x[j] - x_p[j]);
+    }
+  }
+
+  const double f = linear ? peak_score + (top == kNone ? 0 : std::exp(top) * lead) : in.head.value(scratch.output);
+  const double u = query.y * f;
+  QueryGradient out;
+  out.sign = -query.y;
+  out.log_slope = log_slope(in.settings.loss, u);
+  out.log_weight = top == kNone ? kNone : top + out.log_slope;
+  out.loss = loss_value(in.settings.loss, u);
+  out.log_loss = log_loss_value(in.settings.loss, u);
+  if (feature != nullptr) write_feature(in.head, scratch.output, 1, feature);
+  if (in.settings.excess) add_excess(in, query, scratch, den, out);
+  return out;
+}
+
+QueryGradient plain_query(const QueryInput& in, QueryScratch& scratch, double* g, double* feature) {
+  const Query query(in);
+  double den = 0;
+  attend(in, query, scratch, den);
+  QueryGradient out;
+  if (in.settings.excess) add_excess(in, query, scratch, den, out);
+  const double* kept = draw_kept(in, query.T, scratch);
+  double* s = scratch.weights.data();
+  mix_values(query, s, den, kept, scratch.output);
+  scratch.slope = in.head.gradient(scratch.output);
+  const double u = query.y * in.head.value(scratch.output);
+  const double slope = -std::exp(log_slope(in.settings.loss, u)) * query.y / in.count;
+
+  scratch.gaps.grow(query.T);
+  double* ds = scratch.gaps.data();
+  double* products = scratch.logits.data();  // the logits have done their work
+  for (Index t = 0; t < query.T; ++t) {
+    s[t] /= den;
+    ds[t] = slope * scratch.slope.dot(query.v(t)) * (kept != nullptr ? kept[t] : 1);
+    products[t] = s[t] * ds[t];
+  }
+  const double mean = lane_sum(products, query.T);
+  std::fill(g, g + query.d, 0.0);
+  for (Index t = 0; t < query.T; ++t) {
+    const double da = s[t] * (ds[t] - mean);
+    const double* x = query.x(t);
+    for (Index j = 0; j < query.d; ++j) g[j] += da * x[j];
+  }
+  if (feature != nullptr) write_feature(in.head, scratch.output, slope, feature);
+  out.loss = loss_value(in.settings.loss, u);
+  out.log_loss = log_loss_value(in.settings.loss, u);
+  return out;
+}
+
+}  // namespace attsvm

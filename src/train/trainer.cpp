@@ -1,0 +1,227 @@
+#include <bit>
+#include <cmath>
+
+#include "attsvm/train.h"
+#include "base/refuse.h"
+#include "train/batches.h"
+#include "train/parameters.h"
+#include "train/settings.h"
+#include "train/update.h"
+
+namespace attsvm {
+
+struct Trainer::Impl {
+  Impl(const AttentionTask& task, const TrainSettings& given, const Start& start, Threads& threads);
+
+  void evaluate();  // loss and gradient at `now`, of this step's minibatch
+  Record record();  // `now`, over all queries
+  bool gradient_is_zero() const;
+  bool usable() const;  // neither the point nor its gradient has overflowed
+  bool settled();       // the direction of W has stopped moving
+  TrainStop repeat(TrainStop stop, const std::function<void(const Record&)>& keep);
+
+  TrainSettings settings;
+  bool sampled;  // minibatches or dropout: gradients are random
+  GradientPass pass;
+  Batches batches;
+  Head head;
+  Parameters now, next;
+  Update update;
+  ChainRule chain{};
+  const std::vector<const ScaledMatrix*>* gradients = nullptr;
+  LossGradient at{}, full{};
+  Index step = 0;
+  RowMatrix reference{};  // W/‖W‖ when the number of steps was a power of two
+};
+
+Trainer::Impl::Impl(const AttentionTask& task, const TrainSettings& given, const Start& start, Threads& threads)
+    : settings((require_usable(given, task), given)),
+      sampled(settings.dropout > 0 || (settings.batch > 0 && settings.batch < task.queries())),
+      pass(task,
+           {.loss = settings.loss,
+            .arithmetic = settings.arithmetic,
+            .head_gradient = settings.joint,
+            .excess = settings.optimizer == Optimizer::polyak},
+           threads),
+      batches(task.queries(), settings.batch, settings.seed, settings.instance),
+      head(starting_head(task, start)),
+      now(starting_point(task, settings, start, head)),
+      next(now),
+      update(settings, now) {
+  if (settings.stop_direction > 0) reference = RowMatrix::Zero(task.key_size(), task.query_size());
+}
+
+void Trainer::Impl::evaluate() {
+  if (settings.joint) head.v = now.v();
+  pass.evaluate(now.W(), head,
+                {.queries = batches.at(step),
+                 .dropout = settings.dropout,
+                 .seed = settings.seed,
+                 .instance = settings.instance,
+                 .step = step},
+                at);
+  gradients = &chain.apply(now, at, settings.ridge, settings.arithmetic);
+}
+
+Record Trainer::Impl::record() {
+  if (sampled) pass.evaluate(now.W(), head, {}, full);
+  const LossGradient& here = sampled ? full : at;
+  return {step,
+          here.loss,
+          here.log_loss,
+          safe_norm(now.W()),
+          here.W.log_norm(),
+          now.W(),
+          settings.joint ? Eigen::VectorXd(now.v()) : Eigen::VectorXd()};
+}
+
+bool Trainer::Impl::gradient_is_zero() const {
+  for (const ScaledMatrix* gradient : *gradients) {
+    if (!gradient->is_zero()) return false;
+  }
+  return settings.weight_decay == 0 && !sampled;
+}
+
+bool Trainer::Impl::usable() const {
+  for (const ScaledMatrix* gradient : *gradients) {
+    if (!gradient->direction.allFinite()) return false;
+  }
+  for (const RowMatrix& array : now.arrays) {
+    if (!std::isfinite(safe_norm(array))) return false;
+  }
+  return std::isfinite(safe_norm(now.W()));
+}
+
+bool Trainer::Impl::settled() {
+  if (settings.stop_direction == 0 || !std::has_single_bit(static_cast<std::uint64_t>(step))) return false;
+  const RowMatrix direction = now.W() / std::max(safe_norm(now.W()), std::numeric_limits<double>::min());
+  const double moved = (direction - reference).norm();
+  reference = direction;
+  return step > 1 && moved <= settings.stop_direction;
+}
+
+/// Records that are still due hold the point at which the run came to rest.
+TrainStop Trainer::Impl::repeat(TrainStop stop, const std::function<void(const Record&)>& keep) {
+  Record last = record();
+  for (Index due = step; (due = settings.record.next(due + 1, settings.steps)) >= 0;) {
+    last.step = due;
+    keep(last);
+  }
+  return stop;
+}
+
+Trainer::Trainer(const AttentionTask& task, const TrainSettings& settings, const Start& start, Threads& threads)
+    : impl_(std::make_unique<Impl>(task, settings, start, threads)) {}
+
+Trainer::~Trainer() = default;
+
+TrainStop Trainer::run(const std::function<void(const Record&)>& keep) {
+  Impl& my = *impl_;
+  const TrainSettings& settings = my.settings;
+  my.evaluate();
+  for (;;) {
+    if (settings.record.due(my.step, settings.steps)) keep(my.record());
+    if (my.step == settings.steps) return TrainStop::finished;
+    if (settings.progress && settings.progress({my.step, my.at.loss, safe_norm(my.now.W())})) return TrainStop::asked;
+    if (my.gradient_is_zero()) return my.repeat(TrainStop::zero_gradient, keep);
+
+    my.update.apply(my.now, *my.gradients, my.at.log_excess, my.step, my.next);
+    my.next.form_product();
+    std::swap(my.now, my.next);
+    ++my.step;
+    my.evaluate();
+    if (!my.usable()) {  // back to the last point that can be stood on
+      std::swap(my.now, my.next);
+      --my.step;
+      my.evaluate();
+      return TrainStop::overflow;
+    }
+    if (my.settled()) {
+      if (settings.record.due(my.step, settings.steps)) keep(my.record());
+      return my.repeat(TrainStop::direction, keep);
+    }
+  }
+}
+
+Index Trainer::step() const { return impl_->step; }
+
+Record Trainer::now() const { return impl_->record(); }
+
+TrainedRun Trainer::result() const {
+  const Record here = impl_->record();
+  TrainedRun run{.steps = here.step,
+                 .W = here.W,
+                 .head = impl_->head,
+                 .loss = here.loss,
+                 .log_loss = here.log_loss,
+                 .norm = here.norm,
+                 .log_gradient = here.log_gradient};
+  if (impl_->settings.param == Parametrization::KQ) {
+    run.K = impl_->now.K();
+    run.Q = impl_->now.Q();
+  }
+  return run;
+}
+
+namespace {
+
+/// Every array of the state in a fixed order.
+template <class My, class Use>
+void for_each_array(My& my, Use&& use) {
+  for (auto& array : my.now.arrays) use(array);
+  for (auto& array : my.update.memory()) use(array);
+  use(my.reference);
+}
+
+}  // namespace
+
+std::vector<double> Trainer::state() const {
+  std::vector<double> numbers{static_cast<double>(impl_->step)};
+  for_each_array(*impl_, [&](const RowMatrix& array) {
+    numbers.insert(numbers.end(), array.data(), array.data() + array.size());
+  });
+  return numbers;
+}
+
+void Trainer::restore(std::span<const double> state) {
+  std::size_t size = 1;
+  for_each_array(*impl_, [&](const RowMatrix& array) { size += static_cast<std::size_t>(array.size()); });
+  if (state.size() != size) refuse("the state of a run has {} numbers; must be {}", state.size(), size);
+  impl_->step = static_cast<Index>(state[0]);
+  const double* from = state.data() + 1;
+  for_each_array(*impl_, [&](RowMatrix& array) {
+    std::copy(from, from + array.size(), array.data());
+    from += array.size();
+  });
+  impl_->now.form_product();
+  impl_->next = impl_->now;
+}
+
+TrainedRun train(const AttentionTask& task, const TrainSettings& settings, Threads& threads, const Start& start) {
+  Trainer trainer(task, settings, start, threads);
+  std::vector<Record> records;
+  const TrainStop stop = trainer.run([&](const Record& record) { records.push_back(record); });
+  TrainedRun run = trainer.result();
+  run.stop = stop;
+  run.records = std::move(records);
+  return run;
+}
+
+std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const TrainSettings& settings,
+                                   Threads& threads, std::span<const Start> starts) {
+  if (!starts.empty() && starts.size() != tasks.size()) {
+    refuse("starts has {} entries; must be none or one a task, {}", starts.size(), tasks.size());
+  }
+  std::vector<TrainedRun> runs(tasks.size());
+  threads.for_each(static_cast<Index>(tasks.size()), [&](Index k) {
+    const auto at = static_cast<std::size_t>(k);
+    Threads alone(1);
+    TrainSettings mine = settings;
+    mine.instance += static_cast<std::uint32_t>(k);
+    mine.progress = nullptr;
+    runs[at] = train(tasks[at], mine, alone, starts.empty() ? Start{} : starts[at]);
+  });
+  return runs;
+}
+
+}  // namespace attsvm
