@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,7 +38,7 @@ struct StudyProgress {
 struct StudyOptions {
   std::string folder = "reproduction";  ///< made if it is missing; files in it are replaced
   Index runs = 0;                       ///< accepted runs a cell; 0: as published
-  std::uint64_t seed = 0;
+  std::optional<std::uint64_t> seed{};  ///< left out: 0, or what the sweep file says
   bool resume = true;        ///< use the runs that the folder's store holds; else they are thrown away first
   double time_limit = 0;     ///< seconds; 0: none. Looked at between batches of runs
   std::string export_as{};   ///< "csv" or "json": also write every run; empty: do not
@@ -62,6 +63,7 @@ struct StudyResult {
 
 struct StudyReport {
   StudyStop stop = StudyStop::finished;
+  std::uint64_t seed = 0;
   std::string figure_problem;  ///< why figures could not be drawn; empty: they were
   std::string store, page;     ///< files: the runs, and the page over all experiments
   std::vector<StudyResult> studies;
@@ -76,8 +78,8 @@ std::vector<StudyFacts> published_studies();
 /// be written, a store that another process uses.
 StudyReport reproduce(std::span<const std::string> names, const StudyOptions& options, Threads& threads);
 
-/// The same for an experiment of the user's own, described in a JSON file (docs/experiments.md). Options left at 0 follow
-/// the file. InputError names the file, the field and the rule.
+/// The same for an experiment of the user's own, described in a JSON file (docs/experiments.md). What the options leave out
+/// follows the file. InputError names the file, the field and the rule.
 StudyReport sweep(const std::string& file, const StudyOptions& options, Threads& threads);
 
 }  // namespace attsvm

@@ -60,7 +60,7 @@ Json cell_json(const CellRows& rows) {
 }  // namespace
 
 Json summary_json(const StudyFacts& facts, const std::vector<CellRows>& cells, const Summary& summary,
-                  const StudyOptions& options) {
+                  std::uint64_t seed) {
   Json list = Json::array(), columns = Json::array(), findings = Json::array();
   Index runs = 0, draws = 0;
   bool complete = true;
@@ -79,7 +79,7 @@ Json summary_json(const StudyFacts& facts, const std::vector<CellRows>& cells, c
           {"title", facts.title},
           {"setting", facts.setting},
           {"paper", facts.paper},
-          {"seed", options.seed},
+          {"seed", seed},
           {"runs", runs},
           {"draws", draws},
           {"rejected", draws - runs},

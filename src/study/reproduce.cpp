@@ -33,7 +33,7 @@ void write_study(const Study& study, const std::vector<CellRows>& cells, const S
     result.files.push_back(folder + name);
   };
   write("data.csv", table_csv(summary.table));
-  write("data.json", lines_of(summary_json(facts, cells, summary, options)));
+  write("data.json", lines_of(summary_json(facts, cells, summary, report.seed)));
   write("figure.gp", gnuplot_script(summary.figure));
   std::string problem;
   const std::string svg = draw_svg(folder + "figure.gp", problem);
@@ -43,21 +43,23 @@ void write_study(const Study& study, const std::vector<CellRows>& cells, const S
     report.figure_problem = problem;
     fs::remove(folder + "figure.svg");  // an older figure would not be one of these data
   }
-  if (options.export_as == "csv") write("runs.csv", runs_csv(cells, options.seed));
-  if (options.export_as == "json") write("runs.json", lines_of(runs_json(facts, cells, options.seed)));
+  if (options.export_as == "csv") write("runs.csv", runs_csv(cells, report.seed));
+  if (options.export_as == "json") write("runs.json", lines_of(runs_json(facts, cells, report.seed)));
   result.findings = summary.findings;
 }
 
-StudyReport run_all(const std::vector<const Study*>& studies, const StudyOptions& options, Threads& threads) {
+StudyReport run_all(const std::vector<const Study*>& studies, std::uint64_t seed, const StudyOptions& options,
+                    Threads& threads) {
   if (options.runs < 0) refuse("runs = {}; must be at least 0", options.runs);
   if (options.time_limit < 0) refuse("time limit = {}; must be at least 0", options.time_limit);
   if (!options.export_as.empty() && options.export_as != "csv" && options.export_as != "json")
     refuse("export = {}; must be csv or json", options.export_as);
   make_folder(options.folder);
-  StudyReport report{.store = (fs::path(options.folder) / "runs.sqlite3").string(),
+  StudyReport report{.seed = seed,
+                     .store = (fs::path(options.folder) / "runs.sqlite3").string(),
                      .page = (fs::path(options.folder) / "index.html").string()};
   RunStore store(report.store);
-  StudyRunner runner(store, options, threads);
+  StudyRunner runner(store, seed, options, threads);
   for (const Study* study : studies) runner.announce(*study);
   std::vector<std::string> names;
   for (const StudyFacts& facts : published_studies()) names.push_back(facts.name);
@@ -86,7 +88,11 @@ StudyReport run_all(const std::vector<const Study*>& studies, const StudyOptions
 const std::vector<std::unique_ptr<Study>>& all_studies() {
   static const std::vector<std::unique_ptr<Study>> studies = [] {
     std::vector<std::unique_ptr<Study>> list;
-    list.push_back(svm_rank_study());
+    for (const auto make : {single_input_study, multi_input_study, joint_training_study, losses_study, gd_paths_study,
+                            local_convergence_study, convergence_types_study, multi_token_study, quadratic_head_study,
+                            svm_rank_study}) {
+      list.push_back(make());
+    }
     return list;
   }();
   return studies;
@@ -116,14 +122,12 @@ StudyReport reproduce(std::span<const std::string> names, const StudyOptions& op
     for (const StudyFacts& facts : published_studies()) all += facts.name + ", ";
     refuse("'{}' is not an experiment; must be one of {}or all", name, all);
   }
-  return run_all(chosen, options, threads);
+  return run_all(chosen, options.seed.value_or(0), options, threads);
 }
 
 StudyReport sweep(const std::string& file, const StudyOptions& options, Threads& threads) {
   const SweepFile described = load_sweep(file);
-  StudyOptions completed = options;
-  if (completed.seed == 0) completed.seed = described.seed;
-  return run_all({described.study.get()}, completed, threads);
+  return run_all({described.study.get()}, options.seed.value_or(described.seed), options, threads);
 }
 
 }  // namespace attsvm

@@ -40,8 +40,8 @@ std::vector<const Json*> CellRows::results() const {
   return results;
 }
 
-StudyRunner::StudyRunner(RunStore& store, const StudyOptions& options, Threads& threads)
-    : store_(store), options_(options), threads_(threads) {}
+StudyRunner::StudyRunner(RunStore& store, std::uint64_t seed, const StudyOptions& options, Threads& threads)
+    : store_(store), seed_(seed), options_(options), threads_(threads) {}
 
 Index StudyRunner::wanted(const StudyCell& cell) const {
   const Index asked = options_.runs > 0 ? options_.runs : cell.runs;
@@ -68,7 +68,7 @@ void StudyRunner::collect(const Study& study, CellRows& rows, Index& reused) {
   const std::int64_t set = store_.find({.experiment = study.facts().name,
                                         .settings = cell.settings.dump(),
                                         .version = ATTSVM_VERSION,
-                                        .seed = options_.seed});
+                                        .seed = seed_});
   if (options_.resume) {
     rows.rows = store_.rows(set);
   } else {
@@ -84,7 +84,7 @@ void StudyRunner::collect(const Study& study, CellRows& rows, Index& reused) {
     const double expected = std::ceil(draws_expected(cell, accepted, first, enough - accepted));
     const Index count = std::min({static_cast<Index>(std::min(expected, 1e6)), static_cast<Index>(study.batch()), most - first});
     const double began = seconds();
-    std::vector<StudyRow> batch = study.run(cell, options_.seed, static_cast<std::uint32_t>(first),
+    std::vector<StudyRow> batch = study.run(cell, seed_, static_cast<std::uint32_t>(first),
                                             static_cast<std::uint32_t>(count), threads_);
     store_.commit(set, static_cast<std::uint32_t>(first), batch);
     seconds_working_ += seconds() - began;

@@ -11,7 +11,7 @@ namespace attsvm {
 /// Runs the cells of studies in batches and commits every batch, until each has the accepted runs asked for.
 class StudyRunner {
  public:
-  StudyRunner(RunStore& store, const StudyOptions& options, Threads& threads);
+  StudyRunner(RunStore& store, std::uint64_t seed, const StudyOptions& options, Threads& threads);
 
   /// Work to come, for the estimate of the time left. To be called for every study first.
   void announce(const Study& study);
@@ -28,6 +28,7 @@ class StudyRunner {
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
 
   RunStore& store_;
+  std::uint64_t seed_;
   const StudyOptions& options_;
   Threads& threads_;
   StudyStop stop_ = StudyStop::finished;

@@ -85,6 +85,15 @@ struct SweepFile {
 SweepFile load_sweep(const std::string& path);
 
 // The published experiments, one a file.
+std::unique_ptr<Study> single_input_study();
+std::unique_ptr<Study> multi_input_study();
+std::unique_ptr<Study> joint_training_study();
+std::unique_ptr<Study> losses_study();
+std::unique_ptr<Study> gd_paths_study();
+std::unique_ptr<Study> local_convergence_study();
+std::unique_ptr<Study> convergence_types_study();
+std::unique_ptr<Study> multi_token_study();
+std::unique_ptr<Study> quadratic_head_study();
 std::unique_ptr<Study> svm_rank_study();
 
 }  // namespace attsvm
