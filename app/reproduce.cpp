@@ -24,8 +24,7 @@ std::string duration(double seconds) {
 Json list_json() {
   Json list = Json::array();
   for (const StudyFacts& facts : published_studies()) {
-    list.push_back(
-        {{"name", facts.name}, {"title", facts.title}, {"setting", facts.setting}, {"paper", facts.paper}});
+    list.push_back({{"name", facts.name}, {"title", facts.title}, {"setting", facts.setting}, {"paper", facts.paper}});
   }
   return list;
 }
@@ -182,9 +181,8 @@ void add_sweep(CLI::App& program, Session& session) {
 docs/experiments.md lists every field. Runs, figures and files are as those of attsvm reproduce.
 Exit codes: 0 done, 4 stopped at the time limit, 130 interrupted)",
                        [&session, options] {
-                         return run(session, *options, "sweep", [&](Threads& threads) {
-                           return sweep(options->file, options->study, threads);
-                         });
+                         return run(session, *options, "sweep",
+                                    [&](Threads& threads) { return sweep(options->file, options->study, threads); });
                        });
   verb->add_option("FILE", options->file, "The description, JSON")->required();
   add_study_options(verb, options->study);

@@ -22,11 +22,15 @@ class ConvergenceTypes final : public Study {
   StudyFacts facts() const override {
     return {.name = "convergence-types",
             .title = "Over-parametrization makes runs end at the global solution",
-            .setting = "Cross attention, unit Gaussian data, random labels, linear head; (n,T) is (3,5), (5,5), (10,5), (5,3), (5,10), d "
-                       "from 2 to 20; 200 tasks each; W trained from zero with 2,000 exact normalized gradient steps of 0.1. Sizes "
-                       "and counts are ours.",
-            .paper = "Transformers as Support Vector Machines: as d grows, more runs end at the SVM of the optimal tokens "
-                     "(global), fewer at that of another locally optimal selection (local)."};
+            .setting =
+                "Cross attention, unit Gaussian data, random labels, linear head; (n,T) is (3,5), (5,5), (10,5), "
+                "(5,3), (5,10), d "
+                "from 2 to 20; 200 tasks each; W trained from zero with 2,000 exact normalized gradient steps of 0.1. "
+                "Sizes "
+                "and counts are ours.",
+            .paper =
+                "Transformers as Support Vector Machines: as d grows, more runs end at the SVM of the optimal tokens "
+                "(global), fewer at that of another locally optimal selection (local)."};
   }
 
   std::vector<StudyCell> cells() const override {
@@ -85,7 +89,8 @@ class ConvergenceTypes final : public Study {
     const Check check = check_selection(task, Selection::single(map.selected), alone);
     bool verified = true;
     MarginSolver solver(alone);
-    const MarginSolution fro = solve_verified(MarginProblem::attention(task, check.selection), Norm::frobenius(), solver, verified);
+    const MarginSolution fro =
+        solve_verified(MarginProblem::attention(task, check.selection), Norm::frobenius(), solver, verified);
     if (!verified) return {"SVM not verified", Json::object()};
     double attention = 0;
     for (Index i = 0; i < task.queries(); ++i) attention += map.weight(i) / static_cast<double>(task.queries());
@@ -104,7 +109,8 @@ class ConvergenceTypes final : public Study {
   static void add_row(const CellRows& rows, Table& table) {
     const auto results = rows.results();
     const auto runs = static_cast<double>(results.size());
-    Json row = Json::array({rows.cell.settings.at("n"), rows.cell.settings.at("T"), rows.cell.settings.at("d"), results.size()});
+    Json row = Json::array(
+        {rows.cell.settings.at("n"), rows.cell.settings.at("T"), rows.cell.settings.at("d"), results.size()});
     double global = 0;
     for (const char* verdict : kVerdicts) {
       double count = 0;
@@ -120,10 +126,13 @@ class ConvergenceTypes final : public Study {
 
   static void draw(Summary& summary) {
     summary.figure = {.title = "How runs end as d grows",
-                      .caption = "Share of runs that select the optimal tokens (global), another locally optimal selection (local), or neither. "
-                                 "(f) share of the tokens not selected that are support tokens of the run's SVM.",
+                      .caption =
+                          "Share of runs that select the optimal tokens (global), another locally optimal selection "
+                          "(local), or neither. "
+                          "(f) share of the tokens not selected that are support tokens of the run's SVM.",
                       .columns = 3};
-    Panel support{.title = "Support tokens", .x_label = "d", .y_label = "share", .y_range = {{0, 1.02}}, .key = "right bottom"};
+    Panel support{
+        .title = "Support tokens", .x_label = "d", .y_label = "share", .y_range = {{0, 1.02}}, .key = "right bottom"};
     int style = 0;
     for (const Size& size : kSizes) {
       Panel panel{.title = fmt::format("n = {}, T = {}", size.n, size.T),
@@ -133,7 +142,8 @@ class ConvergenceTypes final : public Study {
                   .key = "top center horizontal"};
       Curve tokens{.label = fmt::format("n = {}, T = {}", size.n, size.T), .style = style++};
       for (std::size_t v = 0; v < kVerdicts.size(); ++v)
-        panel.curves.push_back({.label = kVerdicts[v], .mark = Mark::boxes, .style = static_cast<int>(v), .width = 1.6});
+        panel.curves.push_back(
+            {.label = kVerdicts[v], .mark = Mark::boxes, .style = static_cast<int>(v), .width = 1.6});
       for (const Json& row : summary.table.rows) {
         if (row[0] != size.n || row[1] != size.T || row[3] == 0) continue;
         double from = 0;
@@ -166,10 +176,11 @@ class ConvergenceTypes final : public Study {
       }
       ends += fmt::format("{}(n,T) = ({},{}): {} to {}", ends.empty() ? "" : "; ", size.n, size.T, first, last);
     }
-    summary.findings = {{.paper = "Over-parametrization helps: the share of global runs grows with d.",
-                         .ours = fmt::format("Share of global runs in percent, with its standard error, from d = {} to d = {}: {}.",
-                                             kDimensions.front(), kDimensions.back(), ends),
-                         .why = ""}};
+    summary.findings = {
+        {.paper = "Over-parametrization helps: the share of global runs grows with d.",
+         .ours = fmt::format("Share of global runs in percent, with its standard error, from d = {} to d = {}: {}.",
+                             kDimensions.front(), kDimensions.back(), ends),
+         .why = ""}};
   }
 };
 

@@ -41,8 +41,8 @@ class MemoryFile {
   int descriptor_;
 };
 
-/// Runs gnuplot in a group of its own, so that Ctrl-C at the terminal does not tear a figure, and with an environment of
-/// our own, so that the reader's settings do not change it. Returns 0 and the exit status, or an errno.
+/// Runs gnuplot in a group of its own, so that Ctrl-C at the terminal does not tear a figure, and with an environment
+/// of our own, so that the reader's settings do not change it. Returns 0 and the exit status, or an errno.
 int spawn_and_wait(const std::string& script_file, int out, int err, int& status) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;

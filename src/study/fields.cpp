@@ -57,7 +57,8 @@ namespace {
 
 Index as_whole(const std::string& place, const json& value, Index least) {
   constexpr Index kMost = Index{1} << 40;
-  const bool fits = value.is_number_integer() && (!value.is_number_unsigned() || value.get<std::uint64_t>() <= static_cast<std::uint64_t>(kMost)) &&
+  const bool fits = value.is_number_integer() &&
+                    (!value.is_number_unsigned() || value.get<std::uint64_t>() <= static_cast<std::uint64_t>(kMost)) &&
                     value.get<Index>() >= least && value.get<Index>() <= kMost;
   if (!fits) refuse("{} = {}; must be a whole number of at least {}", place, value.dump(), least);
   return value.get<Index>();

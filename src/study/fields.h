@@ -11,8 +11,8 @@
 
 namespace attsvm {
 
-/// Reads the fields of a JSON object that a person wrote. Every refusal names the field, its value and the rule; a field
-/// that nobody asked for is refused too, by done().
+/// Reads the fields of a JSON object that a person wrote. Every refusal names the field, its value and the rule; a
+/// field that nobody asked for is refused too, by done().
 class Fields {
  public:
   /// `place` stands before the names of the fields: "" or "train.".
@@ -21,9 +21,10 @@ class Fields {
   bool has(const std::string& name) const { return object_.contains(name); }
   Fields object(const std::string& name);  ///< an empty one where it is left out
 
-  std::string text(const std::string& name);                             ///< required
+  std::string text(const std::string& name);  ///< required
   std::string text(const std::string& name, const std::string& standard);
-  double number(const std::string& name, double standard, double least, double most = std::numeric_limits<double>::max());
+  double number(const std::string& name, double standard, double least,
+                double most = std::numeric_limits<double>::max());
   Index whole(const std::string& name, Index standard, Index least);
   bool flag(const std::string& name, bool standard);
 

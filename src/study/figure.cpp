@@ -18,14 +18,10 @@ struct HouseStyle {
   int marker, fill;
 };
 constexpr std::array kStyles{
-    HouseStyle{"#0072B2", "solid", 7, 3},
-    HouseStyle{"#D55E00", "(10,5)", 5, 2},
-    HouseStyle{"#009E73", "(3,4)", 9, 1},
-    HouseStyle{"#CC79A7", "(12,4,3,4)", 13, 4},
-    HouseStyle{"#E69F00", "(6,3)", 11, 5},
-    HouseStyle{"#56B4E9", "(16,4)", 6, 6},
-    HouseStyle{"#000000", "(2,2)", 4, 0},
-    HouseStyle{"#888888", "(8,3,2,3,2,3)", 8, 7},
+    HouseStyle{"#0072B2", "solid", 7, 3},  HouseStyle{"#D55E00", "(10,5)", 5, 2},
+    HouseStyle{"#009E73", "(3,4)", 9, 1},  HouseStyle{"#CC79A7", "(12,4,3,4)", 13, 4},
+    HouseStyle{"#E69F00", "(6,3)", 11, 5}, HouseStyle{"#56B4E9", "(16,4)", 6, 6},
+    HouseStyle{"#000000", "(2,2)", 4, 0},  HouseStyle{"#888888", "(8,3,2,3,2,3)", 8, 7},
 };
 
 // Sizes in pixels of the SVG.
@@ -185,7 +181,8 @@ class Script {
     const HouseStyle& style = kStyles[static_cast<std::size_t>(curve.style) % kStyles.size()];
     const std::string title = curve.label.empty() ? "notitle" : "title " + quoted(curve.label);
     const double width = curve.thin ? 0.8 : 1.8;
-    const std::string look = fmt::format("linewidth {} dashtype {} linecolor rgb '{}'", width, style.dash, style.colour);
+    const std::string look =
+        fmt::format("linewidth {} dashtype {} linecolor rgb '{}'", width, style.dash, style.colour);
     const auto add = [&](const std::string& words) { text_ += data + " " + words; };
     switch (curve.mark) {
       case Mark::line: {
@@ -203,8 +200,9 @@ class Script {
                         curve.x.size() > 100 ? 0.35 : 0.7, style.colour, title));
         break;
       case Mark::band: {
-        add(fmt::format("using 1:3:4 with filledcurves fillstyle transparent solid 0.15 noborder linecolor rgb '{}' notitle",
-                        style.colour));
+        add(fmt::format(
+            "using 1:3:4 with filledcurves fillstyle transparent solid 0.15 noborder linecolor rgb '{}' notitle",
+            style.colour));
         text_ += ", \\\n  ";
         const auto apart = std::max<std::size_t>(1, curve.x.size() / 8);
         add(fmt::format("using 1:2 with linespoints {} pointtype {} pointsize 0.6 pointinterval {} {}", look,
@@ -218,9 +216,10 @@ class Script {
         add(fmt::format("using 1:2 with linespoints {} pointtype {} pointsize 0.7 {}", look, style.marker, title));
         break;
       case Mark::boxes:
-        add(fmt::format("using 1:2:($1-{0:.4g}):($1+{0:.4g}):3:4 with boxxyerror fillstyle pattern {1} border linewidth "
-                        "0.8 linecolor rgb '{2}' {3}",
-                        curve.width / 2, style.fill, style.colour, title));
+        add(fmt::format(
+            "using 1:2:($1-{0:.4g}):($1+{0:.4g}):3:4 with boxxyerror fillstyle pattern {1} border linewidth "
+            "0.8 linecolor rgb '{2}' {3}",
+            curve.width / 2, style.fill, style.colour, title));
         break;
     }
   }

@@ -31,8 +31,8 @@ struct Panel {
   std::string title, x_label, y_label;
   bool log_x = false, log_y = false;
   std::optional<std::pair<double, double>> x_range{}, y_range{};
-  bool square = false;       ///< the same unit on both axes
-  std::string key = "right"; ///< where the legend is, in gnuplot's words; empty: there is none
+  bool square = false;        ///< the same unit on both axes
+  std::string key = "right";  ///< where the legend is, in gnuplot's words; empty: there is none
   std::vector<Curve> curves;
 };
 

@@ -25,10 +25,26 @@ const std::array<DataSet, 2>& data_sets() {
               {0.8450113534927368, 0.534748375415802, -0.6362639665603638, -0.771471381187439},
               {0.9273199439048767, 0.37426966428756714}},
       DataSet{5,
-              {1.0, 0.5, -0.1897246241569519, -0.7983540296554565, -0.7976964116096497, 0.3056498169898987,
-               -0.6198047995567322, -0.01682163029909134, -1.1724226474761963, 0.24682678282260895, 1.0, -0.5,
-               -0.7574430108070374, 0.10261718928813934, -0.830785870552063, 0.67637699842453, -0.8131822943687439,
-               0.006708239670842886, -0.613163411617279, -0.05462175980210304},
+              {1.0,
+               0.5,
+               -0.1897246241569519,
+               -0.7983540296554565,
+               -0.7976964116096497,
+               0.3056498169898987,
+               -0.6198047995567322,
+               -0.01682163029909134,
+               -1.1724226474761963,
+               0.24682678282260895,
+               1.0,
+               -0.5,
+               -0.7574430108070374,
+               0.10261718928813934,
+               -0.830785870552063,
+               0.67637699842453,
+               -0.8131822943687439,
+               0.006708239670842886,
+               -0.613163411617279,
+               -0.05462175980210304},
               {-0.5391289591789246, -0.8422232270240784, 0.9525519013404846, 0.30437642335891724},
               {0.9771237969398499, 0.2126714289188385}}};
   return sets;
@@ -36,8 +52,9 @@ const std::array<DataSet, 2>& data_sets() {
 
 /// The published start of K (Gaussian, deviation 0.1); Q starts at zero.
 const RowMatrix& published_K0() {
-  static const RowMatrix K0 = (RowMatrix(2, 2) << 0.10160478634613535, 0.026382072639122373, 0.037737220529490516,
-                               -0.1138629692453524).finished();
+  static const RowMatrix K0 =
+      (RowMatrix(2, 2) << 0.10160478634613535, 0.026382072639122373, 0.037737220529490516, -0.1138629692453524)
+          .finished();
   return K0;
 }
 
@@ -56,10 +73,15 @@ class GdPaths final : public Study {
   StudyFacts facts() const override {
     return {.name = "gd-paths",
             .title = "Paths of W z in the plane",
-            .setting = "The two published data sets, n = 2, d = 2, T = 3 and T = 5; W from zero, and (K,Q) from a small K and Q = 0; 2,000 "
-                       "normalized gradient steps of 0.1. Plain arithmetic adds 2^-52 to norms and as ridge on (K,Q), as published.",
-            .paper = "Transformers as Support Vector Machines: W z_1 and W z_2 leave the origin and turn into the directions that "
-                     "the Frobenius SVM predicts for W runs and the nuclear SVM for (K,Q) runs."};
+            .setting =
+                "The two published data sets, n = 2, d = 2, T = 3 and T = 5; W from zero, and (K,Q) from a small K and "
+                "Q = 0; 2,000 "
+                "normalized gradient steps of 0.1. Plain arithmetic adds 2^-52 to norms and as ridge on (K,Q), as "
+                "published.",
+            .paper =
+                "Transformers as Support Vector Machines: W z_1 and W z_2 leave the origin and turn into the "
+                "directions that "
+                "the Frobenius SVM predicts for W runs and the nuclear SVM for (K,Q) runs."};
   }
 
   std::vector<StudyCell> cells() const override {
@@ -97,16 +119,23 @@ class GdPaths final : public Study {
 
   Summary summarise(const std::vector<CellRows>& cells) const override {
     Summary summary;
-    summary.table.columns = {{"T", "tokens a sequence"},      {"param", "what is trained"},
+    summary.table.columns = {{"T", "tokens a sequence"},
+                             {"param", "what is trained"},
                              {"arithmetic", "plain doubles, or exact directions"},
-                             {"step", "gradient steps taken"}, {"z1_x", "first coordinate of W z_1"},
-                             {"z1_y", "second"},               {"z2_x", "first coordinate of W z_2"},
-                             {"z2_y", "second"},               {"correlation_fro", "of W with the Frobenius SVM"},
+                             {"step", "gradient steps taken"},
+                             {"z1_x", "first coordinate of W z_1"},
+                             {"z1_y", "second"},
+                             {"z2_x", "first coordinate of W z_2"},
+                             {"z2_y", "second"},
+                             {"correlation_fro", "of W with the Frobenius SVM"},
                              {"correlation_nuc", "of W with the nuclear SVM"}};
-    summary.figure = {.title = "Paths of W z_1 and W z_2 in the plane",
-                      .caption = "Lines end after 2,000 steps or at the edge of the window. Rays: what the SVM of the selected tokens predicts, W^{mm} z_i for W runs and "
-                                 "W^{mm}_{*} z_i for (K,Q) runs. Exact and plain runs lie on each other until gradients underflow.",
-                      .columns = 2};
+    summary.figure = {
+        .title = "Paths of W z_1 and W z_2 in the plane",
+        .caption =
+            "Lines end after 2,000 steps or at the edge of the window. Rays: what the SVM of the selected tokens "
+            "predicts, W^{mm} z_i for W runs and "
+            "W^{mm}_{*} z_i for (K,Q) runs. Exact and plain runs lie on each other until gradients underflow.",
+        .columns = 2};
     for (const CellRows& rows : cells) {
       if (rows.results().empty()) continue;
       add_rows(rows, summary.table);
@@ -175,8 +204,8 @@ class GdPaths final : public Study {
                  .y = numbers_list(result.at(name("", "y")))};
       if (exact) {
         const char* svm = is_W ? "fro_" : "nuc_";
-        panel.curves.push_back(ray(fmt::format("W^{{mm}}{} z_{}", is_W ? "" : "_{*}", i), 5 + i, result.at(name(svm, "x")),
-                                   result.at(name(svm, "y")), 2 * kWindow));
+        panel.curves.push_back(ray(fmt::format("W^{{mm}}{} z_{}", is_W ? "" : "_{*}", i), 5 + i,
+                                   result.at(name(svm, "x")), result.at(name(svm, "y")), 2 * kWindow));
       }
       panel.curves.push_back(std::move(path));
     }
@@ -187,13 +216,15 @@ class GdPaths final : public Study {
     for (const CellRows& rows : cells) {
       if (rows.results().empty()) continue;
       const Json &s = rows.cell.settings, &result = *rows.results().front();
-      ours += fmt::format("{}T = {}, {}, {}: {:.6f} Frobenius, {:.6f} nuclear", ours.empty() ? "" : "; ", s.at("T").get<Index>(),
-                          s.at("param").get<std::string>(), arithmetic_words(s.at("arithmetic")),
-                          result.at("correlation_fro").back().get<double>(), result.at("correlation_nuc").back().get<double>());
+      ours += fmt::format("{}T = {}, {}, {}: {:.6f} Frobenius, {:.6f} nuclear", ours.empty() ? "" : "; ",
+                          s.at("T").get<Index>(), s.at("param").get<std::string>(),
+                          arithmetic_words(s.at("arithmetic")), result.at("correlation_fro").back().get<double>(),
+                          result.at("correlation_nuc").back().get<double>());
     }
-    findings.push_back({.paper = "W runs turn to W^mm z, (K,Q) runs to the nuclear solution's direction.",
-                        .ours = fmt::format("Correlation after 2,000 steps: {}.", ours),
-                        .why = "Where gradients underflow, plain arithmetic walks in a random direction; exact directions go on."});
+    findings.push_back(
+        {.paper = "W runs turn to W^mm z, (K,Q) runs to the nuclear solution's direction.",
+         .ours = fmt::format("Correlation after 2,000 steps: {}.", ours),
+         .why = "Where gradients underflow, plain arithmetic walks in a random direction; exact directions go on."});
   }
 };
 

@@ -66,7 +66,8 @@ std::optional<nlohmann::json> load_summary(const fs::path& folder) {
     const auto file = InputFile::open((folder / "data.json").string());
     const Bytes bytes = file->bytes();
     nlohmann::json summary = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    for (const char* name : {"experiment", "title", "setting", "paper", "findings", "cells", "seed", "runs", "figure"}) {
+    for (const char* name :
+         {"experiment", "title", "setting", "paper", "findings", "cells", "seed", "runs", "figure"}) {
       if (!summary.contains(name)) return std::nullopt;
     }
     return summary;
@@ -76,7 +77,8 @@ std::optional<nlohmann::json> load_summary(const fs::path& folder) {
 }
 
 std::string findings_table(const nlohmann::json& findings) {
-  std::string html = "<table><thead><tr><th>published</th><th>found here</th><th>why they differ</th></tr></thead><tbody>\n";
+  std::string html =
+      "<table><thead><tr><th>published</th><th>found here</th><th>why they differ</th></tr></thead><tbody>\n";
   for (const auto& finding : findings) {
     html += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", escaped(finding.value("paper", "")),
                         escaped(finding.value("ours", "")), escaped(finding.value("why", "")));
@@ -94,7 +96,8 @@ std::string cells_table(const nlohmann::json& cells) {
     for (const auto& [reason, count] : cell.at("rejections").items())
       reasons += fmt::format("{}{} {}", reasons.empty() ? "" : "; ", count.dump(), reason);
     html += fmt::format(
-        "<tr><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td>{}</td><td><code>{}</code></td></tr>\n",
+        "<tr><td>{}</td><td class=\"number\">{}</td><td "
+        "class=\"number\">{}</td><td>{}</td><td><code>{}</code></td></tr>\n",
         escaped(cell.value("name", "")), cell.at("runs").dump(), cell.at("draws").dump(), escaped(reasons),
         escaped(cell.at("settings").dump()));
   }
@@ -112,9 +115,11 @@ std::string section(const std::string& name, const nlohmann::json& summary, bool
                         escaped(name), escaped(summary.at("figure").value("caption", "")));
   }
   html += findings_table(summary.at("findings"));
-  html += fmt::format("<p>Seed {}; {} runs, {} draws rejected. <a href=\"{4}/data.csv\">CSV</a> · <a href=\"{4}/data.json\">JSON</a>{3}</p>\n",
-                      summary.at("seed").dump(), summary.at("runs").dump(), summary.value("rejected", Index{0}),
-                      has_figure ? fmt::format(" · <a href=\"{}/figure.svg\">SVG</a>", escaped(name)) : "", escaped(name));
+  html += fmt::format(
+      "<p>Seed {}; {} runs, {} draws rejected. <a href=\"{4}/data.csv\">CSV</a> · <a "
+      "href=\"{4}/data.json\">JSON</a>{3}</p>\n",
+      summary.at("seed").dump(), summary.at("runs").dump(), summary.value("rejected", Index{0}),
+      has_figure ? fmt::format(" · <a href=\"{}/figure.svg\">SVG</a>", escaped(name)) : "", escaped(name));
   html += cells_table(summary.at("cells"));
   return html + "</section>\n";
 }
@@ -146,7 +151,8 @@ std::string index_page(const std::string& folder, const std::vector<std::string>
                             escaped(summary->at("title").get<std::string>()));
   }
   return fmt::format(
-      "{}<h1>The published experiments, run again</h1>\n<p>Every support vector machine behind these pictures was solved with a "
+      "{}<h1>The published experiments, run again</h1>\n<p>Every support vector machine behind these pictures was "
+      "solved with a "
       "certificate and checked by independent code. attsvm {}.</p>\n<ul>\n{}</ul>\n{}</body>\n</html>\n",
       kHead, ATTSVM_VERSION, contents, sections);
 }

@@ -60,7 +60,7 @@ std::vector<double> numbers_of(const std::vector<const Json*>& results, const st
   for (const Json* result : results) {
     const auto found = result->find(name);
     const bool number = found != result->end() && (found->is_number() || found->is_boolean());
-    numbers.push_back(!number                ? std::numeric_limits<double>::quiet_NaN()
+    numbers.push_back(!number               ? std::numeric_limits<double>::quiet_NaN()
                       : found->is_boolean() ? static_cast<double>(found->get<bool>())
                                             : found->get<double>());
   }

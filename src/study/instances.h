@@ -27,8 +27,8 @@ VerifiedSolutions solve_verified(std::span<const MarginProblem> problems, const 
 /// Mean and spread of a sample; NaN entries are left out.
 struct Sample {
   Index count = 0;
-  double mean = 0;  ///< NaN if empty
-  double sd = 0;    ///< with count − 1; NaN below two
+  double mean = 0;       ///< NaN if empty
+  double sd = 0;         ///< with count − 1; NaN below two
   double error() const;  ///< standard error of the mean
 };
 

@@ -26,11 +26,15 @@ class JointTraining final : public Study {
   StudyFacts facts() const override {
     return {.name = "joint-training",
             .title = "Head and prompt trained together",
-            .setting = "Prompt attention, n = 3, T = 2, d = 2: tokens {(0,0),(1,1)}, {(0,0),(1,−1)} and {(0,0),(0.5,1)} (tight) or {(0,0),(0.5,1.5)} (not "
-                       "tight), y = (1,−1,1); p from (0,−1), v from (−1,0); 999 normalized gradient steps of 0.1 on both. Plain arithmetic "
-                       "adds 1e-19 to the norm of the prompt's gradient and 1e-9 to that of the head's, as published.",
-            .paper = "Max-Margin Token Selection: v turns to the v-SVM of the selected tokens; p to the p-SVM if all inputs "
-                     "are support vectors of v, else to the p-SVM with the others relaxed."};
+            .setting =
+                "Prompt attention, n = 3, T = 2, d = 2: tokens {(0,0),(1,1)}, {(0,0),(1,−1)} and {(0,0),(0.5,1)} "
+                "(tight) or {(0,0),(0.5,1.5)} (not "
+                "tight), y = (1,−1,1); p from (0,−1), v from (−1,0); 999 normalized gradient steps of 0.1 on both. "
+                "Plain arithmetic "
+                "adds 1e-19 to the norm of the prompt's gradient and 1e-9 to that of the head's, as published.",
+            .paper =
+                "Max-Margin Token Selection: v turns to the v-SVM of the selected tokens; p to the p-SVM if all inputs "
+                "are support vectors of v, else to the p-SVM with the others relaxed."};
   }
 
   std::vector<StudyCell> cells() const override {
@@ -108,8 +112,10 @@ class JointTraining final : public Study {
                              {"correlation_p", "of p with the p-SVM"},
                              {"correlation_relaxed", "of p with the relaxed p-SVM"}};
     summary.figure = {.title = "Head and prompt trained together",
-                      .caption = "Paths of v (from (−1,0)) and p (from (0,−1)) over 999 normalized steps, and the directions of the SVMs. In (b) the third input is no support "
-                                 "vector of v, and p leaves the p-SVM for the relaxed one.",
+                      .caption =
+                          "Paths of v (from (−1,0)) and p (from (0,−1)) over 999 normalized steps, and the directions "
+                          "of the SVMs. In (b) the third input is no support "
+                          "vector of v, and p leaves the p-SVM for the relaxed one.",
                       .columns = 2};
     constexpr double kReach = 12;
     for (const CellRows& rows : cells) {
@@ -117,23 +123,33 @@ class JointTraining final : public Study {
       const Json &s = rows.cell.settings, &result = *rows.results().front();
       for (std::size_t k = 0; k < result.at("step").size(); ++k) {
         Json row = Json::array({s.at("case"), s.at("arithmetic")});
-        for (const char* name : {"step", "p1", "p2", "v1", "v2", "correlation_v", "correlation_p", "correlation_relaxed"})
+        for (const char* name :
+             {"step", "p1", "p2", "v1", "v2", "correlation_v", "correlation_p", "correlation_relaxed"})
           row.push_back(result.at(name)[k]);
         summary.table.rows.push_back(std::move(row));
       }
       const bool tight = s.at("case") == "tight", exact = s.at("arithmetic") == "exact";
-      const std::string title = tight ? "All inputs are support vectors of v" : "The third input is not a support vector of v";
+      const std::string title =
+          tight ? "All inputs are support vectors of v" : "The third input is not a support vector of v";
       auto& panels = summary.figure.panels;
       if (panels.empty() || panels.back().title != title) {
         panels.push_back(plane(title, kReach));
         Panel& panel = panels.back();
         panel.curves = {ray("v-SVM", 7, result.at("v_svm")[0], result.at("v_svm")[1], 2 * kReach),
                         ray("p-SVM", 6, result.at("p_svm")[0], result.at("p_svm")[1], 2 * kReach)};
-        if (!tight) panel.curves.push_back(ray("relaxed p-SVM", 5, result.at("p_relaxed")[0], result.at("p_relaxed")[1], 2 * kReach));
+        if (!tight)
+          panel.curves.push_back(
+              ray("relaxed p-SVM", 5, result.at("p_relaxed")[0], result.at("p_relaxed")[1], 2 * kReach));
       }
       const std::string words = arithmetic_words(s.at("arithmetic"));
-      panels.back().curves.push_back({.label = "v, " + words, .style = exact ? 0 : 2, .x = numbers_list(result.at("v1")), .y = numbers_list(result.at("v2"))});
-      panels.back().curves.push_back({.label = "p, " + words, .style = exact ? 1 : 3, .x = numbers_list(result.at("p1")), .y = numbers_list(result.at("p2"))});
+      panels.back().curves.push_back({.label = "v, " + words,
+                                      .style = exact ? 0 : 2,
+                                      .x = numbers_list(result.at("v1")),
+                                      .y = numbers_list(result.at("v2"))});
+      panels.back().curves.push_back({.label = "p, " + words,
+                                      .style = exact ? 1 : 3,
+                                      .x = numbers_list(result.at("p1")),
+                                      .y = numbers_list(result.at("p2"))});
     }
     explain(cells, summary.findings);
     return summary;
@@ -146,12 +162,14 @@ class JointTraining final : public Study {
       if (rows.results().empty()) continue;
       const Json& result = *rows.results().front();
       const auto last = [&](const char* name) { return result.at(name).back().get<double>(); };
-      ours += fmt::format("{}{}: v with the v-SVM {:.6f}, p with the p-SVM {:.6f}, with the relaxed one {:.6f}", ours.empty() ? "" : "; ",
-                          rows.cell.name, last("correlation_v"), last("correlation_p"), last("correlation_relaxed"));
+      ours += fmt::format("{}{}: v with the v-SVM {:.6f}, p with the p-SVM {:.6f}, with the relaxed one {:.6f}",
+                          ours.empty() ? "" : "; ", rows.cell.name, last("correlation_v"), last("correlation_p"),
+                          last("correlation_relaxed"));
     }
-    findings.push_back({.paper = "v turns to the v-SVM; p to the p-SVM, relaxed for inputs that are no support vectors of v.",
-                        .ours = fmt::format("Correlations after 999 steps: {}.", ours),
-                        .why = ""});
+    findings.push_back(
+        {.paper = "v turns to the v-SVM; p to the p-SVM, relaxed for inputs that are no support vectors of v.",
+         .ours = fmt::format("Correlations after 999 steps: {}.", ours),
+         .why = ""});
   }
 };
 

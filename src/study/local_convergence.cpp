@@ -17,11 +17,15 @@ class LocalConvergence final : public Study {
   StudyFacts facts() const override {
     return {.name = "local-convergence",
             .title = "Training selects tokens and turns towards their SVM",
-            .setting = "Cross attention, n = 6, T = 8, d = 10, unit Gaussian data, random labels, linear head; W and (K,Q) trained "
-                       "from uniform random starts with 2,000 normalized gradient steps of 0.1; 100 seeds. Plain arithmetic "
-                       "adds 2^-52 to norms and as ridge on (K,Q), as published; exact arithmetic needs neither.",
-            .paper = "Transformers as Support Vector Machines: softmax weights of the selected tokens go to one; W runs align with "
-                     "the Frobenius SVM of the tokens they select, (K,Q) runs with the nuclear one."};
+            .setting =
+                "Cross attention, n = 6, T = 8, d = 10, unit Gaussian data, random labels, linear head; W and (K,Q) "
+                "trained "
+                "from uniform random starts with 2,000 normalized gradient steps of 0.1; 100 seeds. Plain arithmetic "
+                "adds 2^-52 to norms and as ridge on (K,Q), as published; exact arithmetic needs neither.",
+            .paper =
+                "Transformers as Support Vector Machines: softmax weights of the selected tokens go to one; W runs "
+                "align with "
+                "the Frobenius SVM of the tokens they select, (K,Q) runs with the nuclear one."};
   }
 
   std::vector<StudyCell> cells() const override {
@@ -134,21 +138,37 @@ class LocalConvergence final : public Study {
   }
 
   static void draw(const std::vector<CellRows>& cells, Figure& figure) {
-    figure = {.title = "Training selects tokens and turns towards their SVM (n = 6, T = 8, d = 10)",
-              .caption = "Means over runs; bands are one standard deviation. (a, b) plain double arithmetic, as published. The published "
-                         "curve labelled (K,Q) in (b) is the dashed one, the W run against the nuclear solution. (c) exact gradient "
-                         "directions. (d) distance from the own SVM: plain arithmetic stops improving once gradients underflow.",
-              .columns = 2};
-    Panel weights{.title = "Softmax weight of the selected token", .x_label = "steps", .y_label = "weight", .log_x = true,
-                  .y_range = {{0, 1.02}}, .key = "right bottom"};
-    Panel plain{.title = "Correlation with the SVMs, plain arithmetic", .x_label = "steps", .y_label = "correlation",
-                .log_x = true, .y_range = {{0, 1.02}}, .key = "right bottom"};
+    figure = {
+        .title = "Training selects tokens and turns towards their SVM (n = 6, T = 8, d = 10)",
+        .caption =
+            "Means over runs; bands are one standard deviation. (a, b) plain double arithmetic, as published. The "
+            "published "
+            "curve labelled (K,Q) in (b) is the dashed one, the W run against the nuclear solution. (c) exact gradient "
+            "directions. (d) distance from the own SVM: plain arithmetic stops improving once gradients underflow.",
+        .columns = 2};
+    Panel weights{.title = "Softmax weight of the selected token",
+                  .x_label = "steps",
+                  .y_label = "weight",
+                  .log_x = true,
+                  .y_range = {{0, 1.02}},
+                  .key = "right bottom"};
+    Panel plain{.title = "Correlation with the SVMs, plain arithmetic",
+                .x_label = "steps",
+                .y_label = "correlation",
+                .log_x = true,
+                .y_range = {{0, 1.02}},
+                .key = "right bottom"};
     Panel exact = plain, distance;
     exact.title = "Correlation with the SVMs, exact";
-    distance = {.title = "1 − correlation with the own SVM", .x_label = "steps", .y_label = "1 − mean correlation",
-                .log_x = true, .log_y = true, .key = "left bottom"};
+    distance = {.title = "1 − correlation with the own SVM",
+                .x_label = "steps",
+                .y_label = "1 − mean correlation",
+                .log_x = true,
+                .log_y = true,
+                .key = "left bottom"};
     for (const CellRows& rows : cells) {
-      const bool is_plain = rows.cell.settings.at("arithmetic") == "plain", is_W = rows.cell.settings.at("param") == "W";
+      const bool is_plain = rows.cell.settings.at("arithmetic") == "plain",
+                 is_W = rows.cell.settings.at("param") == "W";
       const std::string run = is_W ? "W" : "(K,Q)";
       if (is_plain) weights.curves.push_back(curve(rows, "attention", run, is_W ? 0 : 1, false));
       Panel& panel = is_plain ? plain : exact;
@@ -170,24 +190,29 @@ class LocalConvergence final : public Study {
     const auto optimal = [](const CellRows& rows) {
       return 100 * sample_of(numbers_of(rows.results(), "optimal")).mean;
     };
-    findings.push_back({.paper = "W runs reach correlation 0.9962 ± 0.0023 with W^mm and 0.863 ± 0.044 with the nuclear solution.",
-                        .ours = fmt::format("{} and {} after 2,000 steps in plain arithmetic.",
-                                            words(W, "final_correlation_fro"), words(W, "final_correlation_nuc")),
-                        .why = ""});
-    findings.push_back({.paper = "(K,Q) runs align with the nuclear solution (published code: 0.9964 ± 0.0025, with W^mm 0.854 ± 0.045).",
-                        .ours = fmt::format("{} with the nuclear solution, {} with W^mm.", words(KQ, "final_correlation_nuc"),
-                                            words(KQ, "final_correlation_fro")),
-                        .why = "The statement holds, but the curve labelled (K,Q) in the published correlation plot is the W run's "
-                               "correlation with the nuclear solution."});
-    findings.push_back({.paper = "Correlations level off.",
-                        .ours = fmt::format("With exact directions W runs reach {}, (K,Q) runs {}, and go on improving.",
-                                            words(exact_W, "final_correlation_fro"),
-                                            words(exact_KQ, "final_correlation_nuc")),
-                        .why = "After a few hundred steps the gradient is below 2^-52 and what plain arithmetic normalizes is rounding "
-                               "noise."});
-    findings.push_back({.paper = "The selection is the optimal one in 70 of 100 W runs and 76 of 100 (K,Q) runs (published code).",
-                        .ours = fmt::format("In {:.0f} % and {:.0f} % of the runs.", optimal(W), optimal(KQ)),
-                        .why = ""});
+    findings.push_back(
+        {.paper = "W runs reach correlation 0.9962 ± 0.0023 with W^mm and 0.863 ± 0.044 with the nuclear solution.",
+         .ours = fmt::format("{} and {} after 2,000 steps in plain arithmetic.", words(W, "final_correlation_fro"),
+                             words(W, "final_correlation_nuc")),
+         .why = ""});
+    findings.push_back(
+        {.paper =
+             "(K,Q) runs align with the nuclear solution (published code: 0.9964 ± 0.0025, with W^mm 0.854 ± 0.045).",
+         .ours = fmt::format("{} with the nuclear solution, {} with W^mm.", words(KQ, "final_correlation_nuc"),
+                             words(KQ, "final_correlation_fro")),
+         .why = "The statement holds, but the curve labelled (K,Q) in the published correlation plot is the W run's "
+                "correlation with the nuclear solution."});
+    findings.push_back(
+        {.paper = "Correlations level off.",
+         .ours = fmt::format("With exact directions W runs reach {}, (K,Q) runs {}, and go on improving.",
+                             words(exact_W, "final_correlation_fro"), words(exact_KQ, "final_correlation_nuc")),
+         .why =
+             "After a few hundred steps the gradient is below 2^-52 and what plain arithmetic normalizes is rounding "
+             "noise."});
+    findings.push_back(
+        {.paper = "The selection is the optimal one in 70 of 100 W runs and 76 of 100 (K,Q) runs (published code).",
+         .ours = fmt::format("In {:.0f} % and {:.0f} % of the runs.", optimal(W), optimal(KQ)),
+         .why = ""});
   }
 };
 

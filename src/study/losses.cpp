@@ -19,11 +19,14 @@ class Losses final : public Study {
   StudyFacts facts() const override {
     return {.name = "losses",
             .title = "The path depends on the loss, the limit does not",
-            .setting = "Prompt attention, n = 2, T = 2: {(0,0,0),(1,1,C)}, {(0,0,0),(1,−1,1)}, keys without the third coordinate, v = e3; C from 1 to 10 and "
-                       "100; linear, logistic and exponential loss; p from zero; 999 normalized gradient steps of 0.1. Plain "
-                       "arithmetic adds 1e-9 to norms, as published.",
-            .paper = "Max-Margin Token Selection: the larger C, the more the path bends before it turns to the p-SVM, "
-                     "and losses bend differently; the limit is the same."};
+            .setting =
+                "Prompt attention, n = 2, T = 2: {(0,0,0),(1,1,C)}, {(0,0,0),(1,−1,1)}, keys without the third "
+                "coordinate, v = e3; C from 1 to 10 and "
+                "100; linear, logistic and exponential loss; p from zero; 999 normalized gradient steps of 0.1. Plain "
+                "arithmetic adds 1e-9 to norms, as published.",
+            .paper =
+                "Max-Margin Token Selection: the larger C, the more the path bends before it turns to the p-SVM, "
+                "and losses bend differently; the limit is the same."};
   }
 
   std::vector<StudyCell> cells() const override {
@@ -88,29 +91,49 @@ class Losses final : public Study {
                              {"p2", "second"},
                              {"correlation", "of p with the p-SVM"}};
     summary.figure = {.title = "The path depends on the loss, the limit does not",
-                      .caption = "Paths of p for four values of C, exact directions (a to c), and 1 − correlation with the p-SVM for C = 10 and 100 (d). The exponential "
-                                 "loss is in the published legend but was never run.",
+                      .caption =
+                          "Paths of p for four values of C, exact directions (a to c), and 1 − correlation with the "
+                          "p-SVM for C = 10 and 100 (d). The exponential "
+                          "loss is in the published legend but was never run.",
                       .columns = 2};
-    Panel distance{.title = "1 − correlation with the p-SVM", .x_label = "steps", .y_label = "1 − correlation", .log_x = true, .log_y = true, .y_range = {{1e-7, 2}}, .key = "left bottom"};
+    Panel distance{.title = "1 − correlation with the p-SVM",
+                   .x_label = "steps",
+                   .y_label = "1 − correlation",
+                   .log_x = true,
+                   .log_y = true,
+                   .y_range = {{1e-7, 2}},
+                   .key = "left bottom"};
     int style = 0;
     for (const CellRows& rows : cells) {
       const Json& s = rows.cell.settings;
       const bool exact = s.at("arithmetic") == "exact";
       const std::string loss = s.at("loss");
-      Panel panel{.title = fmt::format("{} loss", loss), .x_label = "first coordinate", .y_label = "second coordinate",
-                  .x_range = {{0, 12}}, .y_range = {{-2.5, 7}}, .square = true, .key = "right top"};
+      Panel panel{.title = fmt::format("{} loss", loss),
+                  .x_label = "first coordinate",
+                  .y_label = "second coordinate",
+                  .x_range = {{0, 12}},
+                  .y_range = {{-2.5, 7}},
+                  .square = true,
+                  .key = "right top"};
       for (const Json* result : rows.results()) {
         const double C = result->at("C");
         for (std::size_t k = 0; k < result->at("step").size(); ++k)
-          summary.table.rows.push_back(Json::array({s.at("loss"), s.at("arithmetic"), C, result->at("step")[k], result->at("p1")[k],
-                                                    result->at("p2")[k], result->at("correlation")[k]}));
+          summary.table.rows.push_back(
+              Json::array({s.at("loss"), s.at("arithmetic"), C, result->at("step")[k], result->at("p1")[k],
+                           result->at("p2")[k], result->at("correlation")[k]}));
         const auto drawn = std::find(kDrawn.begin(), kDrawn.end(), C);
         if (!exact || drawn == kDrawn.end()) continue;
-        if (panel.curves.empty()) panel.curves.push_back(ray("p-SVM", 6, result->at("svm")[0], result->at("svm")[1], 20));
-        panel.curves.push_back({.label = fmt::format("C = {}", C), .style = static_cast<int>(drawn - kDrawn.begin()),
-                                .x = numbers_list(result->at("p1")), .y = numbers_list(result->at("p2"))});
+        if (panel.curves.empty())
+          panel.curves.push_back(ray("p-SVM", 6, result->at("svm")[0], result->at("svm")[1], 20));
+        panel.curves.push_back({.label = fmt::format("C = {}", C),
+                                .style = static_cast<int>(drawn - kDrawn.begin()),
+                                .x = numbers_list(result->at("p1")),
+                                .y = numbers_list(result->at("p2"))});
         if (C < 10) continue;
-        Curve curve{.label = fmt::format("{}, C = {}", loss, C), .style = style++, .x = numbers_list(result->at("step")), .y = numbers_list(result->at("correlation"))};
+        Curve curve{.label = fmt::format("{}, C = {}", loss, C),
+                    .style = style++,
+                    .x = numbers_list(result->at("step")),
+                    .y = numbers_list(result->at("correlation"))};
         for (double& y : curve.y) y = 1 - y;
         distance.curves.push_back(std::move(curve));
       }
@@ -131,7 +154,8 @@ class Losses final : public Study {
     }
     findings.push_back({.paper = "All losses and all C have the same limit.",
                         .ours = fmt::format("Smallest correlation with the p-SVM over C after 999 steps: {}.", ours),
-                        .why = "The published figure names the exponential loss in its legend but does not run it; it is run here. For large C its gradient "
+                        .why = "The published figure names the exponential loss in its legend but does not run it; it "
+                               "is run here. For large C its gradient "
                                "is tiny from the start, which plain arithmetic with 1e-9 added to the norm feels."});
   }
 };

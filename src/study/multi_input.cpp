@@ -17,12 +17,18 @@ class MultiInput final : public Study {
   StudyFacts facts() const override {
     return {.name = "multi-input",
             .title = "Several inputs: every prompt turns to the p-SVM",
-            .setting = "Prompt attention, n = 3, T = 7; one optimal token (score 1) and six others (score 0.5) an input, Gaussian noise of 0.2 "
-                       "around (1,0), (−1,1), (−0.5,−0.5), keys without the third coordinate; six starts p = (q,0,0), q from 1 to −1.5; "
-                       "999 normalized gradient steps of 0.1 and plain gradient steps of 1. Plain arithmetic adds 1e-12 to "
-                       "norms, as published. A run is a data set with all six starts; those without a p-SVM are drawn again.",
-            .paper = "Max-Margin Token Selection: the paths of all starts turn to the p-SVM direction; softmax weights of the optimal "
-                     "tokens go to one while the norm of p grows, linearly for normalized and logarithmically for plain gradient descent."};
+            .setting =
+                "Prompt attention, n = 3, T = 7; one optimal token (score 1) and six others (score 0.5) an input, "
+                "Gaussian noise of 0.2 "
+                "around (1,0), (−1,1), (−0.5,−0.5), keys without the third coordinate; six starts p = (q,0,0), q from "
+                "1 to −1.5; "
+                "999 normalized gradient steps of 0.1 and plain gradient steps of 1. Plain arithmetic adds 1e-12 to "
+                "norms, as published. A run is a data set with all six starts; those without a p-SVM are drawn again.",
+            .paper =
+                "Max-Margin Token Selection: the paths of all starts turn to the p-SVM direction; softmax weights of "
+                "the optimal "
+                "tokens go to one while the norm of p grows, linearly for normalized and logarithmically for plain "
+                "gradient descent."};
   }
 
   std::vector<StudyCell> cells() const override {
@@ -82,8 +88,10 @@ class MultiInput final : public Study {
     bool verified = true;
     MarginSolver solver(alone);
     const Selection& optimal = *task.select();
-    const MarginSolution svm = solve_verified(MarginProblem::attention(task, optimal), Norm::frobenius(), solver, verified),
-                         plotted = solve_verified(MarginProblem::attention(published, optimal), Norm::frobenius(), solver, verified);
+    const MarginSolution svm = solve_verified(MarginProblem::attention(task, optimal), Norm::frobenius(), solver,
+                                              verified),
+                         plotted = solve_verified(MarginProblem::attention(published, optimal), Norm::frobenius(),
+                                                  solver, verified);
     if (svm.status == MarginStatus::infeasible) return {"p-SVM infeasible", Json::object()};
     if (!verified) return {"SVM not verified", Json::object()};
     std::vector<Index> tokens;
@@ -119,8 +127,10 @@ class MultiInput final : public Study {
     if (rows.results().empty()) return;
     for (const Json& start : rows.results().front()->at("starts")) {
       for (std::size_t k = 0; k < start.at("step").size(); ++k) {
-        Json row = Json::array({rows.cell.settings.at("optimizer"), rows.cell.settings.at("arithmetic"), start.at("start")});
-        for (const char* name : {"step", "p1", "p2", "attention", "norm", "correlation"}) row.push_back(start.at(name)[k]);
+        Json row =
+            Json::array({rows.cell.settings.at("optimizer"), rows.cell.settings.at("arithmetic"), start.at("start")});
+        for (const char* name : {"step", "p1", "p2", "attention", "norm", "correlation"})
+          row.push_back(start.at(name)[k]);
         table.rows.push_back(std::move(row));
       }
     }
@@ -128,34 +138,51 @@ class MultiInput final : public Study {
 
   static void draw(const std::vector<CellRows>& cells, Figure& figure) {
     figure = {.title = "Several inputs: every prompt turns to the p-SVM",
-              .caption = "First data set. (a, b) paths of p from six starts, exact directions; solid grey ray: the p-SVM of the model's keys, dotted ray: "
-                         "the SVM of identity keys that the published figure shows, its first two coordinates. (c, d) start (1,0,0).",
+              .caption =
+                  "First data set. (a, b) paths of p from six starts, exact directions; solid grey ray: the p-SVM of "
+                  "the model's keys, dotted ray: "
+                  "the SVM of identity keys that the published figure shows, its first two coordinates. (c, d) start "
+                  "(1,0,0).",
               .columns = 2};
-    Panel weight{.title = "Softmax weight of the optimal tokens", .x_label = "steps", .y_label = "weight", .log_x = true, .y_range = {{0, 1.02}}, .key = "right bottom"};
-    Panel norm{.title = "Norm of p", .x_label = "steps", .y_label = "norm", .log_x = true, .log_y = true, .key = "left top"};
+    Panel weight{.title = "Softmax weight of the optimal tokens",
+                 .x_label = "steps",
+                 .y_label = "weight",
+                 .log_x = true,
+                 .y_range = {{0, 1.02}},
+                 .key = "right bottom"};
+    Panel norm{
+        .title = "Norm of p", .x_label = "steps", .y_label = "norm", .log_x = true, .log_y = true, .key = "left top"};
     for (const CellRows& rows : cells) {
       if (rows.results().empty()) continue;
       const Json& result = *rows.results().front();
-      const bool normalized = rows.cell.settings.at("optimizer") == "ngd", exact = rows.cell.settings.at("arithmetic") == "exact";
+      const bool normalized = rows.cell.settings.at("optimizer") == "ngd",
+                 exact = rows.cell.settings.at("arithmetic") == "exact";
       const std::string name = normalized ? "normalized steps" : "plain steps";
       const double reach = normalized ? 8 : 5;
       if (exact) {
         Panel panel = plane(fmt::format("Paths, {}", name), reach);
         panel.key = "right top";
         panel.curves.push_back(ray("p-SVM", 7, result.at("svm")[0], result.at("svm")[1], 2 * reach));
-        panel.curves.push_back(ray("p-SVM as plotted", 6, result.at("svm_plotted")[0], result.at("svm_plotted")[1], 2 * reach));
+        panel.curves.push_back(
+            ray("p-SVM as plotted", 6, result.at("svm_plotted")[0], result.at("svm_plotted")[1], 2 * reach));
         int style = 0;
         for (const Json& start : result.at("starts")) {
-          panel.curves.push_back({.label = fmt::format("start ({}, 0, 0)", start.at("start").get<double>()), .style = style++,
-                                  .x = numbers_list(start.at("p1")), .y = numbers_list(start.at("p2"))});
+          panel.curves.push_back({.label = fmt::format("start ({}, 0, 0)", start.at("start").get<double>()),
+                                  .style = style++,
+                                  .x = numbers_list(start.at("p1")),
+                                  .y = numbers_list(start.at("p2"))});
         }
         figure.panels.push_back(std::move(panel));
       }
       const Json& start = result.at("starts")[0];
       const std::string label = fmt::format("{}, {}", name, arithmetic_words(rows.cell.settings.at("arithmetic")));
       const int style = (normalized ? 0 : 1) + (exact ? 0 : 2);
-      weight.curves.push_back({.label = label, .style = style, .x = numbers_list(start.at("step")), .y = numbers_list(start.at("attention"))});
-      norm.curves.push_back({.label = label, .style = style, .x = numbers_list(start.at("step")), .y = numbers_list(start.at("norm"))});
+      weight.curves.push_back({.label = label,
+                               .style = style,
+                               .x = numbers_list(start.at("step")),
+                               .y = numbers_list(start.at("attention"))});
+      norm.curves.push_back(
+          {.label = label, .style = style, .x = numbers_list(start.at("step")), .y = numbers_list(start.at("norm"))});
     }
     figure.panels.push_back(std::move(weight));
     figure.panels.push_back(std::move(norm));
@@ -164,15 +191,19 @@ class MultiInput final : public Study {
   static void explain(const std::vector<CellRows>& cells, std::vector<Finding>& findings) {
     std::string ours;
     for (const CellRows& rows : cells)
-      ours += fmt::format("{}{}: {}", ours.empty() ? "" : "; ", rows.cell.name, words_of(sample_of(numbers_of(rows.results(), "worst_correlation"))));
-    findings.push_back({.paper = "All paths reach the p-SVM direction.",
-                        .ours = fmt::format("Correlation of the worst of six starts with the p-SVM after 999 steps: {}.", ours),
-                        .why = "Plain gradient steps grow the norm only logarithmically and are still turning."});
+      ours += fmt::format("{}{}: {}", ours.empty() ? "" : "; ", rows.cell.name,
+                          words_of(sample_of(numbers_of(rows.results(), "worst_correlation"))));
+    findings.push_back(
+        {.paper = "All paths reach the p-SVM direction.",
+         .ours = fmt::format("Correlation of the worst of six starts with the p-SVM after 999 steps: {}.", ours),
+         .why = "Plain gradient steps grow the norm only logarithmically and are still turning."});
     if (cells.empty()) return;
     const Sample plotted = sample_of(numbers_of(cells.back().results(), "plotted_correlation"));
-    findings.push_back({.paper = "The plotted SVM direction.",
-                        .ours = fmt::format("Its correlation with the p-SVM of the model that is trained: {}.", words_of(plotted)),
-                        .why = "The plotted SVM uses identity keys, although the model's keys drop the third coordinate. Both rays are drawn."});
+    findings.push_back(
+        {.paper = "The plotted SVM direction.",
+         .ours = fmt::format("Its correlation with the p-SVM of the model that is trained: {}.", words_of(plotted)),
+         .why = "The plotted SVM uses identity keys, although the model's keys drop the third coordinate. Both rays "
+                "are drawn."});
   }
 };
 

@@ -23,19 +23,24 @@ class MultiToken final : public Study {
   StudyFacts facts() const override {
     return {.name = "multi-token",
             .title = "Nonlinear heads keep several tokens",
-            .setting = "Cross attention, n = 3, T = 4, d = 4, 6, 8, 10, one-hidden-layer ReLU head with random B, random labels; W trained "
-                       "from a uniform random start with 2,001 normalized gradient steps of 0.1. A run counts when no softmax weight lies "
-                       "in (1e-6, 1e-3], at least one is at most 1e-6, some label is −1 and both SVMs have solutions; 500 "
-                       "such runs for every d. Tokens with weight at least 1e-3 are kept.",
-            .paper = "Transformers as Support Vector Machines: W is close to W_fin + R W^mm, closer than to the "
-                     "direction W^mm of the Gen-SVM alone or to the SVM of the single largest token."};
+            .setting =
+                "Cross attention, n = 3, T = 4, d = 4, 6, 8, 10, one-hidden-layer ReLU head with random B, random "
+                "labels; W trained "
+                "from a uniform random start with 2,001 normalized gradient steps of 0.1. A run counts when no softmax "
+                "weight lies "
+                "in (1e-6, 1e-3], at least one is at most 1e-6, some label is −1 and both SVMs have solutions; 500 "
+                "such runs for every d. Tokens with weight at least 1e-3 are kept.",
+            .paper =
+                "Transformers as Support Vector Machines: W is close to W_fin + R W^mm, closer than to the "
+                "direction W^mm of the Gen-SVM alone or to the SVM of the single largest token."};
   }
 
   std::vector<StudyCell> cells() const override {
     std::vector<StudyCell> cells;
     for (std::size_t k = 0; k < kDimensions.size(); ++k) {
       Json settings{{"n", 3}, {"T", 4}, {"d", kDimensions[k]}, {"kept", kKept}, {"gone", kGone}};
-      settings.update(json_of({.steps = 2001, .epsilon = 0x1p-52, .arithmetic = Arithmetic::plain, .init = Init::random}));
+      settings.update(
+          json_of({.steps = 2001, .epsilon = 0x1p-52, .arithmetic = Arithmetic::plain, .init = Init::random}));
       cells.push_back({.name = fmt::format("d={}", kDimensions[k]),
                        .settings = std::move(settings),
                        .runs = 500,
@@ -112,8 +117,8 @@ class MultiToken final : public Study {
     training.epsilon = 0;
     const TrainedRun exact = train(task, training, alone);
     const AttentionMap exact_map = attention_map(task, exact.W, alone);
-    row.result["exact_fit"] = unfit(exact_map.log_weights).empty() &&
-                              compare(task, exact, exact_map, "exact", row.result, alone).empty();
+    row.result["exact_fit"] =
+        unfit(exact_map.log_weights).empty() && compare(task, exact, exact_map, "exact", row.result, alone).empty();
     return row;
   }
 
@@ -180,24 +185,43 @@ class MultiToken final : public Study {
 
   static void draw(const std::vector<CellRows>& cells, Figure& figure) {
     figure = {.title = "Nonlinear heads keep several tokens: which SVM predicts W?",
-              .caption = "Mean 1 − correlation of W with each prediction over accepted runs, plain arithmetic, as published (a to c), with "
-                         "exact directions on the same draws (e), and for every run against the largest weight among dropped tokens (d, d = 4 to 10). "
-                         "(f) draws that count; the published pictures do not say how many were rejected.",
+              .caption =
+                  "Mean 1 − correlation of W with each prediction over accepted runs, plain arithmetic, as published "
+                  "(a to c), with "
+                  "exact directions on the same draws (e), and for every run against the largest weight among dropped "
+                  "tokens (d, d = 4 to 10). "
+                  "(f) draws that count; the published pictures do not say how many were rejected.",
               .columns = 3};
     constexpr std::array kTitles{"W_{fin} + R W^{mm}", "W^{mm} of the Gen-SVM", "SVM of the largest token"};
     for (std::size_t m = 0; m < kMeasures.size(); ++m) {
-      Panel panel{.title = kTitles[m], .x_label = "steps", .y_label = "1 − correlation", .log_x = true, .log_y = true,
-                  .y_range = {{1e-3, 1}}, .key = "left bottom"};
+      Panel panel{.title = kTitles[m],
+                  .x_label = "steps",
+                  .y_label = "1 − correlation",
+                  .log_x = true,
+                  .log_y = true,
+                  .y_range = {{1e-3, 1}},
+                  .key = "left bottom"};
       add_curves(cells, "plain", kMeasures[m], panel);
       figure.panels.push_back(std::move(panel));
     }
-    Panel scatter{.title = "Every run", .x_label = "largest weight of a dropped token", .y_label = "1 − correlation",
-                  .log_x = true, .log_y = true, .key = "left bottom"};
-    Panel exact{.title = "W_{fin} + R W^{mm}, exact", .x_label = "steps", .y_label = "1 − correlation", .log_x = true,
-                .log_y = true, .y_range = {{1e-3, 1}}, .key = "left bottom"};
-    Panel rate{.title = "Accepted draws", .x_label = "d", .y_label = "percent", .y_range = {{0, 30}}, .key = "right top"};
+    Panel scatter{.title = "Every run",
+                  .x_label = "largest weight of a dropped token",
+                  .y_label = "1 − correlation",
+                  .log_x = true,
+                  .log_y = true,
+                  .key = "left bottom"};
+    Panel exact{.title = "W_{fin} + R W^{mm}, exact",
+                .x_label = "steps",
+                .y_label = "1 − correlation",
+                .log_x = true,
+                .log_y = true,
+                .y_range = {{1e-3, 1}},
+                .key = "left bottom"};
+    Panel rate{
+        .title = "Accepted draws", .x_label = "d", .y_label = "percent", .y_range = {{0, 30}}, .key = "right top"};
     add_curves(cells, "exact", "equivalence", exact);
-    Curve ours{.label = "here", .mark = Mark::bars, .style = 0}, published{.label = "published code, 2,600 seeds", .mark = Mark::points, .style = 1};
+    Curve ours{.label = "here", .mark = Mark::bars, .style = 0},
+        published{.label = "published code, 2,600 seeds", .mark = Mark::points, .style = 1};
     for (std::size_t k = 0; k < cells.size(); ++k) {
       const CellRows& rows = cells[k];
       const auto draws = static_cast<double>(rows.rows.size());
@@ -229,7 +253,8 @@ class MultiToken final : public Study {
       const auto steps = curve_steps(cells[k].cell.settings.at("steps"));
       const auto results = fitting(cells[k], arithmetic);
       const MeanCurve mean = mean_curve(results, arithmetic + "_" + measure);
-      Curve curve{.label = fmt::format("d = {}", cells[k].cell.settings.at("d").get<Index>()), .style = static_cast<int>(k)};
+      Curve curve{.label = fmt::format("d = {}", cells[k].cell.settings.at("d").get<Index>()),
+                  .style = static_cast<int>(k)};
       for (std::size_t i = 1; i < mean.mean.size(); ++i) {
         curve.x.push_back(static_cast<double>(steps[i]));
         curve.y.push_back(mean.mean[i]);
@@ -239,10 +264,12 @@ class MultiToken final : public Study {
   }
 
   static void explain(const CellRows& rows, std::vector<Finding>& findings) {
-    constexpr std::array kPublished{"0.035 / 0.069 / 0.152, 21 % of seeds accepted", "0.015 / 0.045 / 0.148, 10 % of seeds accepted",
-                                    "0.012 / 0.015 / 0.149, 5 % of seeds accepted", "0.005 / 0.006 / 0.135, 2 % of seeds accepted"};
+    constexpr std::array kPublished{
+        "0.035 / 0.069 / 0.152, 21 % of seeds accepted", "0.015 / 0.045 / 0.148, 10 % of seeds accepted",
+        "0.012 / 0.015 / 0.149, 5 % of seeds accepted", "0.005 / 0.006 / 0.135, 2 % of seeds accepted"};
     const Index d = rows.cell.settings.at("d");
-    const auto place = static_cast<std::size_t>(std::find(kDimensions.begin(), kDimensions.end(), d) - kDimensions.begin());
+    const auto place =
+        static_cast<std::size_t>(std::find(kDimensions.begin(), kDimensions.end(), d) - kDimensions.begin());
     std::string ours;
     for (const std::string arithmetic : {"plain", "exact"}) {
       const auto results = fitting(rows, arithmetic);
@@ -254,12 +281,15 @@ class MultiToken final : public Study {
       ours += fmt::format(" ({} runs)", results.size());
     }
     const auto draws = static_cast<double>(rows.rows.size());
-    findings.push_back({.paper = fmt::format("d = {}: 1 − correlation with W_fin + R W^mm / W^mm / one token: {} (published code).", d, kPublished.at(place)),
-                        .ours = fmt::format("{}; {:.1f} % of {} draws accepted (± is the standard error).", ours,
-                                            100 * static_cast<double>(rows.accepted()) / draws, rows.rows.size()),
-                        .why = place == 0 ? "The published pictures reject silently: most trained runs still have a weight between 1e-6 and "
-                                            "1e-3, or keep one token everywhere."
-                                          : ""});
+    findings.push_back(
+        {.paper = fmt::format("d = {}: 1 − correlation with W_fin + R W^mm / W^mm / one token: {} (published code).", d,
+                              kPublished.at(place)),
+         .ours = fmt::format("{}; {:.1f} % of {} draws accepted (± is the standard error).", ours,
+                             100 * static_cast<double>(rows.accepted()) / draws, rows.rows.size()),
+         .why = place == 0
+                    ? "The published pictures reject silently: most trained runs still have a weight between 1e-6 and "
+                      "1e-3, or keep one token everywhere."
+                    : ""});
   }
 };
 

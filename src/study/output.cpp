@@ -51,9 +51,8 @@ Json cell_json(const CellRows& rows) {
     if (!row.accepted()) ++reasons[row.rejection];
   }
   const auto draws = static_cast<Index>(rows.rows.size());
-  return {{"name", rows.cell.name},           {"settings", rows.cell.settings},
-          {"runs", rows.accepted()},          {"draws", draws},
-          {"rejected", draws - rows.accepted()}, {"rejections", reasons},
+  return {{"name", rows.cell.name},   {"settings", rows.cell.settings},      {"runs", rows.accepted()},
+          {"draws", draws},           {"rejected", draws - rows.accepted()}, {"rejections", reasons},
           {"complete", rows.complete}};
 }
 

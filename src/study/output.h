@@ -7,8 +7,8 @@
 
 namespace attsvm {
 
-/// What data.json holds: the study, its settings, how many runs were drawn and rejected and why, the table, the findings
-/// and the numbers of the figure. No times and no dates: the same runs give the same bytes.
+/// What data.json holds: the study, its settings, how many runs were drawn and rejected and why, the table, the
+/// findings and the numbers of the figure. No times and no dates: the same runs give the same bytes.
 Json summary_json(const StudyFacts& facts, const std::vector<CellRows>& cells, const Summary& summary,
                   std::uint64_t seed);
 

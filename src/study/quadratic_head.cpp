@@ -38,13 +38,17 @@ std::vector<double> best_weights(std::vector<double> scores, double lambda) {
 class QuadraticHead final : public Study {
  public:
   StudyFacts facts() const override {
-    return {.name = "quadratic-head",
-            .title = "A concave head spreads attention over several tokens",
-            .setting = "Cross attention, n = 4, T = 6, d = 10, the tokens of a sequence orthonormal, head v'x − λ‖x‖² with λ from 0 to 1, labels "
-                       "+1; W trained from zero with 20,000 plain gradient steps of 5 (normalized steps bounce around an interior "
-                       "equilibrium); 100 tasks for every λ. Tokens with weight at least 1e-3 are kept. Sizes and λ are ours.",
-            .paper = "Transformers as Support Vector Machines: the number of tokens that attention keeps grows with λ, and W is "
-                     "predicted by W_fin + R W^mm of the kept sets."};
+    return {
+        .name = "quadratic-head",
+        .title = "A concave head spreads attention over several tokens",
+        .setting =
+            "Cross attention, n = 4, T = 6, d = 10, the tokens of a sequence orthonormal, head v'x − λ‖x‖² with λ from "
+            "0 to 1, labels "
+            "+1; W trained from zero with 20,000 plain gradient steps of 5 (normalized steps bounce around an interior "
+            "equilibrium); 100 tasks for every λ. Tokens with weight at least 1e-3 are kept. Sizes and λ are ours.",
+        .paper =
+            "Transformers as Support Vector Machines: the number of tokens that attention keeps grows with λ, and W is "
+            "predicted by W_fin + R W^mm of the kept sets."};
   }
 
   std::vector<StudyCell> cells() const override {
@@ -52,7 +56,10 @@ class QuadraticHead final : public Study {
     for (const double lambda : kLambdas) {
       Json settings{{"n", 4}, {"T", 6}, {"d", 10}, {"lambda", lambda}, {"kept", kKept}};
       settings.update(json_of({.optimizer = Optimizer::gd, .step = 5, .steps = 20000, .init = Init::zero}));
-      cells.push_back({.name = fmt::format("lambda={}", lambda), .settings = std::move(settings), .runs = 100, .cost = 20000 * 2.5});
+      cells.push_back({.name = fmt::format("lambda={}", lambda),
+                       .settings = std::move(settings),
+                       .runs = 100,
+                       .cost = 20000 * 2.5});
     }
     return cells;
   }
@@ -150,17 +157,25 @@ class QuadraticHead final : public Study {
 
   static void draw(const std::vector<CellRows>& cells, Summary& summary) {
     const Table& table = summary.table;
-    summary.figure = {.title = "A concave head spreads attention over several tokens (n = 4, T = 6, d = 10)",
-                      .caption = "(a) tokens kept by a query after training, bars are one standard deviation over tasks, against the best mixture of "
-                                 "the head, a projection onto the simplex. (b) mean 1 − correlation of the trained W with each prediction, "
-                                 "and (c) how W_fin + R W^mm of the final kept sets is approached in training.",
-                      .columns = 3};
+    summary.figure = {
+        .title = "A concave head spreads attention over several tokens (n = 4, T = 6, d = 10)",
+        .caption =
+            "(a) tokens kept by a query after training, bars are one standard deviation over tasks, against the best "
+            "mixture of "
+            "the head, a projection onto the simplex. (b) mean 1 − correlation of the trained W with each prediction, "
+            "and (c) how W_fin + R W^mm of the final kept sets is approached in training.",
+        .columns = 3};
     const auto column = [&](std::size_t at) {
       std::vector<double> list;
       for (const Json& row : table.rows) list.push_back(row[at].is_number() ? row[at].get<double>() : std::nan(""));
       return list;
     };
-    Panel count{.title = "Tokens kept", .x_label = "λ", .y_label = "tokens a query", .x_range = {{-0.03, 1.03}}, .y_range = {{0, 6.5}}, .key = "left top"};
+    Panel count{.title = "Tokens kept",
+                .x_label = "λ",
+                .y_label = "tokens a query",
+                .x_range = {{-0.03, 1.03}},
+                .y_range = {{0, 6.5}},
+                .key = "left top"};
     Curve kept{.label = "trained", .mark = Mark::bars, .style = 0, .x = column(0), .y = column(2)};
     const std::vector<double> sd = column(3);
     for (std::size_t k = 0; k < sd.size(); ++k) {
@@ -169,11 +184,21 @@ class QuadraticHead final : public Study {
       kept.high.push_back(kept.y[k] + spread);
     }
     count.curves = {std::move(kept), {.label = "best mixture", .style = 1, .x = column(0), .y = column(4)}};
-    Panel predicted{.title = "Which SVM predicts W", .x_label = "λ", .y_label = "1 − correlation", .log_y = true, .x_range = {{-0.03, 1.03}}, .key = "right bottom",
+    Panel predicted{.title = "Which SVM predicts W",
+                    .x_label = "λ",
+                    .y_label = "1 − correlation",
+                    .log_y = true,
+                    .x_range = {{-0.03, 1.03}},
+                    .key = "right bottom",
                     .curves = {{.label = "W_{fin} + R W^{mm}", .style = 0, .x = column(0), .y = column(6)},
                                {.label = "W^{mm} of the Gen-SVM", .style = 1, .x = column(0), .y = column(7)},
                                {.label = "SVM of the largest token", .style = 2, .x = column(0), .y = column(8)}}};
-    Panel time{.title = "W_{fin} + R W^{mm} in training", .x_label = "steps", .y_label = "1 − correlation", .log_x = true, .log_y = true, .key = "left bottom"};
+    Panel time{.title = "W_{fin} + R W^{mm} in training",
+               .x_label = "steps",
+               .y_label = "1 − correlation",
+               .log_x = true,
+               .log_y = true,
+               .key = "left bottom"};
     int style = 0;
     for (const CellRows& rows : cells) {
       const double lambda = rows.cell.settings.at("lambda");
@@ -206,8 +231,10 @@ class QuadraticHead final : public Study {
                            row[7].get<double>(), row[8].get<double>(), row[0].get<double>());
     }
     summary.findings = {{.paper = "More tokens are kept as λ grows.",
-                         .ours = fmt::format("Mean number of tokens kept: {}. The trained weights differ from the head's best mixture by at most {:.2g} "
-                                             "in the mean over tasks.", kept, farthest),
+                         .ours = fmt::format("Mean number of tokens kept: {}. The trained weights differ from the "
+                                             "head's best mixture by at most {:.2g} "
+                                             "in the mean over tasks.",
+                                             kept, farthest),
                          .why = ""},
                         {.paper = "W is predicted by W_fin + R W^mm, less well by W^mm alone.",
                          .ours = fmt::format("1 − correlation with W_fin + R W^mm / W^mm / one token: {}.", fit),

@@ -88,9 +88,9 @@ StudyReport run_all(const std::vector<const Study*>& studies, std::uint64_t seed
 const std::vector<std::unique_ptr<Study>>& all_studies() {
   static const std::vector<std::unique_ptr<Study>> studies = [] {
     std::vector<std::unique_ptr<Study>> list;
-    for (const auto make : {single_input_study, multi_input_study, joint_training_study, losses_study, gd_paths_study,
-                            local_convergence_study, convergence_types_study, multi_token_study, quadratic_head_study,
-                            svm_rank_study}) {
+    for (const auto make :
+         {single_input_study, multi_input_study, joint_training_study, losses_study, gd_paths_study,
+          local_convergence_study, convergence_types_study, multi_token_study, quadratic_head_study, svm_rank_study}) {
       list.push_back(make());
     }
     return list;
@@ -114,9 +114,8 @@ StudyReport reproduce(std::span<const std::string> names, const StudyOptions& op
     }
   }
   for (const std::string& name : names) {
-    const bool known = name == "all" || std::any_of(chosen.begin(), chosen.end(), [&](const Study* study) {
-                         return study->facts().name == name;
-                       });
+    const bool known = name == "all" || std::any_of(chosen.begin(), chosen.end(),
+                                                    [&](const Study* study) { return study->facts().name == name; });
     if (known) continue;
     std::string all;
     for (const StudyFacts& facts : published_studies()) all += facts.name + ", ";

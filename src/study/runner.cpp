@@ -12,7 +12,8 @@ namespace {
 /// Draws that `missing` more accepted runs will take, going by what was accepted so far.
 double draws_expected(const StudyCell& cell, Index accepted, Index draws, Index missing) {
   constexpr double kTrust = 20;  // draws that the expectation stands for
-  const double rate = (static_cast<double>(accepted) + kTrust * cell.acceptance) / (static_cast<double>(draws) + kTrust);
+  const double rate =
+      (static_cast<double>(accepted) + kTrust * cell.acceptance) / (static_cast<double>(draws) + kTrust);
   return static_cast<double>(missing) / std::max(rate, 1e-6);
 }
 
@@ -65,10 +66,8 @@ std::vector<CellRows> StudyRunner::collect(const Study& study, Index& reused) {
 void StudyRunner::collect(const Study& study, CellRows& rows, Index& reused) {
   const StudyCell& cell = rows.cell;
   const Index enough = wanted(cell), most = most_draws(cell, enough);
-  const std::int64_t set = store_.find({.experiment = study.facts().name,
-                                        .settings = cell.settings.dump(),
-                                        .version = ATTSVM_VERSION,
-                                        .seed = seed_});
+  const std::int64_t set = store_.find(
+      {.experiment = study.facts().name, .settings = cell.settings.dump(), .version = ATTSVM_VERSION, .seed = seed_});
   if (options_.resume) {
     rows.rows = store_.rows(set);
   } else {
@@ -82,10 +81,11 @@ void StudyRunner::collect(const Study& study, CellRows& rows, Index& reused) {
     if (should_stop(study, rows, enough)) break;
     const auto first = static_cast<Index>(rows.rows.size());
     const double expected = std::ceil(draws_expected(cell, accepted, first, enough - accepted));
-    const Index count = std::min({static_cast<Index>(std::min(expected, 1e6)), static_cast<Index>(study.batch()), most - first});
+    const Index count =
+        std::min({static_cast<Index>(std::min(expected, 1e6)), static_cast<Index>(study.batch()), most - first});
     const double began = seconds();
-    std::vector<StudyRow> batch = study.run(cell, seed_, static_cast<std::uint32_t>(first),
-                                            static_cast<std::uint32_t>(count), threads_);
+    std::vector<StudyRow> batch =
+        study.run(cell, seed_, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count), threads_);
     store_.commit(set, static_cast<std::uint32_t>(first), batch);
     seconds_working_ += seconds() - began;
     cost_done_ += cell.cost * static_cast<double>(count);

@@ -33,7 +33,7 @@ class StudyRunner {
   Threads& threads_;
   StudyStop stop_ = StudyStop::finished;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  double cost_ahead_ = 0;                        // of the cells not yet begun
+  double cost_ahead_ = 0;                       // of the cells not yet begun
   double cost_done_ = 0, seconds_working_ = 0;  // of the batches run here, for seconds a unit of cost
 };
 

@@ -21,13 +21,18 @@ constexpr std::array kCases{Case{"global", 0.9}, Case{"local", 0.0}};
 class SingleInput final : public Study {
  public:
   StudyFacts facts() const override {
-    return {.name = "single-input",
-            .title = "One input: global and local limits of the prompt",
-            .setting = "Prompt attention, one input with tokens (−0.1,1,1), (1,0,0.9), (0,0,c), keys without the third coordinate, v = e3, y = 1; "
-                       "c = 0.9 (global) and c = 0 (local); six starts p = (0,q,0), q from 1 to −1.5; 999 normalized gradient steps of "
-                       "0.1. Plain arithmetic adds 1e-9 to norms, as published.",
-            .paper = "Max-Margin Token Selection: with equal scores of the other tokens every start turns to the p-SVM of the "
-                     "best token; otherwise some starts turn to the p-SVM of a locally optimal token."};
+    return {
+        .name = "single-input",
+        .title = "One input: global and local limits of the prompt",
+        .setting =
+            "Prompt attention, one input with tokens (−0.1,1,1), (1,0,0.9), (0,0,c), keys without the third "
+            "coordinate, v = e3, y = 1; "
+            "c = 0.9 (global) and c = 0 (local); six starts p = (0,q,0), q from 1 to −1.5; 999 normalized gradient "
+            "steps of "
+            "0.1. Plain arithmetic adds 1e-9 to norms, as published.",
+        .paper =
+            "Max-Margin Token Selection: with equal scores of the other tokens every start turns to the p-SVM of the "
+            "best token; otherwise some starts turn to the p-SVM of a locally optimal token."};
   }
 
   std::vector<StudyCell> cells() const override {
@@ -75,8 +80,10 @@ class SingleInput final : public Study {
                              {"p2", "second"},
                              {"correlation", "of p with the p-SVM of the selected token"}};
     summary.figure = {.title = "One input: where prompts go",
-                      .caption = "Paths of p from six starts; rays: p-SVM of the best token (token 1) and of token 2. Plain and exact runs of the same "
-                                 "start share a style of line in (a, b) and in (c, d); (c, d) are plain arithmetic.",
+                      .caption =
+                          "Paths of p from six starts; rays: p-SVM of the best token (token 1) and of token 2. Plain "
+                          "and exact runs of the same "
+                          "start share a style of line in (a, b) and in (c, d); (c, d) are plain arithmetic.",
                       .columns = 2};
     std::vector<Panel> exact, plain;
     for (const CellRows& rows : cells) {
@@ -93,7 +100,8 @@ class SingleInput final : public Study {
   static MarginSolution svm_of(const AttentionTask& task, Index token, Threads& alone, bool& verified) {
     MarginSolver solver(alone);
     const std::array tokens{token};
-    return solve_verified(MarginProblem::attention(task, Selection::single(tokens)), Norm::frobenius(), solver, verified);
+    return solve_verified(MarginProblem::attention(task, Selection::single(tokens)), Norm::frobenius(), solver,
+                          verified);
   }
 
   static StudyRow judge(const AttentionTask& task, const TrainedRun& run, double q, Threads& alone) {
@@ -120,9 +128,9 @@ class SingleInput final : public Study {
   static void add_rows(const CellRows& rows, Table& table) {
     for (const Json* result : rows.results()) {
       for (std::size_t k = 0; k < result->at("step").size(); ++k) {
-        table.rows.push_back(Json::array({rows.cell.settings.at("case"), rows.cell.settings.at("arithmetic"), result->at("start"),
-                                          result->at("selected"), result->at("step")[k], result->at("p1")[k],
-                                          result->at("p2")[k], result->at("correlation")[k]}));
+        table.rows.push_back(Json::array({rows.cell.settings.at("case"), rows.cell.settings.at("arithmetic"),
+                                          result->at("start"), result->at("selected"), result->at("step")[k],
+                                          result->at("p1")[k], result->at("p2")[k], result->at("correlation")[k]}));
       }
     }
   }
@@ -131,7 +139,8 @@ class SingleInput final : public Study {
     constexpr double kReach = 8;
     const std::string name = rows.cell.settings.at("case");
     Panel panel = plane(fmt::format("{}, c = {}, {}", name, rows.cell.settings.at("c").get<double>(),
-                                    arithmetic_words(rows.cell.settings.at("arithmetic"))), kReach);
+                                    arithmetic_words(rows.cell.settings.at("arithmetic"))),
+                        kReach);
     panel.x_range = {{-3, kReach}};
     panel.y_range = {{-3, kReach}};
     panel.key = "right bottom";
@@ -158,14 +167,16 @@ class SingleInput final : public Study {
         const Index selected = result->at("selected");
         best += selected == 1 ? 1 : 0;
         other += selected == 2 ? 1 : 0;
-        if (result->at("final_correlation").is_number()) least = std::min(least, result->at("final_correlation").get<double>());
+        if (result->at("final_correlation").is_number())
+          least = std::min(least, result->at("final_correlation").get<double>());
       }
       ours += fmt::format("{}{}: {} starts end at token 1, {} at token 2, correlation with that p-SVM at least {:.6f}",
                           ours.empty() ? "" : "; ", rows.cell.name, best, other, least);
     }
-    findings.push_back({.paper = "With c = 0.9 all starts reach the p-SVM of the best token; with c = 0 some reach that of token 2.",
-                        .ours = ours + ".",
-                        .why = "The published runs are in single precision and drift from step 200 on; the selection is the same."});
+    findings.push_back(
+        {.paper = "With c = 0.9 all starts reach the p-SVM of the best token; with c = 0 some reach that of token 2.",
+         .ours = ours + ".",
+         .why = "The published runs are in single precision and drift from step 200 on; the selection is the same."});
   }
 };
 

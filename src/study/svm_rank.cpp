@@ -24,14 +24,16 @@ const std::array kNorms{RankNorm{"fro", "rank_fro", "Frobenius", Norm::frobenius
 class SvmRank final : public Study {
  public:
   StudyFacts facts() const override {
-    return {.name = "svm-rank",
-            .title = "Rank of the attention SVM's solutions",
-            .setting =
-                "Cross attention, unit Gaussian tokens, queries and head, random labels; the optimal tokens are selected. "
-                "(n,T) is (5,5), (10,5), (15,5), (5,10), (5,15), d from 1 to 20; 100 feasible draws each, given up after "
-                "2,000 draws. The rank counts singular values above 1e-10 of the largest, on certified solutions.",
-            .paper = "Transformers as Support Vector Machines: ranks of the Frobenius and of the nuclear norm solution "
-                     "against d, for growing n and for growing T. Both stay below min(n,d); the two are close."};
+    return {
+        .name = "svm-rank",
+        .title = "Rank of the attention SVM's solutions",
+        .setting =
+            "Cross attention, unit Gaussian tokens, queries and head, random labels; the optimal tokens are selected. "
+            "(n,T) is (5,5), (10,5), (15,5), (5,10), (5,15), d from 1 to 20; 100 feasible draws each, given up after "
+            "2,000 draws. The rank counts singular values above 1e-10 of the largest, on certified solutions.",
+        .paper =
+            "Transformers as Support Vector Machines: ranks of the Frobenius and of the nuclear norm solution "
+            "against d, for growing n and for growing T. Both stay below min(n,d); the two are close."};
   }
 
   std::vector<StudyCell> cells() const override {
@@ -61,7 +63,8 @@ class SvmRank final : public Study {
 
     std::vector<StudyRow> rows(count);
     for (const RankNorm& norm : kNorms) {
-      std::vector<MarginProblem> open;  // what the Frobenius solver proved infeasible has no other answer in another norm
+      std::vector<MarginProblem>
+          open;  // what the Frobenius solver proved infeasible has no other answer in another norm
       std::vector<std::size_t> place;
       for (std::size_t k = 0; k < rows.size(); ++k) {
         if (!rows[k].accepted()) continue;
@@ -134,10 +137,12 @@ class SvmRank final : public Study {
 
   static void draw(Summary& summary) {
     const Table& table = summary.table;
-    summary.figure = {.title = "Rank of the attention SVM's solutions",
-                      .caption = "Mean over feasible draws (a, b), certified ranks; (c) counts infeasible draws as rank 1, as the "
-                                 "published picture does; (d) share of draws for which a certificate proves that no W exists.",
-                      .columns = 2};
+    summary.figure = {
+        .title = "Rank of the attention SVM's solutions",
+        .caption =
+            "Mean over feasible draws (a, b), certified ranks; (c) counts infeasible draws as rank 1, as the "
+            "published picture does; (d) share of draws for which a certificate proves that no W exists.",
+        .columns = 2};
     const auto rank_panel = [&](const std::string& title, std::initializer_list<Size> sizes, const char* varied,
                                 std::size_t fro, std::size_t nuc) {
       Panel panel{.title = title, .x_label = "d", .y_label = "rank", .y_range = {{0, 16.5}}, .key = "left top"};
@@ -175,20 +180,21 @@ class SvmRank final : public Study {
     const Table& table = summary.table;
     summary.findings = {
         {.paper = "The nuclear solution's rank is close to n for large d.",
-         .ours = fmt::format("Certified mean rank at d = 20: nuclear {}, {}, {} against Frobenius {}, {}, {} for n = 5, 10, 15 (T = 5).",
+         .ours = fmt::format("Certified mean rank at d = 20: nuclear {}, {}, {} against Frobenius {}, {}, {} for n = "
+                             "5, 10, 15 (T = 5).",
                              at(table, {5, 5}, 20, 8), at(table, {10, 5}, 20, 8), at(table, {15, 5}, 20, 8),
                              at(table, {5, 5}, 20, 6), at(table, {10, 5}, 20, 6), at(table, {15, 5}, 20, 6)),
-         .why = "The published ranks count singular values above 1e-7 of a solver whose answers are accurate to 1e-6 … 1e-4: "
+         .why = "The published ranks count singular values above 1e-7 of a solver whose answers are accurate to 1e-6 … "
+                "1e-4: "
                 "its noise counts as rank. Here every solution is solved to rounding and verified."},
         {.paper = "For small d the rank falls to 1.",
-         .ours = fmt::format("At d = 1, 2, 3, 4 a share of {}, {}, {}, {} of the draws with n = T = 5 has no solution at all; over those "
+         .ours = fmt::format("At d = 1, 2, 3, 4 a share of {}, {}, {}, {} of the draws with n = T = 5 has no solution "
+                             "at all; over those "
                              "that have one the mean Frobenius rank at d = 4 is {}.",
                              at(table, {5, 5}, 1, 5), at(table, {5, 5}, 2, 5), at(table, {5, 5}, 3, 5),
                              at(table, {5, 5}, 4, 5), at(table, {5, 5}, 4, 6)),
          .why = "Draws without a solution return no matrix and were counted as rank 1. Panel (c) counts that way."},
-        {.paper = "Ranks stay below min(n, d).",
-         .ours = "They do, in every run.",
-         .why = ""}};
+        {.paper = "Ranks stay below min(n, d).", .ours = "They do, in every run.", .why = ""}};
   }
 };
 

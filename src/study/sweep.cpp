@@ -41,7 +41,8 @@ class UserSweep final : public Study {
     return {.name = plan_.name,
             .title = plan_.title,
             .setting = fmt::format("Tasks of kind {}, {} settings; {}.", plan_.kind, plan_.points.size(),
-                                   plan_.points.front().training ? "the tokens that training selects" : "the optimal tokens, or those drawn with the task"),
+                                   plan_.points.front().training ? "the tokens that training selects"
+                                                                 : "the optimal tokens, or those drawn with the task"),
             .paper = "A sweep of the user's own."};
   }
 
@@ -51,15 +52,23 @@ class UserSweep final : public Study {
       std::string name;
       for (std::size_t k = 0; k < plan_.varied.size(); ++k) {
         const Json& value = point.values[k];
-        name += fmt::format("{}{}={}", name.empty() ? "" : " ", plan_.varied[k], value.is_string() ? value.get<std::string>() : value.dump());
+        name += fmt::format("{}{}={}", name.empty() ? "" : " ", plan_.varied[k],
+                            value.is_string() ? value.get<std::string>() : value.dump());
       }
-      Json settings{{"kind", plan_.kind}, {"task", json_of(point.recipe)}, {"measure", plan_.measures}, {"require_feasible", plan_.require_feasible}};
+      Json settings{{"kind", plan_.kind},
+                    {"task", json_of(point.recipe)},
+                    {"measure", plan_.measures},
+                    {"require_feasible", plan_.require_feasible}};
       double cost = 50;
       if (point.training) {
         settings["train"] = attsvm::json_of(*point.training);
         cost += static_cast<double>(point.training->steps) * 4;
       }
-      cells.push_back({.name = name.empty() ? "all" : name, .settings = std::move(settings), .runs = plan_.runs, .draws_a_run = 20, .cost = cost});
+      cells.push_back({.name = name.empty() ? "all" : name,
+                       .settings = std::move(settings),
+                       .runs = plan_.runs,
+                       .draws_a_run = 20,
+                       .cost = cost});
     }
     return cells;
   }
@@ -139,7 +148,8 @@ class UserSweep final : public Study {
     if (run != nullptr) {
       const AttentionMap map = attention_map(task, run->W, alone);
       const bool sets = task.head().kind != HeadKind::linear;
-      selection = sets ? kept_tokens(task, map.log_weights, CheckSettings{}.threshold) : Selection::single(map.selected);
+      selection =
+          sets ? kept_tokens(task, map.log_weights, CheckSettings{}.threshold) : Selection::single(map.selected);
       double weight = 0;
       for (Index i = 0; i < task.queries(); ++i) weight += map.weight(i) / static_cast<double>(task.queries());
       all = {{"loss", run->loss}, {"norm", run->norm}, {"attention", weight}};
@@ -185,7 +195,10 @@ class UserSweep final : public Study {
                       .columns = std::min(2, static_cast<int>(plan_.measures.size()))};
     const auto at = std::find(plan_.varied.begin(), plan_.varied.end(), plan_.x) - plan_.varied.begin();
     for (std::size_t m = 0; m < plan_.measures.size(); ++m) {
-      Panel panel{.title = plain_label(plan_.measures[m]), .x_label = plan_.x.empty() ? "setting" : plan_.x, .y_label = plain_label(plan_.measures[m]), .key = "right top"};
+      Panel panel{.title = plain_label(plan_.measures[m]),
+                  .x_label = plan_.x.empty() ? "setting" : plan_.x,
+                  .y_label = plain_label(plan_.measures[m]),
+                  .key = "right top"};
       std::map<std::string, std::size_t> place;
       for (std::size_t k = 0; k < summary.table.rows.size(); ++k) {
         const Json& row = summary.table.rows[k];
@@ -193,14 +206,18 @@ class UserSweep final : public Study {
         for (std::size_t v = 0; v < plan_.varied.size(); ++v) {
           if (!plan_.x.empty() && v == static_cast<std::size_t>(at)) continue;
           const Json& value = plan_.points[k].values[v];
-          label += fmt::format("{}{} = {}", label.empty() ? "" : ", ", plan_.varied[v], value.is_string() ? value.get<std::string>() : value.dump());
+          label += fmt::format("{}{} = {}", label.empty() ? "" : ", ", plan_.varied[v],
+                               value.is_string() ? value.get<std::string>() : value.dump());
         }
         const auto [found, fresh] = place.emplace(label, panel.curves.size());
-        if (fresh) panel.curves.push_back({.label = plain_label(label), .mark = Mark::bars, .style = static_cast<int>(found->second)});
+        if (fresh)
+          panel.curves.push_back(
+              {.label = plain_label(label), .mark = Mark::bars, .style = static_cast<int>(found->second)});
         Curve& curve = panel.curves[found->second];
         const std::size_t column = plan_.varied.size() + 2 + 3 * m;
         const double mean = row[column].get<double>(), sd = row[column + 1].get<double>();
-        curve.x.push_back(plan_.x.empty() ? static_cast<double>(k) : plan_.points[k].values[static_cast<std::size_t>(at)].get<double>());
+        curve.x.push_back(plan_.x.empty() ? static_cast<double>(k)
+                                          : plan_.points[k].values[static_cast<std::size_t>(at)].get<double>());
         curve.y.push_back(mean);
         curve.low.push_back(std::isfinite(sd) ? mean - sd : mean);
         curve.high.push_back(std::isfinite(sd) ? mean + sd : mean);

@@ -23,10 +23,8 @@ const std::vector<std::pair<std::string, Arithmetic>> kArithmetics{{"exact", Ari
                                                                    {"plain", Arithmetic::plain}};
 const std::vector<std::pair<std::string, Loss>> kLosses{
     {"logistic", Loss::logistic}, {"exponential", Loss::exponential}, {"linear", Loss::linear}};
-const std::vector<std::pair<std::string, Optimizer>> kOptimizers{{"ngd", Optimizer::ngd},
-                                                                 {"gd", Optimizer::gd},
-                                                                 {"polyak", Optimizer::polyak},
-                                                                 {"adam", Optimizer::adam}};
+const std::vector<std::pair<std::string, Optimizer>> kOptimizers{
+    {"ngd", Optimizer::ngd}, {"gd", Optimizer::gd}, {"polyak", Optimizer::polyak}, {"adam", Optimizer::adam}};
 
 template <class Kind>
 Kind choose(const std::string& field, const std::string& text, const std::vector<std::pair<std::string, Kind>>& kinds) {
@@ -186,8 +184,10 @@ SweepPlan parse_sweep(const nlohmann::json& file) {
   SweepPlan plan;
   plan.name = fields.text("name");
   const bool plain = !plan.name.empty() && plan.name.size() <= 64 &&
-                     plan.name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == std::string::npos;
-  if (!plain) refuse("name = \"{}\"; must be letters, digits, - and _, at most 64 of them: it names a folder", plan.name);
+                     plan.name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") ==
+                         std::string::npos;
+  if (!plain)
+    refuse("name = \"{}\"; must be letters, digits, - and _, at most 64 of them: it names a folder", plan.name);
   for (const StudyFacts& facts : published_studies()) {
     if (facts.name == plan.name) refuse("name = \"{}\"; is that of a published experiment", plan.name);
   }

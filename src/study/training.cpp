@@ -30,7 +30,8 @@ Json json_of(const TrainSettings& settings) {
             {"epsilon", settings.epsilon},
             {"ridge", settings.ridge},
             {"init", settings.init == Init::random ? "random" : "zero"}};
-  if (settings.joint) json.update({{"joint", true}, {"epsilon_head", settings.head_epsilon.value_or(settings.epsilon)}});
+  if (settings.joint)
+    json.update({{"joint", true}, {"epsilon_head", settings.head_epsilon.value_or(settings.epsilon)}});
   if (settings.optimizer == Optimizer::mirror)
     json.update({{"power", settings.power}, {"normalize", settings.normalize}});
   return json;
@@ -39,8 +40,8 @@ Json json_of(const TrainSettings& settings) {
 TrainSettings training_of(const Json& json) {
   TrainSettings settings;
   settings.param = kind_of(json.at("param"), {Parametrization::W, Parametrization::KQ, Parametrization::p});
-  settings.optimizer = kind_of(json.at("optimizer"), {Optimizer::gd, Optimizer::ngd, Optimizer::polyak,
-                                                      Optimizer::mirror, Optimizer::adam});
+  settings.optimizer = kind_of(json.at("optimizer"),
+                               {Optimizer::gd, Optimizer::ngd, Optimizer::polyak, Optimizer::mirror, Optimizer::adam});
   settings.arithmetic = kind_of(json.at("arithmetic"), {Arithmetic::exact, Arithmetic::plain});
   settings.loss = kind_of(json.at("loss"), {Loss::logistic, Loss::exponential, Loss::linear});
   settings.step = json.at("step");
