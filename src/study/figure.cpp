@@ -145,7 +145,7 @@ class Script {
     line("set ylabel {} offset 1,0", quoted(panel.y_label));
     write_axis('x', panel.log_x, panel.x_range);
     write_axis('y', panel.log_y, panel.y_range);
-    line(panel.square ? "set size ratio -1" : "set size noratio");
+    line("set size {}", panel.square ? "ratio -1" : "noratio");
     if (panel.key.empty()) {
       line("set key off");
     } else {

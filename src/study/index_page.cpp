@@ -116,7 +116,7 @@ std::string section(const std::string& name, const nlohmann::json& summary, bool
   }
   html += findings_table(summary.at("findings"));
   html += fmt::format(
-      "<p>Seed {}; {} runs, {} draws rejected. <a href=\"{4}/data.csv\">CSV</a> · <a "
+      "<p>Seed {0}; {1} runs, {2} draws rejected. <a href=\"{4}/data.csv\">CSV</a> · <a "
       "href=\"{4}/data.json\">JSON</a>{3}</p>\n",
       summary.at("seed").dump(), summary.at("runs").dump(), summary.value("rejected", Index{0}),
       has_figure ? fmt::format(" · <a href=\"{}/figure.svg\">SVG</a>", escaped(name)) : "", escaped(name));

@@ -19,7 +19,8 @@ double draws_expected(const StudyCell& cell, Index accepted, Index draws, Index 
 
 Index most_draws(const StudyCell& cell, Index wanted) {
   constexpr Index kAllInstances = std::numeric_limits<std::uint32_t>::max();
-  return cell.draws_a_run == 0 ? kAllInstances : std::min(kAllInstances, cell.draws_a_run * wanted);
+  const Index there = cell.most_runs > 0 ? cell.most_runs : kAllInstances;
+  return cell.draws_a_run == 0 ? there : std::min(there, cell.draws_a_run * wanted);
 }
 
 double cost_ahead(const StudyCell& cell, Index accepted, Index draws, Index wanted) {

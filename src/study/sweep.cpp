@@ -5,6 +5,7 @@
 #include <map>
 
 #include "attsvm/check.h"
+#include "attsvm/error.h"
 #include "attsvm/verify.h"
 #include "io/file.h"
 #include "io/json.h"
