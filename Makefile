@@ -38,6 +38,7 @@ bench-peers:  ## the same problems through the solvers people use today (install
 	@[ -d build/peers ] || /usr/bin/python3 -m venv build/peers
 	@build/peers/bin/pip install --quiet --disable-pip-version-check -r bench/peers/requirements.txt
 	@build/peers/bin/python bench/peers/frobenius.py build/bench
+	@build/peers/bin/python bench/peers/nuclear.py build/bench
 
 format:  ## lay out all C++ files
 	@scripts/install_packages test

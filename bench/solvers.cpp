@@ -1,6 +1,6 @@
 // Large margin problems against the machine's limit: the time to read the tokens once plus that of the queries' product
 // with W at the speed of DGEMM, both speeds measured in the same run.
-// bench_solvers [n,T,d[,rank] ...]
+// bench_solvers [[nuc:]n,T,d[,rank] ...]: nuc: the nuclear norm
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -16,7 +16,7 @@
 #include "attsvm/attsvm.h"
 #include "base/blas.h"
 #include "margin/scaled_problem.h"
-#include "margin/stream_kernels.h"
+#include "base/stream_kernels.h"
 #include "measure.h"
 
 namespace {
@@ -25,6 +25,7 @@ using namespace attsvm;
 
 struct Size {
   Index n, T, d, rank;
+  bool nuclear = false;
 };
 
 struct Speeds {
@@ -113,10 +114,20 @@ Measured measure(const Size& size, Threads& threads) {
   const MarginProblem problem = MarginProblem::attention(task, *task.select());
   Measured result{};
   forget_peak_memory();
-  result.seconds = seconds_of([&] { result.solution = solve(problem, {}, threads); });
+  const SolveSettings settings{.norm = size.nuclear ? Norm::nuclear() : Norm::frobenius(),
+                               .tolerance = size.nuclear && size.n <= 100 ? 1e-9 : 1e-8};
+  result.seconds = seconds_of([&] { result.solution = solve(problem, settings, threads); });
   result.peak_memory = peak_memory();
   result.pricing = time_pricing(problem, result.solution.W, threads);
   return result;
+}
+
+/// When the solve had proven a gap, by its history.
+double seconds_to(double gap, const MarginSolution& solution) {
+  for (const SolveProgress& at : solution.history) {
+    if (at.objective - at.dual_objective <= gap * at.objective) return at.seconds;
+  }
+  return std::numeric_limits<double>::quiet_NaN();
 }
 
 void report(const Size& size, Threads& threads) {
@@ -127,11 +138,16 @@ void report(const Size& size, Threads& threads) {
   const auto n = static_cast<double>(size.n), T = static_cast<double>(size.T), d = static_cast<double>(size.d);
   const double bytes = n * T * d * 8, limit = bytes / best.read + 2 * n * d * d / best.multiply;
   fmt::print("{:<20}{:>9.3f}{:>9.1f}{:>10.1e}{:>7}{:>9}{:>9.2f}{:>9.0f}%{:>8.1f}{:>8.0f}  {}{}\n",
-             fmt::format("({},{},{}){}", size.n, size.T, size.d, size.rank > 0 ? fmt::format(" r{}", size.rank) : ""),
+             fmt::format("{}({},{},{}){}", size.nuclear ? "nuc " : "", size.n, size.T, size.d,
+                         size.rank > 0 ? fmt::format(" r{}", size.rank) : ""),
              result.seconds, result.seconds / limit, result.solution.gap, result.solution.iterations,
              result.solution.support, result.peak_memory / bytes, 100 * limit / result.pricing, best.read / 1e9,
              best.multiply / 1e9, result.solution.method,
              result.solution.status == MarginStatus::optimal ? "" : ", not proven");
+  if (size.nuclear) {
+    fmt::print("{:<20}rank {}{}, {:.1f} limit passes to a gap of 1e-6\n", "", result.solution.rank.rank,
+               result.solution.rank.certified ? ", certified" : "", seconds_to(1e-6, result.solution) / limit);
+  }
   if (result.solution.method ==
       "interior point") {  // its own limit: 25 normal matrices and their factors at GEMM speed
     const double half = d * (d + 1) / 2, unknowns = d * d;
@@ -166,16 +182,20 @@ int main(int argc, char** argv) {
   std::vector<Size> sizes;
   for (int k = 1; k < argc; ++k) {
     Size size{};
-    const int got = std::sscanf(argv[k], "%ld,%ld,%ld,%ld", &size.n, &size.T, &size.d, &size.rank);
+    std::string_view text = argv[k];
+    size.nuclear = text.starts_with("nuc:");
+    if (size.nuclear) text.remove_prefix(4);
+    const int got = std::sscanf(text.data(), "%ld,%ld,%ld,%ld", &size.n, &size.T, &size.d, &size.rank);
     if (got < 3) {
-      fmt::print(stderr, "{}: write n,T,d or n,T,d,rank\n", argv[k]);
+      fmt::print(stderr, "{}: write n,T,d or n,T,d,rank, with nuc: before it for the nuclear norm\n", argv[k]);
       return 2;
     }
     sizes.push_back(size);
   }
   if (sizes.empty()) {
-    sizes = {{100, 32, 64, 0},     {1000, 64, 256, 0}, {1000, 64, 256, 32}, {2000, 128, 384, 0},
-             {2000, 128, 384, 32}, {5000, 32, 32, 0},  {5000, 32, 32, 32},  {10000, 128, 256, 0}};
+    sizes = {{100, 32, 64, 0},       {1000, 64, 256, 0},       {1000, 64, 256, 32},       {2000, 128, 384, 0},
+             {2000, 128, 384, 32},   {5000, 32, 32, 0},        {5000, 32, 32, 32},        {10000, 128, 256, 0},
+             {100, 32, 64, 0, true}, {1000, 64, 256, 0, true}, {1000, 64, 256, 32, true}, {2000, 128, 384, 0, true}};
   }
   fmt::print("{:<20}{:>9}{:>9}{:>10}{:>7}{:>9}{:>9}{:>10}{:>8}{:>8}\n", "(n,T,d)", "seconds", "limits", "gap", "steps",
              "support", "memory", "pricing", "GB/s", "GF/s");

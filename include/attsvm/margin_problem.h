@@ -51,6 +51,10 @@ class MarginProblem {
   std::span<const MarginGroup> groups() const { return groups_; }
 
   Index drop(Index row) const { return drop_[static_cast<std::size_t>(row)]; }  ///< −1 in a value problem
+  /// drop() of a group's rows, in order.
+  std::span<const Index> drops(const MarginGroup& group) const {
+    return std::span(drop_).subspan(static_cast<std::size_t>(group.first_row), static_cast<std::size_t>(group.rows));
+  }
   bool equal(Index row) const { return equal_[static_cast<std::size_t>(row)] != 0; }
   double rhs(Index row) const { return rhs_[static_cast<std::size_t>(row)]; }
   bool all_positive() const {

@@ -2,12 +2,18 @@
 
 #include <cblas.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <mutex>
+#include <vector>
 
 // LAPACK comes with OpenBLAS; the last argument is Fortran's hidden length of the text.
 extern "C" void dpotrf_(const char* triangle, const blasint* n, double* A, const blasint* lda, blasint* info,
                         std::size_t length);
+extern "C" void dsyevd_(const char* job, const char* triangle, const blasint* n, double* A, const blasint* lda,
+                        double* values, double* work, const blasint* work_size, blasint* whole_work,
+                        const blasint* whole_work_size, blasint* info, std::size_t job_length,
+                        std::size_t triangle_length);
 
 namespace attsvm {
 namespace {
@@ -49,6 +55,21 @@ bool cholesky_of_columns(Index n, double* A, Index lda) {
 void solve_columns(Index n, const double* L, Index ldl, double* x) {
   for (const CBLAS_TRANSPOSE side : {CblasNoTrans, CblasTrans})
     cblas_dtrsv(CblasColMajor, CblasLower, side, CblasNonUnit, narrow(n), L, narrow(ldl), x, 1);
+}
+
+bool symmetric_eigenvalues(bool vectors, Index n, double* A, double* values) {
+  thread_local std::vector<double> work(1);
+  thread_local std::vector<blasint> whole_work(1);
+  const char* job = vectors ? "V" : "N";
+  const blasint size = narrow(n), ask = -1;
+  blasint info = 0;
+  dsyevd_(job, "U", &size, A, &size, values, work.data(), &ask, whole_work.data(), &ask, &info, 1, 1);
+  if (info != 0) return false;
+  work.resize(std::max(work.size(), static_cast<std::size_t>(work[0])));
+  whole_work.resize(std::max(whole_work.size(), static_cast<std::size_t>(whole_work[0])));
+  const auto work_size = static_cast<blasint>(work.size()), whole_work_size = static_cast<blasint>(whole_work.size());
+  dsyevd_(job, "U", &size, A, &size, values, work.data(), &work_size, whole_work.data(), &whole_work_size, &info, 1, 1);
+  return info == 0;
 }
 
 void divide_by_transposed_lower(Index m, Index n, const double* L, Index ldl, double* B, Index ldb) {

@@ -17,6 +17,9 @@ bool cholesky(Index n, double* A, Index lda);
 bool cholesky_of_columns(Index n, double* A, Index lda);
 /// x ← (LLᵀ)⁻¹ x for the L of cholesky_of_columns
 void solve_columns(Index n, const double* L, Index ldl, double* x);
+/// Eigenvalues, smallest first, of a symmetric n × n matrix, and if asked for its eigenvectors as the rows of A, which
+/// is overwritten in any case. False: they were not found.
+bool symmetric_eigenvalues(bool vectors, Index n, double* A, double* values);
 /// B ← B L⁻ᵀ for m × n B and lower triangular n × n L.
 void divide_by_transposed_lower(Index m, Index n, const double* L, Index ldl, double* B, Index ldb);
 /// x ← L⁻¹ x, or L⁻ᵀ x

@@ -4,9 +4,12 @@
 #include <cmath>
 #include <limits>
 
+#include "base/blas.h"
+
 namespace attsvm {
 namespace {
 
+constexpr Index kLapack = 48;         // columns from which on LAPACK finds the vectors
 constexpr Index kExtended = 1 << 20;  // multiplications up to which the proof affords extended precision
 
 }  // namespace
@@ -28,14 +31,27 @@ void Spectrum::compute(const RowMatrix& A) {
     side_ = A.transpose() / scale;
   }
   gram_.noalias() = side_.transpose() * side_;
-  eigen_.compute(gram_);
-  for (Index k = 0; k < n; ++k) values_(k) = std::sqrt(std::max(0.0, eigen_.eigenvalues()(n - 1 - k))) * scale;
+  find_vectors();
+  for (Index k = 0; k < n; ++k) values_(k) = std::sqrt(std::max(0.0, ascending_(n - 1 - k))) * scale;
   if (side_.rows() * n * n <= kExtended) {
     prove_in<long double>();
   } else {
     prove_in<double>();
   }
   bound_ *= scale;
+}
+
+/// Eigen is quicker to start, LAPACK quicker to finish.
+void Spectrum::find_vectors() {
+  if (gram_.rows() > kLapack) {
+    const SingleThreadBlas single_thread;
+    ascending_.resize(gram_.rows());
+    vectors_ = gram_;
+    if (symmetric_eigenvalues(true, gram_.rows(), vectors_.data(), ascending_.data())) return;
+  }
+  eigen_.compute(gram_);
+  ascending_ = eigen_.eigenvalues();
+  vectors_ = eigen_.eigenvectors();
 }
 
 /// Rounding: a sum of k products has an error of at most k·u/(1 − k·u) times the sum of their absolute values; 2ku
@@ -45,7 +61,7 @@ void Spectrum::prove_in() {
   using Matrix = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic>;
   const Index d = side_.rows(), n = side_.cols();
   const Real unit = std::numeric_limits<Real>::epsilon();
-  const Matrix V = eigen_.eigenvectors().template cast<Real>(), S = side_.template cast<Real>();
+  const Matrix V = vectors_.template cast<Real>(), S = side_.template cast<Real>();
   const Matrix B = S * V, G = B.transpose() * B, O = V.transpose() * V;
   Real widest = 0, skew = 0;
   for (Index i = 0; i < n; ++i) {

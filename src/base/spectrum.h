@@ -20,12 +20,13 @@ class Spectrum {
   double bound() const { return bound_; }
 
  private:
+  void find_vectors();
   template <class Real>
   void prove_in();
 
-  Eigen::MatrixXd side_, gram_;  // side_: A or its transpose, with no more columns than rows
+  Eigen::MatrixXd side_, gram_, vectors_;  // side_: A or its transpose, with no more columns than rows
   Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen_;
-  Eigen::VectorXd values_;
+  Eigen::VectorXd ascending_, values_;  // the eigenvalues of gram_, and the singular values
   double bound_ = 0;
 };
 

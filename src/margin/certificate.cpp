@@ -1,10 +1,11 @@
 #include "margin/certificate.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
-#include "margin/stream_kernels.h"
+#include "base/stream_kernels.h"
 
 namespace attsvm {
 namespace {
@@ -48,28 +49,40 @@ void Certifier::measure(const MarginProblem& problem, const MarginSolution& solu
 void Certifier::gather(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual, std::size_t begin,
                        std::size_t end, Share& share) {
   const Index d = problem.d(), dz = problem.dz();
-  for (auto* vector : {&share.delta, &share.u, &share.g}) vector->resize(d);
-  share.A.setZero(d, dz);
+  share.u.setZero(pad4(d));
+  share.g.resize(kOuters, pad4(d));
+  share.z.setZero(kOuters, pad4(dz));
+  share.A.setZero(d, pad4(dz));
   share.size = share.reach = 0;
+  std::array<const double*, kOuters> g{}, z{};
+  Index waiting = 0;
+  const auto flush = [&] {
+    add_outers(g.data(), z.data(), waiting, d, share.z.cols(), share.A.data());
+    waiting = 0;
+  };
   for (const MarginGroup& group : problem.groups().subspan(begin, end - begin)) {
     row_dots(W.data(), d, dz, group.z, share.u.data());
-    share.g.setZero();
+    const double* weights = dual.data() + group.first_row;
+    double* squares = squares_.data() + group.first_row;
+    double* sum = share.g.row(waiting).data();
+    measure_rows({group.X, d, group.keep, group.sign, problem.drops(group).data(), group.rows}, share.u.data(), weights,
+                 values_.data() + group.first_row, squares, sum);
     double group_size = 0, longest = 0;
-    for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
-      problem.delta(group, k, share.delta.data());
-      row_dots(share.delta.data(), 1, d, share.u.data(), &values_(k));
-      const double length = share.delta.norm();
-      longest = std::max(longest, length);
-      if (dual(k) == 0) continue;
-      share.g += dual(k) * share.delta;
-      group_size += std::abs(dual(k)) * length;
+    for (Index k = 0; k < group.rows; ++k) {
+      longest = std::max(longest, squares[k]);
+      if (weights[k] != 0) group_size += std::abs(weights[k]) * std::sqrt(squares[k]);
     }
-    const double z_norm = ConstVector(group.z, dz).norm();
-    share.reach = std::max(share.reach, longest * z_norm);
+    double* zeta = share.z.row(waiting).data();
+    std::copy_n(group.z, dz, zeta);
+    const double z_norm = share.z.row(waiting).norm();
+    share.reach = std::max(share.reach, std::sqrt(longest) * z_norm);
     if (group_size == 0) continue;
     share.size += group_size * z_norm;
-    add_outer(share.g.data(), d, group.z, dz, share.A.data());
+    g[static_cast<std::size_t>(waiting)] = sum;
+    z[static_cast<std::size_t>(waiting)] = zeta;
+    if (++waiting == kOuters) flush();
   }
+  flush();
 }
 
 void Certifier::measure_fast(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual) {
@@ -78,11 +91,17 @@ void Certifier::measure_fast(const MarginProblem& problem, const RowMatrix& W, c
   const std::size_t groups = problem.groups().size();
   const auto shares = std::clamp<std::size_t>(static_cast<std::size_t>(problem.rows() / kRowsAShare), 1, kMostShares);
   values_.resize(problem.rows());
+  squares_.resize(problem.rows());
   if (shares_.size() < shares) shares_.resize(shares);
-  threads_.for_each(static_cast<std::int64_t>(shares), [&](std::int64_t share) {
+  const auto work = [&](std::int64_t share) {
     const auto s = static_cast<std::size_t>(share);
     gather(problem, W, dual, groups * s / shares, groups * (s + 1) / shares, shares_[s]);
-  });
+  };
+  if (shares == 1) {
+    work(0);  // without what it costs to share
+  } else {
+    threads_.for_each(static_cast<std::int64_t>(shares), work);
+  }
   size_ = shares_[0].size;
   reach_ = shares_[0].reach;
   for (std::size_t s = 1; s < shares; ++s) {
@@ -123,6 +142,7 @@ void Certifier::measure_carefully(const MarginProblem& problem, const RowMatrix&
   }
   size_ = static_cast<double>(size);
   norm_ = static_cast<double>(wide_A_.norm());
+  if (shares_.empty()) shares_.resize(1);
   shares_[0].A = wide_A_.cast<double>();
 }
 

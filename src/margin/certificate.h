@@ -37,8 +37,9 @@ class Certifier {
 
   /// What one thread gathers over its share of the groups.
   struct Share {
-    Eigen::VectorXd u, g, delta;
-    RowMatrix A;
+    Eigen::VectorXd u;
+    RowMatrix g, z;  // Σ dual_k δ_k and ζ of the queries that A still lacks, padded with zeros to multiples of 4
+    RowMatrix A;     // (d, padded dz)
     double size = 0, reach = 0;
   };
   void gather(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual, std::size_t begin,
@@ -48,7 +49,7 @@ class Certifier {
   bool careful_ = false;
   double norm_ = 0, size_ = 0;  // of A: its Frobenius norm, and what it would be if no terms cancelled
   double reach_ = 0;            // largest ‖δ_k‖ ‖ζ_k‖ ‖W‖
-  Eigen::VectorXd values_;
+  Eigen::VectorXd values_, squares_;  // of the rows: δᵀWζ, and ‖δ‖² as the fast pass sees it
   std::vector<Share> shares_;  // A ends up in the first
   Spectrum spectrum_;          // of A, for nuclear answers
   RankCertifier rank_;

@@ -32,12 +32,12 @@ void axpy_lanes(double c, const double* HWY_RESTRICT x, double* HWY_RESTRICT y, 
   for (Index i = 0; i < n; i += lanes()) hn::StoreU(hn::MulAdd(s, hn::LoadU(v, x + i), hn::LoadU(v, y + i)), v, y + i);
 }
 
-// y = A x in strips of 16 rows held in registers.
-void combine_lanes(const double* HWY_RESTRICT A, Index ld, Index n, const double* HWY_RESTRICT x,
-                   double* HWY_RESTRICT y) {
+// y = A x in strips of 16 rows held in registers; only the first `rows` rows of A are read.
+HWY_INLINE void combine_strips(const double* HWY_RESTRICT A, Index ld, Index rows, Index n,
+                               const double* HWY_RESTRICT x, double* HWY_RESTRICT y) {
   const Index w = lanes();
   Index i = 0;
-  for (; i + 4 * w <= ld; i += 4 * w) {
+  for (; i + 4 * w <= rows; i += 4 * w) {
     auto a = hn::Zero(v), b = a, c = a, d = a;
     const double* p = A + i;
     for (Index j = 0; j < n; ++j, p += ld) {
@@ -48,7 +48,7 @@ void combine_lanes(const double* HWY_RESTRICT A, Index ld, Index n, const double
     hn::StoreU(a, v, y + i), hn::StoreU(b, v, y + i + w), hn::StoreU(c, v, y + i + 2 * w),
         hn::StoreU(d, v, y + i + 3 * w);
   }
-  for (; i + 2 * w <= ld; i += 2 * w) {
+  for (; i + 2 * w <= rows; i += 2 * w) {
     auto a = hn::Zero(v), b = a;
     const double* p = A + i;
     for (Index j = 0; j < n; ++j, p += ld) {
@@ -57,12 +57,15 @@ void combine_lanes(const double* HWY_RESTRICT A, Index ld, Index n, const double
     }
     hn::StoreU(a, v, y + i), hn::StoreU(b, v, y + i + w);
   }
-  for (; i < ld; i += w) {
+  for (; i < rows; i += w) {
     auto a = hn::Zero(v);
     const double* p = A + i;
     for (Index j = 0; j < n; ++j, p += ld) a = hn::MulAdd(hn::Set(v, x[j]), hn::LoadU(v, p), a);
     hn::StoreU(a, v, y + i);
   }
+}
+void combine_lanes(const double* A, Index ld, Index n, const double* x, double* y) {
+  combine_strips(A, ld, ld, n, x, y);
 }
 HWY_INLINE void rank_one(const double* HWY_RESTRICT g, Index dp, const double* HWY_RESTRICT z, Index dz,
                          double* HWY_RESTRICT W) {
@@ -73,16 +76,51 @@ void evaluate_lanes(const RowBlocks& B, const double* W, double* work, double* o
   for (Index t = 0; t < B.count; ++t) {
     const RowBlock& q = B.block[t];
     combine_lanes(W, B.dp, B.dz, B.zeta + q.query * B.zp, work);
-    combine_lanes(B.across + q.across, pad4(q.count), B.d, work, s);
+    combine_strips(B.across + q.across, q.ld, pad4(q.count), B.d, work, s);
     for (Index k = 0; k < q.count; ++k) out[q.first + k] = s[k];
+  }
+}
+// Four rows and two vectors across of A at a time, summed over all pairs in registers.
+void add_outers_lanes(const double* const* l, const double* const* r, Index count, Index rows, Index columns,
+                      double* A) {
+  const Index w = lanes();
+  for (Index i = 0; i < rows; i += 4) {
+    const Index i1 = std::min(i + 1, rows - 1), i2 = std::min(i + 2, rows - 1), i3 = std::min(i + 3, rows - 1);
+    double* a[4] = {A + i * columns, A + i1 * columns, A + i2 * columns, A + i3 * columns};
+    const Index p = std::min<Index>(4, rows - i);
+    for (Index j = 0; j < columns; j += 2 * w) {
+      const Index e = j + w < columns ? w : 0;  // second vector, or the first again at the edge
+      auto x0 = hn::Zero(v), x1 = x0, x2 = x0, x3 = x0, y0 = x0, y1 = x0, y2 = x0, y3 = x0;
+      for (Index t = 0; t < count; ++t) {
+        const auto left = hn::LoadU(v, r[t] + j), right = hn::LoadU(v, r[t] + j + e);
+        const auto s0 = hn::Set(v, l[t][i]), s1 = hn::Set(v, l[t][i1]), s2 = hn::Set(v, l[t][i2]),
+                   s3 = hn::Set(v, l[t][i3]);
+        x0 = hn::MulAdd(s0, left, x0), y0 = hn::MulAdd(s0, right, y0);
+        x1 = hn::MulAdd(s1, left, x1), y1 = hn::MulAdd(s1, right, y1);
+        x2 = hn::MulAdd(s2, left, x2), y2 = hn::MulAdd(s2, right, y2);
+        x3 = hn::MulAdd(s3, left, x3), y3 = hn::MulAdd(s3, right, y3);
+      }
+      const auto put = [&](Index q, auto x, auto y) {
+        if (q >= p) return;
+        hn::StoreU(hn::Add(x, hn::LoadU(v, a[q] + j)), v, a[q] + j);
+        if (e > 0) hn::StoreU(hn::Add(y, hn::LoadU(v, a[q] + j + e)), v, a[q] + j + e);
+      };
+      put(0, x0, y0), put(1, x1, y1), put(2, x2, y2), put(3, x3, y3);
+    }
   }
 }
 void weigh_lanes(const RowBlocks& B, const double* x, double* work, double* W) {
   for (Index i = 0; i < B.dp * B.dz; ++i) W[i] = 0;
-  for (Index t = 0; t < B.count; ++t) {
-    const RowBlock& q = B.block[t];
-    combine_lanes(B.delta + q.first * B.dp, B.dp, q.count, x + q.first, work);
-    rank_one(work, B.dp, B.zeta + q.query * B.zp, B.dz, W);
+  const double *g[kOuters], *z[kOuters];
+  for (Index first = 0; first < B.count; first += kOuters) {
+    const Index count = std::min(kOuters, B.count - first);
+    for (Index t = 0; t < count; ++t) {
+      const RowBlock& q = B.block[first + t];
+      combine_lanes(B.delta + q.first * B.dp, B.dp, q.count, x + q.first, work + t * B.dp);
+      g[t] = work + t * B.dp;
+      z[t] = B.zeta + q.query * B.zp;
+    }
+    add_outers_lanes(z, g, count, B.dz, B.dp, W);
   }
 }
 Index epoch_lanes(const RowBlocks& B, const double* b, const double* low, Index passes, double* x, double* work,
@@ -91,7 +129,7 @@ Index epoch_lanes(const RowBlocks& B, const double* b, const double* low, Index 
   Index changed = 0;
   for (Index t = 0; t < B.count; ++t) {
     const RowBlock& q = B.block[t];
-    const Index ld = pad4(q.count), o = q.first;
+    const Index ld = pad4(q.count), o = q.first;  // blocks of their own: q.ld is the same
     double* old = s + ld;
     const double* z = B.zeta + q.query * B.zp;
     combine_lanes(W, B.dp, B.dz, z, u);
@@ -108,46 +146,32 @@ Index epoch_lanes(const RowBlocks& B, const double* b, const double* low, Index 
   }
   return changed;
 }
-void hadamard_gram_lanes(const double* HWY_RESTRICT D, Index d, Index m, Index ldd, const double* HWY_RESTRICT H,
-                         const Index* query, double* HWY_RESTRICT G, Index ld) {
-  const Index w = lanes();
-  for (Index l = 0; l < m; l += 4) {
-    const double* h[4];
-    for (Index c = 0; c < 4; ++c) h[c] = H + (query[l + c < m ? l + c : m - 1]) * ldd;
-    for (Index k = l; k < ldd; k += 2 * w) {
-      const Index e = k + w < ldd ? w : 0;  // second vector, or the first again at the edge
-      auto a0 = hn::Zero(v), a1 = a0, a2 = a0, a3 = a0, b0 = a0, b1 = a0, b2 = a0, b3 = a0;
-      for (Index f = 0; f < d; ++f) {
-        const double* r = D + f * ldd;
-        const auto x = hn::LoadU(v, r + k), y = hn::LoadU(v, r + k + e);
-        const auto s0 = hn::Set(v, r[l]), s1 = hn::Set(v, r[l + 1]), s2 = hn::Set(v, r[l + 2]),
-                   s3 = hn::Set(v, r[l + 3]);
-        a0 = hn::MulAdd(x, s0, a0), b0 = hn::MulAdd(y, s0, b0);
-        a1 = hn::MulAdd(x, s1, a1), b1 = hn::MulAdd(y, s1, b1);
-        a2 = hn::MulAdd(x, s2, a2), b2 = hn::MulAdd(y, s2, b2);
-        a3 = hn::MulAdd(x, s3, a3), b3 = hn::MulAdd(y, s3, b3);
+/// x_j ← (x_j − Σ_{i>j} c_j[i] x_i) / c_j[j] from the last column c_j to the first, four columns at a time: what the
+/// later ones give first, so that the chain from x to x is short.
+void solve_upper(const double* L, Index ld, Index s, double* x) {
+  for (Index j = (s - 1) & ~Index{3}; j >= 0; j -= 4) {
+    const Index p = s - j < 4 ? s - j : 4;
+    double t[4] = {}, inverse[4] = {};
+    for (Index q = 0; q < p; ++q) inverse[q] = 1 / L[(j + q) * (ld + 1)];
+    if (j + 4 < s) {
+      const double* c = L + j * ld;
+      auto a0 = hn::Zero(v), a1 = a0, a2 = a0, a3 = a0;
+      const Index end = j + 4 + (s - j - 4) / 4 * 4;
+      for (Index i = end; i < s; ++i)
+        for (Index q = 0; q < 4; ++q) t[q] += c[q * ld + i] * x[i];
+      for (Index i = end - lanes(); i >= j + 4; i -= lanes()) {
+        const auto y = hn::LoadU(v, x + i);
+        a0 = hn::MulAdd(hn::LoadU(v, c + i), y, a0), a1 = hn::MulAdd(hn::LoadU(v, c + ld + i), y, a1);
+        a2 = hn::MulAdd(hn::LoadU(v, c + 2 * ld + i), y, a2), a3 = hn::MulAdd(hn::LoadU(v, c + 3 * ld + i), y, a3);
       }
-      double* g = G + l * ld + k;
-      const auto put = [&](Index c, auto a, auto b) {
-        hn::StoreU(hn::Mul(a, hn::LoadU(v, h[c] + k)), v, g + c * ld);
-        hn::StoreU(hn::Mul(b, hn::LoadU(v, h[c] + k + e)), v, g + c * ld + e);
-      };
-      put(0, a0, b0), put(1, a1, b1), put(2, a2, b2), put(3, a3, b3);
+      t[0] += hn::GetLane(hn::SumOfLanes(v, a0)), t[1] += hn::GetLane(hn::SumOfLanes(v, a1));
+      t[2] += hn::GetLane(hn::SumOfLanes(v, a2)), t[3] += hn::GetLane(hn::SumOfLanes(v, a3));
     }
-  }
-}
-void solve_upper(const double* L, Index ld, Index s, double* x) {  // L' x = x
-  for (Index j = s - 1; j >= 0; --j) {
-    const double* c = L + j * ld;
-    double t = x[j];
-    Index i = j + 1;
-    for (; i < s && (i & 3); ++i) t -= c[i] * x[i];
-    auto a = hn::Zero(v);
-    for (; i + 4 <= s; i += 4)
-      for (Index e = 0; e < 4; e += lanes()) a = hn::MulAdd(hn::LoadU(v, c + i + e), hn::LoadU(v, x + i + e), a);
-    t -= hn::GetLane(hn::SumOfLanes(v, a));
-    for (; i < s; ++i) t -= c[i] * x[i];
-    x[j] = t / c[j];
+    for (Index q = p - 1; q >= 0; --q) {
+      const double y = (x[j + q] - t[q]) * inverse[q];
+      for (Index u = 0; u < q; ++u) t[u] += L[(j + u) * ld + j + q] * y;
+      x[j + q] = y;
+    }
   }
 }
 void factor_solve_lanes(double* HWY_RESTRICT L, Index ld, Index s, double tiny, double* x) {
@@ -165,7 +189,8 @@ void factor_solve_lanes(double* HWY_RESTRICT L, Index ld, Index s, double tiny, 
              b3 = hn::LoadU(v, c[3] + i + w);
         for (Index k = 0; k < j; ++k) {
           const double* l = L + k * ld;
-          const auto y = hn::LoadU(v, l + i), z = hn::LoadU(v, l + i + w);
+          const auto r = hn::Set(v, x[k]);  // x holds 1/D meanwhile
+          const auto y = hn::Mul(r, hn::LoadU(v, l + i)), z = hn::Mul(r, hn::LoadU(v, l + i + w));
           const auto s0 = hn::Set(v, l[j]), s1 = hn::Set(v, l[j + 1]), s2 = hn::Set(v, l[j + 2]),
                      s3 = hn::Set(v, l[j + 3]);
           a0 = hn::NegMulAdd(y, s0, a0), b0 = hn::NegMulAdd(z, s0, b0);
@@ -183,7 +208,7 @@ void factor_solve_lanes(double* HWY_RESTRICT L, Index ld, Index s, double tiny, 
              a3 = hn::LoadU(v, c[3] + i);
         for (Index k = 0; k < j; ++k) {
           const double* l = L + k * ld;
-          const auto y = hn::LoadU(v, l + i);
+          const auto y = hn::Mul(hn::Set(v, x[k]), hn::LoadU(v, l + i));
           a0 = hn::NegMulAdd(y, hn::Set(v, l[j]), a0), a1 = hn::NegMulAdd(y, hn::Set(v, l[j + 1]), a1);
           a2 = hn::NegMulAdd(y, hn::Set(v, l[j + 2]), a2), a3 = hn::NegMulAdd(y, hn::Set(v, l[j + 3]), a3);
         }
@@ -192,15 +217,17 @@ void factor_solve_lanes(double* HWY_RESTRICT L, Index ld, Index s, double tiny, 
       }
     } else if (j) {
       for (Index k = 0; k < j; ++k)
-        for (Index q = 0; q < p; ++q) axpy_lanes(-L[k * ld + j + q], L + k * ld + j, c[q] + j, ld - j);
+        for (Index q = 0; q < p; ++q) axpy_lanes(-L[k * ld + j + q] * x[k], L + k * ld + j, c[q] + j, ld - j);
     }
     for (Index q = 0; q < p; ++q) {
       const double pivot = c[q][j + q];
-      const double r = pivot > tiny ? 1 / std::sqrt(pivot) : 0;
-      const auto rv = hn::Set(v, r);
-      for (Index i = j; i < ld; i += w) hn::StoreU(hn::Mul(hn::LoadU(v, c[q] + i), rv), v, c[q] + i);
-      if (r == 0) c[q][j + q] = HUGE_VAL;
-      for (Index u = q + 1; u < p && r != 0; ++u) axpy_lanes(-c[q][j + u], c[q] + j, c[u] + j, ld - j);
+      const double r = pivot > tiny ? 1 / pivot : 0;
+      x[j + q] = r;
+      if (r == 0) {
+        for (Index i = j; i < ld; ++i) c[q][i] = 0;
+        c[q][j + q] = HUGE_VAL;
+      }
+      for (Index u = q + 1; u < p && r != 0; ++u) axpy_lanes(-c[q][j + u] * r, c[q] + j, c[u] + j, ld - j);
     }
   }
   for (Index j = 0; j < s; ++j) x[j] = L[j * ld + s];
@@ -209,8 +236,8 @@ void factor_solve_lanes(double* HWY_RESTRICT L, Index ld, Index s, double tiny, 
 void solve_again_lanes(const double* L, Index ld, Index s, double* x) {
   for (Index j = 0; j < s; ++j) {
     const double* c = L + j * ld;
-    x[j] /= c[j];
-    for (Index i = j + 1; i < s; ++i) x[i] -= c[i] * x[j];
+    const double y = x[j] / c[j];
+    for (Index i = j + 1; i < s; ++i) x[i] -= c[i] * y;
   }
   solve_upper(L, ld, s, x);
 }
@@ -258,10 +285,10 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace attsvm {
-HWY_EXPORT(hadamard_gram_lanes);
 HWY_EXPORT(epoch_lanes);
 HWY_EXPORT(evaluate_lanes);
 HWY_EXPORT(weigh_lanes);
+HWY_EXPORT(add_outers_lanes);
 HWY_EXPORT(factor_solve_lanes);
 HWY_EXPORT(solve_again_lanes);
 HWY_EXPORT(combine_lanes);
@@ -273,12 +300,12 @@ HWY_EXPORT(axpy_lanes);
 #define GO HWY_DYNAMIC_DISPATCH
 void combine(const double* A, Index ld, Index n, const double* x, double* y) { GO(combine_lanes)(A, ld, n, x, y); }
 void evaluate(const RowBlocks& B, const double* W, double* work, double* out) { GO(evaluate_lanes)(B, W, work, out); }
+void add_outers(const double* const* l, const double* const* r, Index count, Index rows, Index columns, double* A) {
+  GO(add_outers_lanes)(l, r, count, rows, columns, A);
+}
 void weigh(const RowBlocks& B, const double* x, double* work, double* W) { GO(weigh_lanes)(B, x, work, W); }
 Index epoch(const RowBlocks& B, const double* b, const double* f, Index p, double* x, double* work, double* W) {
   return GO(epoch_lanes)(B, b, f, p, x, work, W);
-}
-void hadamard_gram(const double* D, Index d, Index m, Index ldd, const double* H, const Index* q, double* G, Index ld) {
-  GO(hadamard_gram_lanes)(D, d, m, ldd, H, q, G, ld);
 }
 void factor_solve(double* G, Index ld, Index n, double tiny, double* x) { GO(factor_solve_lanes)(G, ld, n, tiny, x); }
 void solve_again(const double* L, Index ld, Index n, double* x) { GO(solve_again_lanes)(L, ld, n, x); }

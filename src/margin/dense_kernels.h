@@ -17,10 +17,16 @@ void combine(const double* A, Index ld, Index n, const double* x, double* y);   
 void project(const double* A, Index ld, Index n, const double* x, double* c);   ///< c = Aᵀ x
 void subtract(const double* A, Index ld, Index n, const double* c, double* x);  ///< x −= A c
 
+/// A += Σ_t l_t r_tᵀ for `count` pairs of vectors: `rows` numbers in l_t, `columns` (a multiple of 4) in r_t; A is
+/// row-major.
+void add_outers(const double* const* l, const double* const* r, Index count, Index rows, Index columns, double* A);
+inline constexpr Index kOuters = 16;  ///< pairs at a time that make good use of the registers
+
 /// The rows of one query: δ_first … δ_{first+count−1} against the query's ζ.
 struct RowBlock {
   Index first, count, query;
   Index across, gram;  ///< offsets of δᵀ (pad4(count) × d) and of δδᵀ (pad4(count) × count)
+  Index ld;            ///< leading size of both
 };
 
 /// Unit rows in every layout the loops want: δ with stride dp, ζ with stride zp; W is dp × dz.
@@ -30,21 +36,19 @@ struct RowBlocks {
   const double *delta, *across, *gram, *zeta;
 };
 
-/// out_k = δ_kᵀ W ζ_k. `work` has room for dp + 2 pad4(longest block).
+/// out_k = δ_kᵀ W ζ_k. `work` has room for kOuters dp + 2 pad4(longest block).
 void evaluate(const RowBlocks& rows, const double* W, double* work, double* out);
 /// W = Σ x_k δ_k ζ_kᵀ
 void weigh(const RowBlocks& rows, const double* x, double* work, double* W);
 /// One epoch of group Gauss–Seidel on the dual, `passes` coordinate passes a block, x ≥ low; W follows x.
-/// Returns how many rows entered or left the support.
+/// Returns how many rows entered or left the support. Every block needs its own δᵀ and δδᵀ.
 Index epoch(const RowBlocks& rows, const double* b, const double* low, Index passes, double* x, double* work,
             double* W);
 
-/// Lower triangle of G(k,l) = (δ_k·δ_l) H[query[l]][k]; D is d × ldd feature-major, H is queries × ldd.
-void hadamard_gram(const double* D, Index d, Index m, Index ldd, const double* H, const Index* query, double* G,
-                   Index ld);
-/// Cholesky in place of the lower triangle (unit diagonal), the right-hand side riding along as row n, and x = G⁻¹ b.
-/// A column whose pivot falls below `tiny` is left out: its diagonal becomes infinite, its x zero. ld ≥ pad4(n + 1).
+/// Factors G = L D Lᵀ in place of its lower triangle (unit diagonal), which becomes L D; the right-hand side rides
+/// along as row n, and x = G⁻¹ b. A column whose pivot falls below `tiny` is left out: its diagonal becomes infinite,
+/// its x zero. ld ≥ pad4(n + 1).
 void factor_solve(double* G, Index ld, Index n, double tiny, double* x);
-void solve_again(const double* L, Index ld, Index n, double* x);  ///< x ← (LLᵀ)⁻¹ x
+void solve_again(const double* L, Index ld, Index n, double* x);  ///< x ← G⁻¹ x with that factor
 
 }  // namespace attsvm

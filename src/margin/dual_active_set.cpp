@@ -29,7 +29,7 @@ void ExactSolver::reduce() {
     std::fill_n(reduced_.zeta(block.query), reduced_.zp(), 0.0);
     project(right_.q(0), rows_.zp(), right_.size(), rows_.zeta(block.query), reduced_.zeta(block.query));
   }
-  reduced_.group(query_.data(), live_, false);
+  reduced_.group(query_.data(), live_, UnitRows::Gram::none);
 }
 
 void ExactSolver::load_row(Index k) {  // a_ = δ_k ζ_kᵀ

@@ -4,27 +4,19 @@
 #include <limits>
 
 #include "base/refuse.h"
+#include "margin/gram_kernels.h"
 #include "margin/tolerances.h"
 
 namespace attsvm {
 namespace {
 
-constexpr Index kEpochLimit = 40, kPasses = 4;
+constexpr Index kWholeGram = 128;  // rows up to which the Gram matrix of all of them pays
+constexpr Index kFirstSweeps = 4, kSweepLimit = 60, kEpochLimit = 40, kPasses = 4;
+constexpr double kLoose = 64;           // how much coarser rows are judged by the Gram matrix than by W
 constexpr Index kDenseLimit = 400;      // support rows up to which a factorisation beats conjugate gradients
 constexpr Index kIterationLimit = 300;  // conjugate gradients slower than this: factorise after all
 constexpr double kRoughFace = 1e-3, kFineFace = 1e-13;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-/// ‖x‖ without overflow or underflow of the squares.
-double safe_norm(const double* x, Index n) {
-  const double square = dot(x, x, n);
-  if (square > 1e-260 && square < 1e260) return std::sqrt(square);
-  double top = 0, sum = 0;
-  for (Index i = 0; i < n; ++i) top = std::max(top, std::abs(x[i]));
-  if (top == 0) return 0;
-  for (Index i = 0; i < n; ++i) sum += (x[i] / top) * (x[i] / top);
-  return top * std::sqrt(sum);
-}
 
 }  // namespace
 
@@ -36,7 +28,7 @@ bool ExactSolver::normalize(const MarginProblem& problem) {
   const Index rows = problem.rows(), d = problem.d(), dz = problem.dz();
   const auto groups = static_cast<Index>(problem.groups().size());
   rows_.shape(rows, groups, d, dz);
-  for (auto* buffer : {&rhs_, &low_, &size_, &x_, &set_x_, &value_}) buffer->grow(rows);
+  for (auto* buffer : {&rhs_, &low_, &size_, &x_, &set_x_, &value_}) buffer->grow(pad4(rows));
   row_.grow(rows);
   query_.grow(rows);
   free_.grow(rows);
@@ -46,16 +38,15 @@ bool ExactSolver::normalize(const MarginProblem& problem) {
   conflict_row_ = -1;
   for (Index i = 0; i < groups; ++i) {
     const MarginGroup& group = problem.groups()[static_cast<std::size_t>(i)];
-    double* zeta = rows_.zeta(i);
-    std::copy_n(group.z, dz, zeta);
-    std::fill(zeta + dz, zeta + rows_.zp(), 0.0);
-    const double zeta_norm = safe_norm(zeta, rows_.zp());
-    for (Index j = 0; zeta_norm > 0 && j < dz; ++j) zeta[j] /= zeta_norm;
-    for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
-      double* delta = rows_.delta(live_);
-      problem.delta(group, k, delta);
-      std::fill(delta + d, delta + rows_.dp(), 0.0);
-      const double delta_norm = safe_norm(delta, rows_.dp());
+    constexpr Index kNone = -1;
+    double zeta_norm = 0;
+    unit_rows(group.z, dz, 0, 1, &kNone, 1, rows_.zeta(i), &zeta_norm);
+    const Index first = live_;
+    unit_rows(group.X, d, group.keep, group.sign, problem.drops(group).data(), group.rows, rows_.delta(first),
+              value_.data());
+    for (Index r = 0; r < group.rows; ++r) {
+      const Index k = group.first_row + r;
+      const double delta_norm = value_[r];
       if (delta_norm == 0 || zeta_norm == 0) {  // reads 0 whatever W is: never met, or always
         if (problem.rhs(k) > 0 || (problem.equal(k) && problem.rhs(k) != 0)) {
           conflict_row_ = k;
@@ -69,20 +60,20 @@ bool ExactSolver::normalize(const MarginProblem& problem) {
             "query {}: its row against token {} has size {} x {}, which double cannot hold; rescale tokens or queries",
             group.query, problem.drop(k), delta_norm, zeta_norm);
       }
-      for (Index j = 0; j < d; ++j) delta[j] /= delta_norm;
+      if (live_ < first + r) std::copy_n(rows_.delta(first + r), rows_.dp(), rows_.delta(live_));
       row_[live_] = k;
       query_[live_] = i;
       free_[live_] = problem.equal(k) ? 1 : 0;
       low_[live_] = problem.equal(k) ? -kInfinity : 0;
       size_[live_] = row_size;
-      rhs_[live_] = problem.rhs(k) / delta_norm / zeta_norm;
+      rhs_[live_] = problem.rhs(k) / row_size;
       scale_ = std::max(scale_, std::abs(rhs_[live_]));
       ++live_;
     }
   }
-  scale_ = scale_ > 0 ? 1 / scale_ : 1;
+  scale_ = scale_ > 0 ? std::exp2(-std::ilogb(scale_)) : 1;
   for (Index k = 0; k < live_; ++k) rhs_[k] *= scale_;
-  rows_.group(query_.data(), live_, true);
+  rows_.group(query_.data(), live_, live_ <= kWholeGram ? UnitRows::Gram::whole : UnitRows::Gram::blocks);
   return true;
 }
 
@@ -103,8 +94,9 @@ ExactSolver::Outcome ExactSolver::solve(const MarginProblem& problem, const Inde
   return active_set(stop);
 }
 
-/// Group Gauss–Seidel until the support hardly changes. True: asked to stop.
+/// Gauss–Seidel on the dual until the support hardly changes. True: asked to stop.
 bool ExactSolver::guess_active_set(const std::function<bool()>& stop) {
+  if (rows_.has_whole_gram()) return guess_by_gram(stop);
   const RowBlocks rows = rows_.view();
   W_.fill(rows_.entries(), 0.0);
   for (Index count = 1; count <= kEpochLimit; ++count) {
@@ -119,35 +111,46 @@ bool ExactSolver::guess_active_set(const std::function<bool()>& stop) {
   return false;
 }
 
+/// The same on the whole Gram matrix, over-relaxed.
+bool ExactSolver::guess_by_gram(const std::function<bool()>& stop) {
+  residual_.fill(rows_.whole_ld(), 0.0);
+  std::copy_n(rhs_.data(), live_, residual_.data());
+  for (Index count = 1; count <= kSweepLimit; ++count) {
+    const Index changed = sweep(rows_.whole_gram(), rows_.whole_ld(), live_, low_.data(), x_.data(), residual_.data());
+    if (count > kFirstSweeps && changed == 0) break;
+    if (stop()) return true;
+  }
+  set_.clear();
+  for (Index k = 0; k < live_; ++k) {
+    if (free_[k] != 0 || x_[k] + residual_[k] > 0) set_.push(k);  // where the next sweep would lead
+  }
+  return false;
+}
+
 /// Block pivoting: solve with the rows of the set as equations, let negative multipliers leave and violated rows enter.
 /// False: does not settle, or the set's rows depend on each other.
 bool ExactSolver::solve_face(const std::function<bool()>& stop) {
-  const RowBlocks rows = rows_.view();
   double face_tolerance = kRoughFace;
   Index best = live_ + 1;
   for (int patience = 4;; ++iterations_) {
     const Index size = set_.size();
     if (size > rows_.d() * rows_.dz() || stop()) return false;
-    const bool dense = size <= kDenseLimit;
-    if ((dense || !solve_face_iteratively(face_tolerance)) && !solve_face_dense()) return false;
-    evaluate(rows, W_.data(), rows_.work(), value_.data());
-    const double tolerance = (dense ? kMeet : face_tolerance) * weight_norm();
-    Index wrong = 0, member = 0;
-    next_.clear();
-    for (Index k = 0; k < live_; ++k) {
-      const bool in = member < size && set_[member] == k;
-      if (in) ++member;
-      const bool carries = in && x_[k] != 0;  // a dependent row is in the set without a multiplier
-      const bool bad = carries ? free_[k] == 0 && x_[k] < 0 : rhs_[k] - value_[k] > tolerance;
-      if (bad) ++wrong;
-      if (carries ? !bad : in || bad) {
-        next_.push(k);
-      } else {
-        x_[k] = 0;
+    Index wrong = 0;
+    bool final = true;
+    if (size <= kDenseLimit || !solve_face_iteratively(face_tolerance)) {
+      factor_face();
+      if (rows_.has_whole_gram()) wrong = judge_by_gram();
+      if (wrong == 0) {
+        if (!refine_face()) return false;
+        wrong = judge(kMeet * weight_norm());
       }
+    } else {
+      evaluate(rows_.view(), W_.data(), rows_.work(), value_.data());
+      wrong = judge(face_tolerance * weight_norm());
+      final = face_tolerance <= kFineFace;
     }
     if (wrong == 0) {
-      if (dense || face_tolerance <= kFineFace) return true;
+      if (final) return true;
       face_tolerance = kFineFace;
       best = live_ + 1;
     } else if (wrong < best) {
@@ -160,32 +163,38 @@ bool ExactSolver::solve_face(const std::function<bool()>& stop) {
   }
 }
 
-/// x and W from the Hadamard Gram matrix of the set, refined until its rows are met to rounding.
-bool ExactSolver::solve_face_dense() {
-  const RowBlocks rows = rows_.view();
-  const Index size = set_.size(), ldd = pad4(size), ld = pad4(size + 1), d = rows_.d();
-  D_.grow(d * ldd);
-  L_.grow(ld * ldd);
-  local_.grow(size);
-  Index groups =
-      0;  // local_: the queries of the set, numbered in order; H_: their inner products, spread over the rows
-  for (Index j = 0; j < size; ++j) local_[j] = j > 0 && query_[set_[j]] == query_[set_[j - 1]] ? groups - 1 : groups++;
-  H_.grow(groups * ldd);
-  for (Index j = 0; j < size; ++j) {
-    if (j > 0 && local_[j] == local_[j - 1]) continue;
-    double* h = H_.data() + local_[j] * ldd;
-    std::fill(h + (j & ~Index{3}), h + j, 0.0);
-    std::fill(h + size, h + ldd, 0.0);
-    const double* zeta = rows_.zeta(query_[set_[j]]);
-    for (Index i = j; i < size; ++i) {
-      h[i] = i > j && local_[i] == local_[i - 1] ? h[i - 1] : dot(zeta, rows_.zeta(query_[set_[i]]), rows_.zp());
+/// How many rows are on the wrong side of the set; next_ is the set with these moved.
+Index ExactSolver::judge(double tolerance) {
+  Index wrong = 0, member = 0;
+  next_.clear();
+  for (Index k = 0; k < live_; ++k) {
+    const bool in = member < set_.size() && set_[member] == k;
+    if (in) ++member;
+    const bool carries = in && x_[k] != 0;  // a dependent row is in the set without a multiplier
+    const bool bad = carries ? free_[k] == 0 && x_[k] < 0 : rhs_[k] - value_[k] > tolerance;
+    if (bad) ++wrong;
+    if (carries ? !bad : in || bad) {
+      next_.push(k);
+    } else {
+      x_[k] = 0;
     }
   }
-  for (Index f = 0; f < d; ++f) {
-    for (Index j = 0; j < size; ++j) D_[f * ldd + j] = rows_.delta(set_[j])[f];
-    std::fill_n(D_.data() + f * ldd + size, ldd - size, 0.0);
-  }
-  hadamard_gram(D_.data(), d, size, ldd, H_.data(), local_.data(), L_.data(), ld);
+  return wrong;
+}
+
+/// The same without W, for sets that are plainly wrong.
+Index ExactSolver::judge_by_gram() {
+  combine_at(rows_.whole_gram(), rows_.whole_ld(), set_.begin(), set_.size(), set_x_.data(), value_.data());
+  double square = 0;
+  for (Index j = 0; j < set_.size(); ++j) square += set_x_[j] * value_[set_[j]];
+  return judge(kLoose * kMeet * std::sqrt(std::max(square, 0.0)));
+}
+
+/// x from the Gram matrix of the set.
+void ExactSolver::factor_face() {
+  const Index size = set_.size(), ld = pad4(size + 1);
+  L_.grow(ld * pad4(size));
+  rows_.gram_of(set_.begin(), size, L_.data(), ld);
   for (Index j = 0; j < size; ++j) {
     double* column = L_.data() + j * ld;
     column[size] = rhs_[set_[j]];
@@ -194,6 +203,12 @@ bool ExactSolver::solve_face_dense() {
   factor_solve(L_.data(), ld, size, kFastPivot, set_x_.data());
   x_.fill(live_, 0.0);
   for (Index j = 0; j < size; ++j) x_[set_[j]] = set_x_[j];
+}
+
+/// W from x, and both refined until the rows of the set are met to rounding. False: they cannot be.
+bool ExactSolver::refine_face() {
+  const RowBlocks rows = rows_.view();
+  const Index size = set_.size(), ld = pad4(size + 1);
   for (int pass = 0; pass < 4; ++pass) {
     weigh(rows, x_.data(), rows_.work(), W_.data());
     evaluate(rows, W_.data(), rows_.work(), value_.data());
@@ -223,7 +238,7 @@ bool ExactSolver::solve_face_iteratively(double tolerance) {
     local_[j] = query_[set_[j]];
     set_x_[j] = x_[set_[j]];
   }
-  face_.group(local_.data(), size, true);
+  face_.group(local_.data(), size, UnitRows::Gram::blocks);
   const auto& blocks = face_.blocks();
   const auto block_count = static_cast<Index>(blocks.size());
   const auto block = [&](Index b) -> const RowBlock& { return blocks[static_cast<std::size_t>(b)]; };
@@ -287,7 +302,7 @@ void ExactSolver::write(RowMatrix& W, Eigen::VectorXd& lambda) const {
     return;
   }
   for (Index j = 0; j < W.cols(); ++j) {
-    for (Index i = 0; i < W.rows(); ++i) W(i, j) = W_[j * rows_.dp() + i] / scale_;
+    for (Index i = 0; i < W.rows(); ++i) W(i, j) = W_[j * rows_.dp() + i] * (1 / scale_);
   }
   for (Index k = 0; k < live_; ++k) lambda(row_[k]) = x_[k] / size_[k];
 }

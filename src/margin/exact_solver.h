@@ -32,8 +32,12 @@ class ExactSolver {
  private:
   bool normalize(const MarginProblem& problem);
   bool guess_active_set(const std::function<bool()>& stop);
+  bool guess_by_gram(const std::function<bool()>& stop);
   bool solve_face(const std::function<bool()>& stop);
-  bool solve_face_dense();
+  Index judge(double tolerance);
+  Index judge_by_gram();
+  void factor_face();
+  bool refine_face();
   bool solve_face_iteratively(double tolerance);
   Outcome active_set(const std::function<bool()>& stop);
   void reduce();
@@ -45,7 +49,7 @@ class ExactSolver {
   void expand();
   double weight_norm() const;
 
-  // The problem in unit rows: δ/‖δ‖, ζ/‖ζ‖, b/(‖δ‖‖ζ‖) times one factor that makes the largest |b| one.
+  // The problem in unit rows: δ/‖δ‖, ζ/‖ζ‖, b/(‖δ‖‖ζ‖) times the power of two that brings the largest |b| into [1, 2).
   const MarginProblem* problem_ = nullptr;
   Index live_ = 0;    // rows that are not zero
   double scale_ = 1;  // rhs_ = b / size_ · scale_
@@ -62,7 +66,7 @@ class ExactSolver {
   bool robust_ = false;
 
   // Fast path
-  Buffer<double> set_x_, D_, H_, L_, residual_, direction_, preconditioned_, product_, step_W_;
+  Buffer<double> set_x_, L_, residual_, direction_, preconditioned_, product_, step_W_;
   Buffer<Index> local_, factor_at_;
   UnitRows face_;
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/blas.h"
-#include "margin/stream_kernels.h"
+#include "base/stream_kernels.h"
 
 namespace attsvm {
 namespace {

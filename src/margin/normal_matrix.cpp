@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/blas.h"
-#include "margin/stream_kernels.h"
+#include "base/stream_kernels.h"
 #include "margin/tolerances.h"
 
 namespace attsvm {

@@ -6,11 +6,13 @@
 namespace attsvm {
 namespace {
 
-constexpr double kStartNorm = 0.7;    // ‖A(λ)‖_F at the start
-constexpr double kBackground = 0.05;  // multiplier of rows that have none at the start, relative to the mean
-constexpr double kStay = 0.95;        // fraction of the way to the boundary
+constexpr double kStartNorm = 0.7;  // ‖A(λ)‖_F at the start
+constexpr double kCentral = 0.3;    // λs/μ of rows that have no multiplier at the start
+constexpr double kRoom = 0.1;       // slack that a row is given at least when that is computed
+constexpr double kStay = 0.95;      // fraction of the way to the boundary
 constexpr double kTinyPivot = 1e-14;
 constexpr double kSmallestStep = 1e-3;
+constexpr double kShort = 0.2, kRecenter = 0.7;
 
 }  // namespace
 
@@ -21,38 +23,48 @@ void NuclearInteriorPoint::start(NuclearRows& rows, const Eigen::MatrixXd& W, co
   N_ = P_ + Q_;
   m_ = rows.count();
   for (auto* buffer :
-       {&lambda_, &slack_, &dlambda_, &dslack_, &affine_dlambda_, &affine_dslack_, &value_, &diagonal_, &T_value_})
+       {&lambda_, &slack_, &dlambda_, &dslack_, &affine_dlambda_, &affine_dslack_, &value_, &diagonal_, &goal_})
     buffer->grow(m_);
   schur_.choose(rows, nullptr, m_);
-  double total = 0;
   Index inequalities = 0;
   for (Index k = 0; k < m_; ++k) {
     lambda_[k] = lambda[k];
-    total += std::abs(lambda[k]);
     if (!rows.equal(k)) ++inequalities;
   }
   barrier_ = static_cast<double>(N_ + inequalities);
-  const double least = kBackground * (total > 0 ? total : 1) / static_cast<double>(m_);
+  // X = μT is central for S, and its W = μT₁₂ much like A and so like the W given: μ makes it twice as large. Rows
+  // without a multiplier get what is central for the slack they then have.
+  rows.values(W, value_.data());
+  scale_dual(kStartNorm);
+  match(2, W);
   for (Index k = 0; k < m_; ++k) {
-    if (!rows.equal(k)) lambda_[k] = std::max(lambda_[k], least);
+    if (!rows.equal(k))
+      lambda_[k] = std::max(lambda_[k], kCentral * mu_ / std::max(2 * value_[k] - rows.rhs(k), kRoom));
   }
-  rows.weigh(lambda_.data(), A_);
-  const double norm = A_.norm();
-  const double shrink = norm > 0 ? kStartNorm / norm : 1;
-  for (Index k = 0; k < m_; ++k) lambda_[k] *= shrink;
-  A_ *= shrink;
-  invert_dual();
-  // X = μT is central for S; its W is much like A, and so like the W given. μ makes the two of one size.
-  W_ = T_.topRightCorner(P_, Q_);
-  const double along = W_.cwiseProduct(W).sum(), length = W_.squaredNorm();
-  mu_ = std::max(1.5 * (length > 0 ? along / length : 0), 0.1 / T_(0, 0));
+  scale_dual(kStartNorm);
+  match(2, W);
   X_ = mu_ * T_;
   W_ *= mu_;
   rows.values(W_, value_.data());
   for (Index k = 0; k < m_; ++k) {
-    slack_[k] = rows.equal(k) ? 0 : std::max(value_[k] - rows.rhs(k), 0.3 * mu_ / lambda_[k]);
+    slack_[k] = rows.equal(k) ? 0 : std::max(value_[k] - rows.rhs(k), kCentral * std::min(mu_ / lambda_[k], 1.0));
   }
   measure();
+}
+
+/// Scales λ so that ‖A(λ)‖_F is `norm`, and inverts S.
+void NuclearInteriorPoint::scale_dual(double norm) {
+  rows_->weigh(lambda_.data(), A_);
+  const double now = A_.norm(), factor = now > 0 ? norm / now : 1;
+  for (Index k = 0; k < m_; ++k) lambda_[k] *= factor;
+  A_ *= factor;
+  invert_dual();
+}
+
+/// μ for which μT₁₂ has `times` the component of W that W has itself.
+void NuclearInteriorPoint::match(double times, const Eigen::MatrixXd& W) {
+  W_ = T_.topRightCorner(P_, Q_);
+  mu_ = std::clamp(times * W.squaredNorm() / W_.cwiseProduct(W).sum(), 0.1, 10.0);
 }
 
 /// T = S⁻¹. False: S is not positive definite.
@@ -85,13 +97,15 @@ void NuclearInteriorPoint::measure() {
   W_ = X_.topRightCorner(P_, Q_);
   objective_ = 0.5 * X_.trace();
   rows_->values(W_, value_.data());
-  bound_ = violation_ = 0;
+  bound_ = 0;
+  double infeasibility = 0;
   for (Index k = 0; k < m_; ++k) {
     bound_ += rows_->rhs(k) * lambda_[k];
-    violation_ = std::max(violation_, std::abs(value_[k] - slack_[k] - rows_->rhs(k)));
+    infeasibility += std::abs(lambda_[k] * (value_[k] - slack_[k] - rows_->rhs(k)));
     complementarity += slack_[k] * lambda_[k];
   }
   mu_ = (objective_ - A_.cwiseProduct(W_).sum() + complementarity) / barrier_;
+  gap_ = (mu_ * barrier_ + infeasibility) / std::max(objective_, 1e-300);
 }
 
 /// out = ¼(Y J T + T J Y), J = [0 dA; dAᵀ 0]: how X answers to a change of A, or of both.
@@ -110,27 +124,22 @@ void NuclearInteriorPoint::couple(const Eigen::MatrixXd& Y, const Eigen::MatrixX
 void NuclearInteriorPoint::direction(double target, bool corrected) {
   if (corrected) {
     couple(affine_dX_, affine_dA_, correction_);
-    W_ = target * T_.topRightCorner(P_, Q_) + correction_.topRightCorner(P_, Q_);
-    rows_->values(W_, T_value_.data());
+  } else {
+    correction_.setZero(N_, N_);
   }
+  correction_ += target * T_;
+  W_ = correction_.topRightCorner(P_, Q_);
+  rows_->values(W_, value_.data());
   for (Index k = 0; k < m_; ++k) {
-    dlambda_[k] = rows_->rhs(k);
-    if (!corrected) continue;
-    dlambda_[k] -= T_value_[k];
-    if (!rows_->equal(k)) dlambda_[k] += (target - affine_dslack_[k] * affine_dlambda_[k]) / lambda_[k];
+    goal_[k] = rows_->equal(k) ? 0 : (target - (corrected ? affine_dslack_[k] * affine_dlambda_[k] : 0)) / lambda_[k];
+    dlambda_[k] = rows_->rhs(k) - value_[k] + goal_[k];
   }
   schur_.solve(dlambda_.data());
   rows_->weigh(dlambda_.data(), dA_);
   couple(X_, dA_, dX_);
-  dX_ -= X_;
-  if (corrected) dX_ += target * T_ + correction_;
+  dX_ += correction_ - X_;
   for (Index k = 0; k < m_; ++k) {
-    if (rows_->equal(k)) {
-      dslack_[k] = 0;
-      continue;
-    }
-    dslack_[k] = -slack_[k] - slack_[k] / lambda_[k] * dlambda_[k];
-    if (corrected) dslack_[k] += (target - affine_dslack_[k] * affine_dlambda_[k]) / lambda_[k];
+    dslack_[k] = rows_->equal(k) ? 0 : goal_[k] - slack_[k] - slack_[k] / lambda_[k] * dlambda_[k];
   }
 }
 
@@ -184,9 +193,13 @@ bool NuclearInteriorPoint::step() {
   affine_dslack_.swap(dslack_);
 
   direction(center * mu_, true);
-  const double primal_taken = std::min(1.0, kStay * primal_step(1 / kStay));
-  const double dual_taken = std::min(1.0, kStay * dual_step(1 / kStay));
-  if (!(primal_taken > kSmallestStep || dual_taken > kSmallestStep)) return false;
+  double primal_taken = kStay * primal_step(1 / kStay), dual_taken = kStay * dual_step(1 / kStay);
+  if (std::min(primal_taken, dual_taken) < kShort) {  // off center: the corrector overshoots, and centring comes first
+    direction(kRecenter * mu_, false);
+    primal_taken = kStay * primal_step(1 / kStay);
+    dual_taken = kStay * dual_step(1 / kStay);
+  }
+  if (!(std::max(primal_taken, dual_taken) > kSmallestStep)) return false;
   X_ += primal_taken * dX_;
   A_ += dual_taken * dA_;
   for (Index k = 0; k < m_; ++k) {

@@ -20,16 +20,17 @@ class NuclearInteriorPoint {
 
   double objective() const { return objective_; }  ///< ½ tr X; says nothing while W violates rows
   double bound() const { return bound_; }          ///< bᵀλ, a lower bound always
-  double relative_gap() const { return (objective_ - bound_) / std::max(std::abs(objective_), 1e-300); }
-  double violation() const { return violation_; }  ///< largest |δᵀWζ − s − b|
+  double gap() const { return gap_; }  ///< complementarity and violated rows together, relative to the objective
   const Eigen::MatrixXd& A() const { return A_; }
-  void weights(Eigen::MatrixXd& W) const;  ///< W as it is, which meets the rows to violation()
+  void weights(Eigen::MatrixXd& W) const;  ///< W as it is, which may miss rows by a little
   const double* lambda() const { return lambda_.data(); }
   const double* slack() const { return slack_.data(); }
 
  private:
   bool invert_dual();
   void measure();
+  void scale_dual(double norm);
+  void match(double times, const Eigen::MatrixXd& W);
   void couple(const Eigen::MatrixXd& Y, const Eigen::MatrixXd& dA, Eigen::MatrixXd& out);
   void direction(double target, bool corrected);
   double primal_step(double most);
@@ -42,8 +43,8 @@ class NuclearInteriorPoint {
   Eigen::MatrixXd A_, X_, T_, dA_, dX_, affine_dA_, affine_dX_, coupling_, product_, correction_, trial_, gram_, W_;
   Eigen::MatrixXd gram0_, gram1_, gram2_;
   Eigen::LLT<Eigen::MatrixXd> right_factor_, factor_;
-  Buffer<double> lambda_, slack_, dlambda_, dslack_, affine_dlambda_, affine_dslack_, value_, diagonal_, T_value_;
-  double objective_ = 0, bound_ = 0, violation_ = 0, mu_ = 0;
+  Buffer<double> lambda_, slack_, dlambda_, dslack_, affine_dlambda_, affine_dslack_, value_, diagonal_, goal_;
+  double objective_ = 0, bound_ = 0, gap_ = 0, mu_ = 0;
 };
 
 }  // namespace attsvm

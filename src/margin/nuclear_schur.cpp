@@ -44,7 +44,7 @@ void NuclearSchur::choose(const NuclearRows& rows, const Index* list, Index coun
 
 void NuclearSchur::build(const Eigen::MatrixXd& X, const Eigen::MatrixXd& T, double factor, const double* diagonal) {
   const Index P = rows_->left(), Q = rows_->right(), n = rows_->queries(), N = P + Q;
-  corner_.grow(std::max(P * P, P * Q));
+  corner_.grow(std::max(P, Q) * std::max(P, Q));
   product_.grow(std::max(std::max(P, Q) * n, n * n));
   const auto corner = [&](const Eigen::MatrixXd& M, Index row, Index column, Index rows, Index columns) {
     for (Index j = 0; j < columns; ++j) std::copy_n(M.data() + (column + j) * N + row, rows, corner_.data() + j * rows);

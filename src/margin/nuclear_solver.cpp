@@ -2,11 +2,14 @@
 
 #include <Eigen/SVD>
 #include <cmath>
+#include <optional>
+
+#include "base/blas.h"
 
 namespace attsvm {
 namespace {
 
-constexpr Index kMostRows = 4000;  // the Schur matrix has the square of this
+constexpr Index kOwnLoops = 48;        // sizes below this never reach OpenBLAS
 constexpr Index kIterations = 100;
 constexpr double kTryFace = 1e-2;      // gap from which Newton's method on the face is tried
 constexpr double kRounding = 1e-11;    // gap beyond which the interior point method cannot see
@@ -25,22 +28,25 @@ NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const 
     return problem.rows() > kMostRows ? Outcome::stalled : Outcome::converged;
   }
   rows_.load(problem, size);
+  std::optional<SingleThreadBlas> blas;
+  if (needs_blas()) blas.emplace();
   rows_.weights_in(frobenius.W, W_);
   lambda_.grow(rows_.count());
   for (Index k = 0; k < rows_.count(); ++k) lambda_[k] = frobenius.dual(rows_.row(k)) * rows_.dual_in(k);
   interior_.start(rows_, W_, lambda_.data());
+  const double feasible = size * std::sqrt(static_cast<double>(std::min(problem.d(), problem.dz())));
   for (;; ++iterations_) {
-    const double scale = rows_.weight_scale();
     if (stop({.iteration = iterations_,
-              .objective = interior_.objective() * scale,
-              .dual_objective = interior_.bound() * scale})) {
+              .objective = feasible,
+              .dual_objective = interior_.bound() * rows_.weight_scale()})) {
       take_interior_point();
       return Outcome::stopped;
     }
-    const double gap = interior_.relative_gap();
+    const double gap = interior_.gap();
     if (gap < kTryFace) {
       interior_.weights(W_);
-      if (face_.solve(rows_, W_, interior_.lambda(), balance())) {
+      if (face_.solve(rows_, W_, interior_.lambda(), balance(interior_.lambda(), interior_.slack()))) {
+        method_ = "interior point, Newton on the face";
         take_face();
         return Outcome::converged;
       }
@@ -52,15 +58,40 @@ NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const 
   }
 }
 
-/// Multipliers per slack: where the interior point method's rows part into active ones and others.
-double NuclearSolver::balance() const {
-  double lambda = 0, slack = 0;
+bool NuclearSolver::refine(const MarginProblem& problem, const MarginSolution& near) {
+  problem_ = &problem;
+  iterations_ = 0;
+  rows_.load(problem, near.W.stableNorm());
+  std::optional<SingleThreadBlas> blas;
+  if (needs_blas()) blas.emplace();
+  rows_.weights_in(near.W, W_);
+  const Index count = rows_.count();
+  lambda_.grow(count);
+  slack_.grow(count);
+  rows_.values(W_, slack_.data());
+  for (Index k = 0; k < count; ++k) {
+    lambda_[k] = near.dual(rows_.row(k)) * rows_.dual_in(k);
+    slack_[k] -= rows_.rhs(k);
+  }
+  if (count == 0 || !face_.solve(rows_, W_, lambda_.data(), balance(lambda_.data(), slack_.data()))) return false;
+  iterations_ = face_.steps();
+  method_ = "Newton on the face";
+  take_face();
+  return true;
+}
+
+/// Whether any product or factorisation is large enough to go to OpenBLAS.
+bool NuclearSolver::needs_blas() const { return std::max(rows_.count(), rows_.left() + rows_.right()) >= kOwnLoops; }
+
+/// Multipliers per slack: where rows part into active ones and others.
+double NuclearSolver::balance(const double* lambda, const double* slack) const {
+  double heaviest = 0, widest = 0;
   for (Index k = 0; k < rows_.count(); ++k) {
     if (rows_.equal(k)) continue;
-    lambda = std::max(lambda, interior_.lambda()[k]);
-    slack = std::max(slack, interior_.slack()[k]);
+    heaviest = std::max(heaviest, lambda[k]);
+    widest = std::max(widest, slack[k]);
   }
-  return slack > 0 ? lambda / slack : 1;
+  return widest > 0 ? heaviest / widest : 1;
 }
 
 void NuclearSolver::export_dual(const double* lambda) {
@@ -81,7 +112,6 @@ void NuclearSolver::take_frobenius(const MarginProblem& problem, const MarginSol
 }
 
 void NuclearSolver::take_face() {
-  method_ = "interior point, Newton on the face";
   const Eigen::VectorXd root = (face_.sigma() * rows_.weight_scale()).cwiseSqrt();
   rows_.left_out(face_.U() * root.asDiagonal(), K_);
   rows_.right_out(face_.V() * root.asDiagonal(), Q_);

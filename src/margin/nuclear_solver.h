@@ -12,6 +12,8 @@ namespace attsvm {
 /// active rows can be read off, then Newton's method on that face to rounding. Memory is kept.
 class NuclearSolver {
  public:
+  static constexpr Index kMostRows = 4000;  ///< that it solves: the Schur matrix has the square of this
+
   enum class Outcome : std::uint8_t {
     converged,
     stopped,  ///< asked to stop
@@ -22,6 +24,12 @@ class NuclearSolver {
   Outcome solve(const MarginProblem& problem, const MarginSolution& frobenius, double tolerance,
                 const std::function<bool(const SolveProgress&)>& stop);
 
+  /// Newton's method on the face of a nuclear answer of the same or a similar problem. False: that does not hold here.
+  bool refine(const MarginProblem& problem, const MarginSolution& near);
+
+  /// The answer of that norm, as it is.
+  void take_frobenius(const MarginProblem& problem, const MarginSolution& frobenius);
+
   /// K, Q with W = K Qᵀ, balanced; λ up to a positive factor. Whatever the outcome: the best there is.
   void write(RowMatrix& K, RowMatrix& Q, Eigen::VectorXd& lambda) const;
 
@@ -29,10 +37,10 @@ class NuclearSolver {
   std::string_view method() const { return method_; }
 
  private:
-  void take_frobenius(const MarginProblem& problem, const MarginSolution& frobenius);
+  bool needs_blas() const;
   void take_face();
   void take_interior_point();
-  double balance() const;
+  double balance(const double* lambda, const double* slack) const;
   void export_dual(const double* lambda);
 
   const MarginProblem* problem_ = nullptr;
@@ -40,7 +48,7 @@ class NuclearSolver {
   NuclearInteriorPoint interior_;
   NuclearFace face_;
   Eigen::MatrixXd W_;
-  Buffer<double> lambda_;
+  Buffer<double> lambda_, slack_;
   RowMatrix K_, Q_;
   Eigen::VectorXd dual_;
   Index iterations_ = 0;

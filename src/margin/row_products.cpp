@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/blas.h"
-#include "margin/stream_kernels.h"
+#include "base/stream_kernels.h"
 
 namespace attsvm {
 

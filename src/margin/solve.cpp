@@ -9,9 +9,11 @@
 #include "base/refuse.h"
 #include "margin/certificate.h"
 #include "margin/conflict_search.h"
+#include "margin/entrywise_solver.h"
 #include "margin/exact_solver.h"
 #include "margin/interior_point.h"
 #include "margin/nuclear_solver.h"
+#include "margin/nuclear_working_set.h"
 #include "margin/working_set.h"
 
 namespace attsvm {
@@ -20,6 +22,7 @@ namespace {
 constexpr Index kExactRows = 1500;     // up to here the exact solver is also the fastest
 constexpr Index kMostUnknowns = 2048;  // of the interior point method, which factorises a matrix of that size
 constexpr Index kRowsPerUnknown = 8;
+constexpr double kStartTolerance = 1e-2;     // of the Frobenius answer a large nuclear solve starts from
 constexpr Index kExactNumbers = 25'000'000;  // rows · d up to which the exact solver may copy all rows as a last resort
 
 void require_sensible(const SolveSettings& settings) {
@@ -47,12 +50,15 @@ struct MarginSolver::State {
   explicit State(Threads& pool) : threads(pool), certifier(pool) {}
 
   void solve_frobenius(const MarginProblem& problem, MarginSolution& solution);
+  bool start_from_frobenius(const MarginProblem& problem, double start_tolerance, MarginSolution& solution);
   void solve_nuclear(const MarginProblem& problem, MarginSolution& solution);
+  void solve_nuclear_at_scale(const MarginProblem& problem, const MarginSolution& first, MarginSolution& solution);
   void solve_entrywise(const MarginProblem& problem, MarginSolution& solution);
   void solve_exactly(const MarginProblem& problem, MarginSolution& solution);
   void solve_at_scale(const MarginProblem& problem, MarginSolution& solution);
   template <class Solver>
   void take(const MarginProblem& problem, const Solver& solver, std::string_view method, MarginSolution& solution);
+  static bool suits_nuclear_working_set(const MarginProblem& problem);
   static bool suits_interior_point(const MarginProblem& problem);
   bool stop(const SolveProgress& progress);
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
@@ -60,10 +66,13 @@ struct MarginSolver::State {
   Threads& threads;
   ExactSolver exact;
   NuclearSolver nuclear;
+  EntrywiseSolver entrywise;
   Certifier certifier;
   IndexList support;
   MarginSolution frobenius;  // where other norms start from
+  MarginSolution other;      // a second candidate
   const SolveSettings* settings = nullptr;
+  double tolerance = 0;  // of the method at work
   std::chrono::steady_clock::time_point start;
   Index asked = 0;  // how often a method asked whether to stop
   bool stopped = false;
@@ -92,7 +101,7 @@ void MarginSolver::State::solve_exactly(const MarginProblem& problem, MarginSolu
   solution.iterations += exact.iterations();
   solution.method = exact.was_robust() ? "dual active set" : "block pivoting";
   if (outcome != ExactSolver::Outcome::infeasible || !certifier.certify_conflict(problem, solution)) {
-    certifier.certify(problem, settings->tolerance, solution);
+    certifier.certify(problem, tolerance, solution);
   }
 }
 
@@ -103,7 +112,7 @@ void MarginSolver::State::take(const MarginProblem& problem, const Solver& solve
   solution.iterations += solver.iterations();
   solution.history = solver.history();
   solution.method = method;
-  certifier.certify(problem, settings->tolerance, solution);
+  certifier.certify(problem, tolerance, solution);
 }
 
 /// Far more rows than unknowns: the support would be as large as the space, and methods on the dual face fail.
@@ -120,11 +129,11 @@ void MarginSolver::State::solve_at_scale(const MarginProblem& problem, MarginSol
   const auto ask = [&](const SolveProgress& progress) { return stop(progress); };
   if (suits_interior_point(problem)) {
     InteriorPointSolver solver(problem, threads);
-    solver.solve(settings->tolerance, ask);
+    solver.solve(tolerance, ask);
     take(problem, solver, "interior point", solution);
   } else {
     WorkingSetSolver solver(problem, threads);
-    solver.solve(settings->tolerance, solution.warm_started ? &settings->warm_start->dual : nullptr, ask);
+    solver.solve(tolerance, solution.warm_started ? &settings->warm_start->dual : nullptr, ask);
     take(problem, solver, "working set", solution);
   }
   if (solution.status == MarginStatus::optimal || stopped) return;
@@ -153,32 +162,90 @@ void MarginSolver::State::solve_frobenius(const MarginProblem& problem, MarginSo
   }
 }
 
-/// The rows of both norms are the same: the Frobenius solver finds conflicts, and where the nuclear one starts.
-void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolution& solution) {
+/// Rows are the same in every norm: the Frobenius solver finds conflicts, and where the others start. False: there is
+/// nothing left to do.
+bool MarginSolver::State::start_from_frobenius(const MarginProblem& problem, double start_tolerance,
+                                               MarginSolution& solution) {
   frobenius.iterations = 0;
   frobenius.warm_started = solution.warm_started;
+  tolerance = start_tolerance;
   solve_frobenius(problem, frobenius);
-  solution.iterations = frobenius.iterations;
-  if (frobenius.status == MarginStatus::infeasible) {
-    const bool warm = solution.warm_started;
-    solution = frobenius;
-    solution.norm = Norm::nuclear();
-    solution.warm_started = warm;
-    solution.K.resize(problem.d(), 0);
-    solution.Q.resize(problem.dz(), 0);
-    solution.rank = {.words = "the rows conflict"};
-    return;
-  }
-  const auto ask = [&](const SolveProgress& progress) { return stop(progress); };
-  nuclear.solve(problem, frobenius, settings->tolerance, ask);
-  nuclear.write(solution.K, solution.Q, solution.dual);
-  solution.iterations += nuclear.iterations();
-  solution.method = nuclear.method();
-  certifier.certify(problem, settings->tolerance, solution);
+  tolerance = settings->tolerance;
+  solution.iterations += frobenius.iterations;
+  if (frobenius.status != MarginStatus::infeasible) return true;
+  const Index iterations = solution.iterations;
+  solution = frobenius;
+  solution.norm = settings->norm;
+  solution.iterations = iterations;
+  if (settings->norm.kind != NormKind::nuclear) return false;
+  solution.K.resize(problem.d(), 0);
+  solution.Q.resize(problem.dz(), 0);
+  solution.rank = {.words = "the rows conflict"};
+  return false;
 }
 
-void MarginSolver::State::solve_entrywise(const MarginProblem&, MarginSolution&) {
-  refuse("norm {}: not solved yet", settings->norm.name());
+/// Where W is a vector the norms agree, and the Frobenius answer is the nuclear one.
+bool MarginSolver::State::suits_nuclear_working_set(const MarginProblem& problem) {
+  return problem.rows() > kExactRows && problem.kind() != ProblemKind::value && problem.d() > 1 && problem.dz() > 1 &&
+         problem.groups().size() > 1;
+}
+
+void MarginSolver::State::solve_nuclear_at_scale(const MarginProblem& problem, const MarginSolution& first,
+                                                 MarginSolution& solution) {
+  const double before = seconds();
+  NuclearWorkingSet solver(problem, threads);
+  solver.solve(tolerance, first.W, first.dual, [&](SolveProgress progress) {
+    progress.seconds += before;
+    return stop(progress);
+  });
+  solver.write(solution.K, solution.Q, solution.dual);
+  solution.iterations += solver.iterations();
+  solution.history = solver.history();
+  for (SolveProgress& each : solution.history) each.seconds += before;
+  solution.method = "nuclear working set";
+  certifier.certify(problem, tolerance, solution);
+}
+
+void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolution& solution) {
+  const auto take = [&](MarginSolution& into) {
+    nuclear.write(into.K, into.Q, into.dual);
+    into.iterations += nuclear.iterations();
+    into.method = nuclear.method();
+    certifier.certify(problem, tolerance, into);
+  };
+  const bool large = suits_nuclear_working_set(problem);
+  const MarginSolution* warm = settings->warm_start;
+  if (solution.warm_started && warm->K.cols() > 0 && warm->W.rows() == problem.d() && warm->W.cols() == problem.dz()) {
+    if (large) {
+      solve_nuclear_at_scale(problem, *warm, solution);
+    } else if (problem.rows() <= kExactRows && nuclear.refine(problem, *warm)) {
+      take(solution);
+    }
+    if (solution.status == MarginStatus::optimal || stopped) return;
+  }
+  if (!start_from_frobenius(problem, large ? std::max(tolerance, kStartTolerance) : tolerance, solution)) return;
+  if (large) {
+    solve_nuclear_at_scale(problem, frobenius, solution);
+    if (solution.status == MarginStatus::optimal || stopped || problem.rows() > NuclearSolver::kMostRows) return;
+  }
+  const auto ask = [&](const SolveProgress& progress) { return stop(progress); };
+  nuclear.solve(problem, frobenius, tolerance, ask);
+  take(solution);
+  if (solution.status == MarginStatus::optimal) return;
+  nuclear.take_frobenius(problem, frobenius);  // feasible at least, and its gap is honest too
+  other = solution;
+  take(other);
+  if (!(other.gap >= solution.gap)) std::swap(solution, other);
+}
+
+void MarginSolver::State::solve_entrywise(const MarginProblem& problem, MarginSolution& solution) {
+  if (!start_from_frobenius(problem, tolerance, solution)) return;
+  const auto ask = [&](const SolveProgress& progress) { return stop(progress); };
+  entrywise.solve(problem, settings->norm.power, frobenius, tolerance, ask);
+  entrywise.write(solution.W, solution.dual);
+  solution.iterations += entrywise.iterations();
+  solution.method = entrywise.method();
+  certifier.certify(problem, tolerance, solution);
 }
 
 MarginSolver::MarginSolver(Threads& threads) : state_(std::make_unique<State>(threads)) {}
@@ -188,9 +255,11 @@ void MarginSolver::solve(const MarginProblem& problem, const SolveSettings& sett
   require_sensible(settings);
   State& state = *state_;
   state.settings = &settings;
+  state.tolerance = settings.tolerance;
   state.start = std::chrono::steady_clock::now();
   state.asked = 0;
   state.stopped = false;
+  solution.status = MarginStatus::limit;
   solution.history.clear();
   solution.iterations = 0;
   const MarginSolution* warm = settings.warm_start;

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "margin/stream_kernels.h"
+#include "base/stream_kernels.h"
 
 namespace attsvm {
 

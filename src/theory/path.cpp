@@ -33,9 +33,11 @@ void require_sensible(const AttentionTask& task, const PathSettings& settings) {
   if (settings.param == Parametrization::p && task.query_size() != 1) {
     refuse("param p needs prompt attention; this task has dz = {}", task.query_size());
   }
-  if (settings.joint && task.head().kind != HeadKind::linear) {
-    refuse("a joint path needs a linear head; this one is {}", name_of(task.head().kind));
+  const HeadKind head = task.head().kind;
+  if (settings.joint && head != HeadKind::linear && head != HeadKind::none) {
+    refuse("a joint path needs a linear head; this one is {}", name_of(head));
   }
+  if (!settings.joint && head == HeadKind::none) refuse("head is missing; the loss needs one");
 }
 
 /// One start, followed through the radii. Its point is θ (W, or K and Q one after the other) and v.
@@ -58,7 +60,7 @@ class Follower {
     sensitivity_ = std::max(longest_key * longest_query, 1e-300);
   }
 
-  /// Begins at a random point of the ball; start 0 of a joint path keeps the task's own head.
+  /// Begins at a random point of the ball; start 0 of a joint path keeps the task's own head, if it has one.
   void begin_anywhere(std::uint32_t start, double radius) {
     theta_.resize(factored() ? (d_ + dz_) * width_ : d_ * dz_);
     Random(settings_.seed, start, 0).normals({theta_.data(), static_cast<std::size_t>(theta_.size())});
@@ -66,7 +68,10 @@ class Follower {
     radius_ = radius;
     if (!settings_.joint) return;
     Eigen::VectorXd& v = head_.v;
-    if (start > 0) Random(settings_.seed, start, 1).normals({v.data(), static_cast<std::size_t>(v.size())});
+    const bool drawn = start > 0 || head_.kind == HeadKind::none;
+    head_.kind = HeadKind::linear;
+    v.conservativeResize(task_.value_size());
+    if (drawn) Random(settings_.seed, start, 1).normals({v.data(), static_cast<std::size_t>(v.size())});
     v *= settings_.head_radius * radius / std::max(v.norm(), 1e-300);
   }
 
@@ -231,7 +236,7 @@ std::vector<PathPoint> regularization_path(const AttentionTask& task, const Path
     seen[k].insert(point.selected);
     if (k == best.size()) {
       best.push_back(std::move(point));
-    } else if (point.loss < best[k].loss) {
+    } else if (point.loss < best[k].loss || (point.loss == best[k].loss && point.log_loss < best[k].log_loss)) {
       best[k] = std::move(point);
     }
     best[k].minima = static_cast<Index>(seen[k].size());

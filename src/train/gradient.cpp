@@ -5,6 +5,7 @@
 
 #include "base/blas.h"
 #include "base/refuse.h"
+#include "train/losses.h"
 #include "train/products.h"
 #include "train/query_pass.h"
 
@@ -17,10 +18,7 @@ constexpr double kNone = -std::numeric_limits<double>::infinity();
 template <class Term>
 double log_mean(std::span<const QueryGradient> queries, Term term) {
   double top = kNone, sum = 0;
-  for (const QueryGradient& query : queries) {
-    if (std::isnan(term(query))) return term(query);
-    top = std::max(top, term(query));
-  }
+  for (const QueryGradient& query : queries) top = std::max(top, term(query));
   if (top == kNone) return kNone;
   for (const QueryGradient& query : queries) sum += std::exp(term(query) - top);
   return top + std::log(sum / static_cast<double>(queries.size()));
@@ -78,11 +76,14 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
   State& state = *state_;
   const AttentionTask& task = state.task;
   const bool all = choice.queries.empty(), exact = state.settings.arithmetic == Arithmetic::exact;
+  const bool fast = exact && head.kind == HeadKind::linear && choice.dropout == 0 && !state.settings.excess &&
+                    !state.settings.head_gradient;
   const Index count = all ? task.queries() : static_cast<Index>(choice.queries.size());
   const Index d = task.key_size(), dz = task.query_size(), width = head.v.size();
   const auto query_of = [&](Index row) { return all ? row : choice.queries[static_cast<std::size_t>(row)]; };
 
-  if (head.kind == HeadKind::linear && (exact || state.settings.excess) && (state.scored.size() != head.v.size() || state.scored != head.v)) {
+  if (head.kind == HeadKind::linear && (exact || state.settings.excess) &&
+      (state.scored.size() != width || state.scored != head.v)) {
     state.scores.compute(task, head.v, state.threads);
     state.scored = head.v;
   }
@@ -96,13 +97,17 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
   if (state.settings.head_gradient) state.features.resize(count, width);
   state.queries.resize(static_cast<std::size_t>(count));
 
-  // u_i = W z_i, then through query i alone.
+  // u_i = W z_i for many queries at a time, then through each query alone.
   const Index chunks = state.chunks(count), share = (count + chunks - 1) / chunks;
+  constexpr Index kQueries = 128;
+  const auto multiply = [&](Index block) {
+    const Index begin = block * kQueries, rows = std::min(count, begin + kQueries) - begin;
+    times_transposed(Z + begin * dz, W.data(), rows, d, dz, state.U.row(begin).data());
+  };
   if (state.scratch.size() < static_cast<std::size_t>(chunks)) state.scratch.resize(static_cast<std::size_t>(chunks));
   const auto pass = [&](Index chunk) {
     const Index begin = chunk * share, end = std::min(count, begin + share);
     if (begin >= end) return;
-    times_transposed(Z + begin * dz, W.data(), end - begin, d, dz, state.U.row(begin).data());
     for (Index row = begin; row < end; ++row) {
       const QueryInput input{task,
                              state.settings,
@@ -112,17 +117,21 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
                              query_of(row),
                              state.first[static_cast<std::size_t>(query_of(row))],
                              static_cast<double>(count),
-                             state.U.row(row).data()};
+                             state.U.row(row).data(),
+                             row + 1 < end ? task.keys(task.sequence(query_of(row + 1))).data() : nullptr};
       double* feature = state.settings.head_gradient ? state.features.row(row).data() : nullptr;
       QueryScratch& scratch = state.scratch[static_cast<std::size_t>(chunk)];
       state.queries[static_cast<std::size_t>(row)] =
-          exact ? exact_query(input, scratch, state.g.row(row).data(), feature)
-                : plain_query(input, scratch, state.g.row(row).data(), feature);
+          fast    ? linear_query(input, scratch, state.g.row(row).data())
+          : exact ? exact_query(input, scratch, state.g.row(row).data(), feature)
+                  : plain_query(input, scratch, state.g.row(row).data(), feature);
     }
   };
   if (chunks == 1) {
+    times_transposed(Z, W.data(), count, d, dz, state.U.data());
     pass(0);
   } else {
+    state.threads.for_each((count + kQueries - 1) / kQueries, multiply);
     state.threads.for_each(chunks, pass);
   }
 
@@ -136,7 +145,12 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
   }
   const double scale = exact ? -std::log(static_cast<double>(count)) : 0;
   out.loss = loss / static_cast<double>(count);
-  out.log_loss = log_mean(state.queries, [](const QueryGradient& query) { return query.log_loss; });
+  constexpr double kOrdinary = 1e-290;  // the mean of smaller losses may have lost digits
+  const Loss kind = state.settings.loss;
+  out.log_loss =
+      out.loss > kOrdinary || kind == Loss::linear
+          ? std::log(out.loss)
+          : log_mean(state.queries, [&](const QueryGradient& query) { return log_loss_value(kind, query.u); });
   if (state.settings.excess) {
     out.log_excess = exact ? log_mean(state.queries, [](const QueryGradient& query) { return query.log_excess; })
                            : std::log(out.loss - best / static_cast<double>(count));

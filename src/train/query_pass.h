@@ -13,14 +13,14 @@ struct QueryGradient {
   double log_weight = 0;  ///< −infinity: the query has no gradient
   double log_slope = 0;
   double sign = 1;
-  double loss = 0, log_loss = 0;
-  double log_excess = 0;  ///< log(ℓ(u) − ℓ(best)), if wanted
-  double best_loss = 0;   ///< ℓ(best), if the excess is wanted
+  double u = 0, loss = 0;  ///< y f, and ℓ(u)
+  double log_excess = 0;   ///< log(ℓ(u) − ℓ(best)), if wanted
+  double best_loss = 0;    ///< ℓ(best), if the excess is wanted
 };
 
 /// Memory of one thread.
 struct QueryScratch {
-  Buffer<double> logits, weights, gaps, kept;
+  Buffer<double> logits, weights, relative, gaps, kept;
   Eigen::VectorXd output, slope;  // V ᵀ s and ∇h there
 };
 
@@ -34,11 +34,15 @@ struct QueryInput {
   std::uint64_t first_weight;  ///< number of the query's first attention weight over all queries
   double count;                ///< queries in the mean
   const double* u;             ///< W z_i, (d)
+  const double* next;          ///< keys of the query that comes after this one, or null
 };
 
 /// Forward and backward through one query. g (d) gets Σ_t ∂ℓ/∂a_t x_t up to the factors above; `feature` (size of v,
 /// may be null) what v multiplies in h.
 QueryGradient exact_query(const QueryInput& in, QueryScratch& scratch, double* g, double* feature);
+/// exact_query of a linear head that is not trained, nothing dropped and no excess wanted, at memory speed: a query's
+/// tokens are read from memory once, and once more from the cache.
+QueryGradient linear_query(const QueryInput& in, QueryScratch& scratch, double* g);
 QueryGradient plain_query(const QueryInput& in, QueryScratch& scratch, double* g, double* feature);
 
 }  // namespace attsvm

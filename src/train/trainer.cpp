@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "attsvm/train.h"
 #include "base/refuse.h"
 #include "train/batches.h"
+#include "train/lane_runs.h"
 #include "train/parameters.h"
 #include "train/settings.h"
 #include "train/update.h"
@@ -14,7 +17,9 @@ struct Trainer::Impl {
   Impl(const AttentionTask& task, const TrainSettings& given, const Start& start, Threads& threads);
 
   void evaluate();  // loss and gradient at `now`, of this step's minibatch
+  bool advance();   // one step; false: the next point would overflow, and the run stays
   Record record();  // `now`, over all queries
+  TrainProgress progress();
   bool gradient_is_zero() const;
   bool usable() const;  // neither the point nor its gradient has overflowed
   bool settled();       // the direction of W has stopped moving
@@ -27,11 +32,13 @@ struct Trainer::Impl {
   Head head;
   Parameters now, next;
   Update update;
+  std::unique_ptr<LaneRuns> lane{};  // small runs live there; `now` then follows when asked
   ChainRule chain{};
   const std::vector<const ScaledMatrix*>* gradients = nullptr;
   LossGradient at{}, full{};
   Index step = 0;
-  RowMatrix reference{};  // W/‖W‖ when the number of steps was a power of two
+  RowMatrix reference{};                    // W/‖W‖ when the number of steps was a power of two
+  RowMatrix moved = RowMatrix::Zero(1, 1);  // how far it moved from the one before
 };
 
 Trainer::Impl::Impl(const AttentionTask& task, const TrainSettings& given, const Start& start, Threads& threads)
@@ -49,9 +56,14 @@ Trainer::Impl::Impl(const AttentionTask& task, const TrainSettings& given, const
       next(now),
       update(settings, now) {
   if (settings.stop_direction > 0) reference = RowMatrix::Zero(task.key_size(), task.query_size());
+  if (const auto input = lane_input(task, settings, head, now)) {
+    lane = std::make_unique<LaneRuns>(input->shape, 1, settings);
+    lane->put(0, task, *input, now);
+  }
 }
 
 void Trainer::Impl::evaluate() {
+  if (lane) return lane->evaluate();
   if (settings.joint) head.v = now.v();
   pass.evaluate(now.W(), head,
                 {.queries = batches.at(step),
@@ -63,7 +75,31 @@ void Trainer::Impl::evaluate() {
   gradients = &chain.apply(now, at, settings.ridge, settings.arithmetic);
 }
 
+bool Trainer::Impl::advance() {
+  if (lane) {
+    lane->advance(scheduled_step(settings, step++));
+    lane->evaluate();
+    return true;
+  }
+  update.apply(now, *gradients, at.log_excess, step, next);
+  next.form_product();
+  std::swap(now, next);
+  ++step;
+  evaluate();
+  if (usable()) return true;
+  std::swap(now, next);  // back to the last point that can be stood on
+  --step;
+  evaluate();
+  return false;
+}
+
+TrainProgress Trainer::Impl::progress() {
+  if (lane) lane->read_point(0, now);
+  return {step, lane ? lane->loss(0) : at.loss, safe_norm(now.W())};
+}
+
 Record Trainer::Impl::record() {
+  if (lane) return lane->record(0, step, now);
   if (sampled) pass.evaluate(now.W(), head, {}, full);
   const LossGradient& here = sampled ? full : at;
   return {step,
@@ -76,6 +112,7 @@ Record Trainer::Impl::record() {
 }
 
 bool Trainer::Impl::gradient_is_zero() const {
+  if (lane) return lane->gradient_is_zero(0);
   for (const ScaledMatrix* gradient : *gradients) {
     if (!gradient->is_zero()) return false;
   }
@@ -92,12 +129,15 @@ bool Trainer::Impl::usable() const {
   return std::isfinite(safe_norm(now.W()));
 }
 
+/// A run far from its limit moves more from doubling to doubling; only one that moves less is about to arrive.
 bool Trainer::Impl::settled() {
   if (settings.stop_direction == 0 || !std::has_single_bit(static_cast<std::uint64_t>(step))) return false;
+  if (lane) lane->read_point(0, now);
   const RowMatrix direction = now.W() / std::max(safe_norm(now.W()), std::numeric_limits<double>::min());
-  const double moved = (direction - reference).norm();
+  const double before = moved(0);
+  moved(0) = (direction - reference).norm();
   reference = direction;
-  return step > 1 && moved <= settings.stop_direction;
+  return step > 2 && moved(0) <= settings.stop_direction && moved(0) <= before;
 }
 
 /// Records that are still due hold the point at which the run came to rest.
@@ -122,20 +162,9 @@ TrainStop Trainer::run(const std::function<void(const Record&)>& keep) {
   for (;;) {
     if (settings.record.due(my.step, settings.steps)) keep(my.record());
     if (my.step == settings.steps) return TrainStop::finished;
-    if (settings.progress && settings.progress({my.step, my.at.loss, safe_norm(my.now.W())})) return TrainStop::asked;
+    if (settings.progress && settings.progress(my.progress())) return TrainStop::asked;
     if (my.gradient_is_zero()) return my.repeat(TrainStop::zero_gradient, keep);
-
-    my.update.apply(my.now, *my.gradients, my.at.log_excess, my.step, my.next);
-    my.next.form_product();
-    std::swap(my.now, my.next);
-    ++my.step;
-    my.evaluate();
-    if (!my.usable()) {  // back to the last point that can be stood on
-      std::swap(my.now, my.next);
-      --my.step;
-      my.evaluate();
-      return TrainStop::overflow;
-    }
+    if (!my.advance()) return TrainStop::overflow;
     if (my.settled()) {
       if (settings.record.due(my.step, settings.steps)) keep(my.record());
       return my.repeat(TrainStop::direction, keep);
@@ -145,7 +174,7 @@ TrainStop Trainer::run(const std::function<void(const Record&)>& keep) {
 
 Index Trainer::step() const { return impl_->step; }
 
-Record Trainer::now() const { return impl_->record(); }
+const Head& Trainer::head() const { return impl_->head; }
 
 TrainedRun Trainer::result() const {
   const Record here = impl_->record();
@@ -165,34 +194,34 @@ TrainedRun Trainer::result() const {
 
 namespace {
 
-/// Every array of the state in a fixed order.
+/// Every number of the state in a fixed order.
 template <class My, class Use>
-void for_each_array(My& my, Use&& use) {
-  for (auto& array : my.now.arrays) use(array);
-  for (auto& array : my.update.memory()) use(array);
-  use(my.reference);
+void for_each_number(My& my, Use&& use) {
+  const auto all_of = [&](auto& array) { std::for_each(array.data(), array.data() + array.size(), use); };
+  if (my.lane) my.lane->for_each_number(0, use);
+  for (auto& array : my.now.arrays) {
+    if (!my.lane) all_of(array);
+  }
+  for (auto& array : my.update.memory()) all_of(array);
+  all_of(my.reference);
+  all_of(my.moved);
 }
 
 }  // namespace
 
 std::vector<double> Trainer::state() const {
   std::vector<double> numbers{static_cast<double>(impl_->step)};
-  for_each_array(*impl_, [&](const RowMatrix& array) {
-    numbers.insert(numbers.end(), array.data(), array.data() + array.size());
-  });
+  for_each_number(*impl_, [&](const double& number) { numbers.push_back(number); });
   return numbers;
 }
 
 void Trainer::restore(std::span<const double> state) {
   std::size_t size = 1;
-  for_each_array(*impl_, [&](const RowMatrix& array) { size += static_cast<std::size_t>(array.size()); });
+  for_each_number(*impl_, [&](const double&) { ++size; });
   if (state.size() != size) refuse("the state of a run has {} numbers; must be {}", state.size(), size);
   impl_->step = static_cast<Index>(state[0]);
   const double* from = state.data() + 1;
-  for_each_array(*impl_, [&](RowMatrix& array) {
-    std::copy(from, from + array.size(), array.data());
-    from += array.size();
-  });
+  for_each_number(*impl_, [&](double& number) { number = *from++; });
   impl_->now.form_product();
   impl_->next = impl_->now;
 }
@@ -205,23 +234,6 @@ TrainedRun train(const AttentionTask& task, const TrainSettings& settings, Threa
   run.stop = stop;
   run.records = std::move(records);
   return run;
-}
-
-std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const TrainSettings& settings,
-                                   Threads& threads, std::span<const Start> starts) {
-  if (!starts.empty() && starts.size() != tasks.size()) {
-    refuse("starts has {} entries; must be none or one a task, {}", starts.size(), tasks.size());
-  }
-  std::vector<TrainedRun> runs(tasks.size());
-  threads.for_each(static_cast<Index>(tasks.size()), [&](Index k) {
-    const auto at = static_cast<std::size_t>(k);
-    Threads alone(1);
-    TrainSettings mine = settings;
-    mine.instance += static_cast<std::uint32_t>(k);
-    mine.progress = nullptr;
-    runs[at] = train(tasks[at], mine, alone, starts.empty() ? Start{} : starts[at]);
-  });
-  return runs;
 }
 
 }  // namespace attsvm

@@ -10,19 +10,6 @@ namespace {
 
 constexpr double kFirstDecay = 0.9, kSecondDecay = 0.999, kAdamEpsilon = 1e-8;
 
-double scheduled(const TrainSettings& settings, Index step) {
-  const auto k = static_cast<double>(step);
-  switch (settings.schedule) {
-    case Schedule::constant:
-      return settings.step;
-    case Schedule::sqrt:
-      return settings.step / std::sqrt(1 + k);
-    case Schedule::cosine:
-      return settings.step * (1 + std::cos(std::numbers::pi * k / static_cast<double>(settings.steps))) / 2;
-  }
-  throw std::logic_error("unknown schedule");
-}
-
 /// sign(x)|x|^power
 double signed_power(double x, double power) { return std::copysign(std::pow(std::abs(x), power), x); }
 
@@ -35,6 +22,19 @@ double log_square(const std::vector<const ScaledMatrix*>& gradients) {
 }
 
 }  // namespace
+
+double scheduled_step(const TrainSettings& settings, Index step) {
+  const auto k = static_cast<double>(step);
+  switch (settings.schedule) {
+    case Schedule::constant:
+      return settings.step;
+    case Schedule::sqrt:
+      return settings.step / std::sqrt(1 + k);
+    case Schedule::cosine:
+      return settings.step * (1 + std::cos(std::numbers::pi * k / static_cast<double>(settings.steps))) / 2;
+  }
+  throw std::logic_error("unknown schedule");
+}
 
 double safe_norm(const RowMatrix& matrix) {
   const double norm = matrix.norm();
@@ -83,7 +83,7 @@ void Update::adam(const RowMatrix& now, const ScaledMatrix& gradient, std::size_
 
 void Update::apply(const Parameters& now, const std::vector<const ScaledMatrix*>& gradients, double log_excess,
                    Index step, Parameters& next) {
-  const double step_size = scheduled(settings_, step);
+  const double step_size = scheduled_step(settings_, step);
   for (std::size_t k = 0; k < arrays_; ++k) {
     const RowMatrix& theta = now.arrays[k];
     const ScaledMatrix& gradient = *gradients[k];

@@ -30,6 +30,9 @@ class Update {
   std::vector<RowMatrix> memory_;
 };
 
+/// How far step number `step` (from 0) goes.
+double scheduled_step(const TrainSettings& settings, Index step);
+
 /// ‖·‖_F, also where squares would overflow or underflow.
 double safe_norm(const RowMatrix& matrix);
 

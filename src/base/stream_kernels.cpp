@@ -1,12 +1,14 @@
-#include "margin/stream_kernels.h"
+#include "base/stream_kernels.h"
 
 #include <algorithm>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "margin/stream_kernels.cpp"
+#define HWY_TARGET_INCLUDE "base/stream_kernels.cpp"
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+
+#include "margin/tails-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attsvm::HWY_NAMESPACE {
@@ -14,13 +16,35 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+/// One row after the other: the hardware follows a single stream by itself, as fast as memory goes.
+template <class T>
+void long_dots(const T* X, Index rows, Index d, const T* u, T* out) {
+  const hn::ScalableTag<T> tag;
+  const auto lanes = static_cast<Index>(hn::Lanes(tag));
+  for (Index t = 0; t < rows; ++t) {
+    const T* a = X + t * d;
+    auto sum0 = hn::Zero(tag), sum1 = sum0, sum2 = sum0, sum3 = sum0;
+    Index j = 0;
+    for (; j + 4 * lanes <= d; j += 4 * lanes) {
+      sum0 = hn::MulAdd(hn::LoadU(tag, a + j), hn::LoadU(tag, u + j), sum0);
+      sum1 = hn::MulAdd(hn::LoadU(tag, a + j + lanes), hn::LoadU(tag, u + j + lanes), sum1);
+      sum2 = hn::MulAdd(hn::LoadU(tag, a + j + 2 * lanes), hn::LoadU(tag, u + j + 2 * lanes), sum2);
+      sum3 = hn::MulAdd(hn::LoadU(tag, a + j + 3 * lanes), hn::LoadU(tag, u + j + 3 * lanes), sum3);
+    }
+    for (; j + lanes <= d; j += lanes) sum0 = hn::MulAdd(hn::LoadU(tag, a + j), hn::LoadU(tag, u + j), sum0);
+    T dot = hn::GetLane(hn::SumOfLanes(tag, hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3))));
+    for (; j < d; ++j) dot += a[j] * u[j];
+    out[t] = dot;
+  }
+}
+
+/// Four rows at a time, so that their sums do not wait for each other.
 template <class T>
 void dots(const T* X, Index rows, Index d, const T* u, T* out) {
   const hn::ScalableTag<T> tag;
   const auto lanes = static_cast<Index>(hn::Lanes(tag));
+  if (d >= 8 * lanes) return long_dots(X, rows, d, u, out);
   const Index whole = d / lanes * lanes;
-  constexpr Index kAhead = 8192;  // bytes to fetch ahead: the hardware does not follow four streams by itself
-  const auto fetch = [](const T* at) { hwy::Prefetch(reinterpret_cast<const char*>(at) + kAhead); };
   const auto sum_of = [&](auto v) { return hn::GetLane(hn::SumOfLanes(tag, v)); };
   Index t = 0;
   for (; t + 4 <= rows; t += 4) {
@@ -28,10 +52,6 @@ void dots(const T* X, Index rows, Index d, const T* u, T* out) {
     auto sum0 = hn::Zero(tag), sum1 = sum0, sum2 = sum0, sum3 = sum0;
     for (Index j = 0; j < whole; j += lanes) {
       const auto v = hn::LoadU(tag, u + j);
-      fetch(a + j);
-      fetch(b + j);
-      fetch(c + j);
-      fetch(e + j);
       sum0 = hn::MulAdd(hn::LoadU(tag, a + j), v, sum0);
       sum1 = hn::MulAdd(hn::LoadU(tag, b + j), v, sum1);
       sum2 = hn::MulAdd(hn::LoadU(tag, c + j), v, sum2);
@@ -60,7 +80,7 @@ void dots(const T* X, Index rows, Index d, const T* u, T* out) {
 }
 
 template <class T>
-void combination(const T* X, Index rows, Index d, const T* c, T* g) {
+void combination(const T* X, Index rows, Index d, const T* c, T* g, const T* ahead) {
   const hn::ScalableTag<T> tag;
   const auto lanes = static_cast<Index>(hn::Lanes(tag));
   const Index whole = d / lanes * lanes;
@@ -69,6 +89,10 @@ void combination(const T* X, Index rows, Index d, const T* c, T* g) {
     auto sum0 = hn::Zero(tag), sum1 = sum0, sum2 = sum0, sum3 = sum0;
     const T* a = X + j;
     for (Index t = 0; t < rows; ++t, a += d) {
+      if (ahead != nullptr) {
+        __builtin_prefetch(ahead, 0, 2);
+        ahead += 64 / sizeof(T);
+      }
       const auto v = hn::Set(tag, c[t]);
       sum0 = hn::MulAdd(hn::LoadU(tag, a), v, sum0);
       sum1 = hn::MulAdd(hn::LoadU(tag, a + lanes), v, sum1);
@@ -94,10 +118,12 @@ void combination(const T* X, Index rows, Index d, const T* c, T* g) {
 
 void dots_f64(const double* X, Index rows, Index d, const double* u, double* out) { dots(X, rows, d, u, out); }
 void dots_f32(const float* X, Index rows, Index d, const float* u, float* out) { dots(X, rows, d, u, out); }
-void combination_f64(const double* X, Index rows, Index d, const double* c, double* g) {
-  combination(X, rows, d, c, g);
+void combination_f64(const double* X, Index rows, Index d, const double* c, double* g, const double* ahead) {
+  combination(X, rows, d, c, g, ahead);
 }
-void combination_f32(const float* X, Index rows, Index d, const float* c, float* g) { combination(X, rows, d, c, g); }
+void combination_f32(const float* X, Index rows, Index d, const float* c, float* g) {
+  combination<float>(X, rows, d, c, g, nullptr);
+}
 
 void dots_at_f64(const double* X, const Index* at, Index rows, Index d, const double* u, double* out) {
   const hn::ScalableTag<double> tag;
@@ -192,15 +218,34 @@ void gram_upper_f64(const double* A, const double* B, Index rows, Index d, doubl
   }
 }
 
-void add_outer_f64(const double* g, Index d, const double* z, Index dz, double* A) {
+void measure_rows_f64(const RowDifferences& rows, const double* HWY_RESTRICT u, const double* HWY_RESTRICT c,
+                      double* HWY_RESTRICT value, double* HWY_RESTRICT square, double* HWY_RESTRICT g) {
   const hn::CappedTag<double, 4> tag;
   const auto lanes = static_cast<Index>(hn::Lanes(tag));
-  const Index whole = dz / lanes * lanes;
-  for (Index a = 0; a < d; ++a, A += dz) {
-    const auto v = hn::Set(tag, g[a]);
-    for (Index b = 0; b < whole; b += lanes)
-      hn::StoreU(hn::MulAdd(v, hn::LoadU(tag, z + b), hn::LoadU(tag, A + b)), tag, A + b);
-    for (Index b = whole; b < dz; ++b) A[b] += g[a] * z[b];
+  const Index d = rows.d, whole = d / lanes * lanes;
+  const double* kept = rows.X + rows.keep * d;
+  for (Index j = 0; j < pad4(d); j += lanes) hn::StoreU(hn::Zero(tag), tag, g + j);
+  for (Index k = 0; k < rows.rows; ++k) {
+    auto sum = hn::Zero(tag), squares = sum;
+    const auto weight = hn::Set(tag, c[k]);
+    const auto add = [&](Index j, auto delta) {
+      sum = hn::MulAdd(delta, hn::LoadU(tag, u + j), sum);
+      squares = hn::MulAdd(delta, delta, squares);
+      hn::StoreU(hn::MulAdd(weight, delta, hn::LoadU(tag, g + j)), tag, g + j);
+    };
+    if (rows.drop[k] < 0) {
+      const auto sign = hn::Set(tag, rows.sign);
+      for (Index j = 0; j < whole; j += lanes) add(j, hn::Mul(sign, hn::LoadU(tag, kept + j)));
+      if (whole < d) add(whole, hn::Mul(sign, load_first(tag, kept + whole, d - whole)));
+    } else {
+      const double* other = rows.X + rows.drop[k] * d;
+      for (Index j = 0; j < whole; j += lanes) add(j, hn::Sub(hn::LoadU(tag, kept + j), hn::LoadU(tag, other + j)));
+      if (whole < d) {
+        add(whole, hn::Sub(load_first(tag, kept + whole, d - whole), load_first(tag, other + whole, d - whole)));
+      }
+    }
+    value[k] = hn::GetLane(hn::SumOfLanes(tag, sum));
+    square[k] = hn::GetLane(hn::SumOfLanes(tag, squares));
   }
 }
 
@@ -218,7 +263,7 @@ HWY_EXPORT(combination_f32);
 HWY_EXPORT(dots_at_f64);
 HWY_EXPORT(combination_at_f64);
 HWY_EXPORT(gram_upper_f64);
-HWY_EXPORT(add_outer_f64);
+HWY_EXPORT(measure_rows_f64);
 
 void row_dots(const double* X, Index rows, Index d, const double* u, double* out) {
   HWY_DYNAMIC_DISPATCH(dots_f64)(X, rows, d, u, out);
@@ -226,8 +271,8 @@ void row_dots(const double* X, Index rows, Index d, const double* u, double* out
 void row_dots(const float* X, Index rows, Index d, const float* u, float* out) {
   HWY_DYNAMIC_DISPATCH(dots_f32)(X, rows, d, u, out);
 }
-void row_combination(const double* X, Index rows, Index d, const double* c, double* g) {
-  HWY_DYNAMIC_DISPATCH(combination_f64)(X, rows, d, c, g);
+void row_combination(const double* X, Index rows, Index d, const double* c, double* g, const double* ahead) {
+  HWY_DYNAMIC_DISPATCH(combination_f64)(X, rows, d, c, g, ahead);
 }
 void row_combination(const float* X, Index rows, Index d, const float* c, float* g) {
   HWY_DYNAMIC_DISPATCH(combination_f32)(X, rows, d, c, g);
@@ -241,8 +286,9 @@ void row_combination_at(const double* X, const Index* at, Index rows, Index d, c
 void gram_upper(const double* A, const double* B, Index rows, Index d, double* G) {
   HWY_DYNAMIC_DISPATCH(gram_upper_f64)(A, B, rows, d, G);
 }
-void add_outer(const double* g, Index d, const double* z, Index dz, double* A) {
-  HWY_DYNAMIC_DISPATCH(add_outer_f64)(g, d, z, dz, A);
+void measure_rows(const RowDifferences& rows, const double* u, const double* c, double* value, double* square,
+                  double* g) {
+  HWY_DYNAMIC_DISPATCH(measure_rows_f64)(rows, u, c, value, square, g);
 }
 
 }  // namespace attsvm

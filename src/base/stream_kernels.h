@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attsvm/array.h"
+#include "margin/dense_kernels.h"
 
 namespace attsvm {
 
@@ -10,8 +10,9 @@ namespace attsvm {
 void row_dots(const double* X, Index rows, Index d, const double* u, double* out);
 void row_dots(const float* X, Index rows, Index d, const float* u, float* out);
 
-/// g = Σ_t c_t x_t
-void row_combination(const double* X, Index rows, Index d, const double* c, double* g);
+/// g = Σ_t c_t x_t. Rows that are in the cache leave memory idle: what lies at `ahead` is fetched meanwhile, a quarter
+/// as much or more.
+void row_combination(const double* X, Index rows, Index d, const double* c, double* g, const double* ahead = nullptr);
 void row_combination(const float* X, Index rows, Index d, const float* c, float* g);
 
 /// The same on the rows at[0], …, at[rows−1] of X.
@@ -22,7 +23,16 @@ void row_combination_at(const double* X, const Index* at, Index rows, Index d, c
 /// diagonal are left undefined.
 void gram_upper(const double* A, const double* B, Index rows, Index d, double* G);
 
-/// A += g zᵀ, A row-major d × dz.
-void add_outer(const double* g, Index d, const double* z, Index dz, double* A);
+/// The rows of one query, δ_k = sign·x_keep where drop[k] < 0, else x_keep − x_{drop[k]}, read once:
+/// value_k = δ_k · u, square_k = ‖δ_k‖², g = Σ_k c_k δ_k. u and g have pad4(d) numbers, the padding of u zero.
+struct RowDifferences {
+  const double* X;
+  Index d, keep;
+  double sign;
+  const Index* drop;
+  Index rows;
+};
+void measure_rows(const RowDifferences& rows, const double* u, const double* c, double* value, double* square,
+                  double* g);
 
 }  // namespace attsvm

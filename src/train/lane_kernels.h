@@ -1,0 +1,51 @@
+#pragma once
+
+#include "attsvm/gradient.h"
+
+namespace attsvm {
+
+/// Runs of one shape, side by side: number k of run l is entry k·lanes + l of an array. Linear heads, exact arithmetic.
+///
+/// W acts on the queries alone, so it is known by u_i = W z_i and by what has been added: W = W_0 + Σ_i a_i z_iᵀ. A
+/// step then costs n² d and not n d dz. In the same way Q is known by s_i = Qᵀz_i and Q = Q_0 + Σ_i z_i a_iᵀ; K is
+/// there whole. A run has the same bits in any lane of any width, alone or among others.
+struct LaneGroup {
+  Index lanes = 1;  ///< 1, or lane_width()
+  Index n = 0, T = 0, d = 0;
+  Index r = 0;  ///< columns of K and Q; 0: W is trained
+  Loss loss = Loss::logistic;
+  bool normalized = true;  ///< each array's gradient by its own norm; else as it is
+  bool ragged = false;     ///< some query does not see T tokens
+  double epsilon = 0;      ///< added to the norm
+
+  // The tasks.
+  const double *X = nullptr, *gamma = nullptr;  ///< keys (n,T,d), scores with the label (n,T)
+  const double* gram = nullptr;                 ///< z_i · z_k (n,n)
+  const double* visible = nullptr;              ///< (n)
+
+  // The point.
+  double* reach = nullptr;  ///< u_i (n,d), or s_i (n,r)
+  double* added = nullptr;  ///< a_i, as `reach`
+  double* K = nullptr;      ///< (d,r)
+
+  // What lane_gradient finds there.
+  double* f = nullptr;                ///< y_i f_i (n)
+  double *g = nullptr, *c = nullptr;  ///< descent direction Σ_i c_i g_i z_iᵀ e^{top}/n: (n,d), (n)
+  double* top = nullptr;              ///< (1)
+  double* square = nullptr;           ///< squared norms, without e^{top}/n, of the directions of W, or of K and Q (2)
+
+  double *u = nullptr, *m = nullptr;              ///< scratch: K s_i (n,d), Kᵀ g_i (n,r)
+  double *change = nullptr, *change_K = nullptr;  ///< directions of `reach` and K
+  double* work = nullptr;                         ///< scratch: max(2T, n, n·d)
+};
+
+/// Runs that one vector holds on this machine.
+Index lane_width();
+
+/// Forward and backward of all runs of a group.
+void lane_gradient(LaneGroup& group);
+
+/// One step along what lane_gradient found. Where the gradient is zero, nothing moves.
+void lane_move(LaneGroup& group, double step);
+
+}  // namespace attsvm

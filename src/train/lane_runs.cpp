@@ -1,0 +1,211 @@
+#include "train/lane_runs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "train/losses.h"
+#include "train/products.h"
+#include "train/token_scores.h"
+#include "train/update.h"
+
+namespace attsvm {
+namespace {
+
+constexpr Index kMostTokens = 4096, kMostQueries = 32;  // numbers in the keys that all queries see; beyond, lanes lose
+constexpr double kLargest = 1e20, kSmallest = 1e-20;    // sizes whose products and squares stay in range
+constexpr double kBlurred = 1e-4;  // score gaps below this part of the largest score lose four digits of sixteen
+
+bool fits(const TrainSettings& settings, const AttentionTask& task, const Head& head) {
+  const bool known = settings.optimizer == Optimizer::gd || settings.optimizer == Optimizer::ngd;
+  const bool whole = settings.batch == 0 || settings.batch >= task.queries();
+  return head.kind == HeadKind::linear && !settings.joint && known && whole && settings.dropout == 0 &&
+         settings.weight_decay == 0 && settings.ridge == 0 && settings.arithmetic == Arithmetic::exact &&
+         task.queries() <= kMostQueries && task.queries() * task.longest() * task.key_size() <= kMostTokens;
+}
+
+/// Scores of query i with its label, ties to equal bits. False where a gap is blurred or ties are not transitive.
+bool fill_scores(const AttentionTask& task, const TokenScores& scores, Index i, double* gamma) {
+  const Index first = task.offset(task.sequence(i)), T = task.visible(i);
+  double largest = 0;
+  for (Index t = 0; t < T; ++t) {
+    gamma[t] = task.label(i) * scores.value(first + t);
+    largest = std::max(largest, std::abs(gamma[t]));
+    for (Index s = 0; s < t; ++s) {
+      if (scores.gap(first + s, first + t) != 0) continue;
+      gamma[t] = gamma[s];
+      break;
+    }
+  }
+  for (Index t = 0; t < T; ++t) {
+    for (Index s = 0; s < t; ++s) {
+      const double gap = std::abs(gamma[t] - gamma[s]);
+      if (scores.gap(first + s, first + t) == 0 ? gap != 0 : gap <= kBlurred * largest) return false;
+    }
+  }
+  return true;
+}
+
+bool keys_differ(const AttentionTask& task, Index i) {
+  const ConstRows X = task.keys(task.sequence(i));
+  for (Index t = 0; t < task.visible(i); ++t) {
+    for (Index s = 0; s < t; ++s) {
+      if (X.row(t) == X.row(s)) return false;
+    }
+  }
+  return true;
+}
+
+bool in_range(double size) { return size >= kSmallest && size <= kLargest; }
+
+/// Whether no step of the run can leave the range of doubles.
+bool bounded(const AttentionTask& task, const TrainSettings& settings, const Parameters& start,
+             const std::vector<double>& gamma) {
+  double score = 0, key = 0, query = 0, point = 0;
+  for (const double value : gamma) score = std::max(score, std::abs(value));
+  for (Index i = 0; i < task.queries(); ++i) {
+    key = std::max(key, task.keys(task.sequence(i)).topRows(task.visible(i)).rowwise().stableNorm().maxCoeff());
+    query = std::max(query, task.query(i).stableNorm());
+  }
+  for (const RowMatrix& array : start.arrays) point = std::max(point, array.cwiseAbs().maxCoeff());
+  const double way = settings.step * static_cast<double>(settings.steps);
+  if (!in_range(score) || !in_range(key) || !in_range(query) || point > kLargest || way > kLargest) return false;
+  if (settings.optimizer == Optimizer::ngd) return true;
+  if (settings.loss == Loss::exponential && score > 100) return false;
+  // ‖∂L/∂W‖ is below this; factors that feed each other grow at worst like e^{way·slope}.
+  const double slope = score * key * query * (settings.loss == Loss::exponential ? std::exp(score) : 1);
+  return start.param != Parametrization::KQ || way * slope < 300;
+}
+
+}  // namespace
+
+std::optional<LaneInput> lane_input(const AttentionTask& task, const TrainSettings& settings, const Head& head,
+                                    const Parameters& start) {
+  if (!fits(settings, task, head)) return std::nullopt;
+  Threads alone(1);
+  TokenScores scores;
+  scores.compute(task, head.v, alone);
+  LaneInput input{.shape = {task.queries(), task.longest(), task.key_size(), task.query_size(),
+                            start.param == Parametrization::KQ ? start.K().cols() : 0},
+                  .gamma = {}};
+  input.gamma.resize(static_cast<std::size_t>(task.queries() * task.longest()));
+  for (Index i = 0; i < task.queries(); ++i) {
+    if (!keys_differ(task, i)) return std::nullopt;
+    if (!fill_scores(task, scores, i, input.gamma.data() + i * task.longest())) return std::nullopt;
+  }
+  if (!bounded(task, settings, start, input.gamma)) return std::nullopt;
+  return input;
+}
+
+LaneRuns::LaneRuns(const LaneShape& shape, Index lanes, const TrainSettings& settings)
+    : shape_(shape), first_(static_cast<std::size_t>(lanes)), Z_(static_cast<std::size_t>(lanes)) {
+  const auto& [n, T, d, dz, r] = shape;
+  const Index width = r > 0 ? r : d;
+  const auto room = [&](std::vector<double>& array, Index size) {
+    array.assign(static_cast<std::size_t>(size * lanes), 0);
+    return array.data();
+  };
+  group_ = {.lanes = lanes,
+            .n = n,
+            .T = T,
+            .d = d,
+            .r = r,
+            .loss = settings.loss,
+            .normalized = settings.optimizer == Optimizer::ngd,
+            .epsilon = settings.epsilon,
+            .X = room(X_, n * T * d),
+            .gamma = room(gamma_, n * T),
+            .gram = room(gram_, n * n),
+            .visible = room(visible_, n),
+            .reach = room(reach_, n * width),
+            .added = room(added_, n * width),
+            .K = room(K_, d * r),
+            .f = room(f_, n),
+            .g = room(g_, n * d),
+            .c = room(c_, n),
+            .top = room(top_, 1),
+            .square = room(square_, 2),
+            .u = room(u_, r > 0 ? n * d : 0),
+            .m = room(m_, n * r),
+            .change = room(change_, n * width),
+            .change_K = room(change_K_, d * r),
+            .work = room(work_, 2 * T + n)};
+}
+
+void LaneRuns::put(Index lane, const AttentionTask& task, const LaneInput& input, const Parameters& start) {
+  const auto& [n, T, d, dz, r] = shape_;
+  const auto set = [&, lanes = group_.lanes](std::vector<double>& array, Index k, double value) {
+    array[static_cast<std::size_t>(k * lanes + lane)] = value;
+  };
+  RowMatrix& Z = Z_[static_cast<std::size_t>(lane)];
+  Z.resize(n, dz);
+  for (Index i = 0; i < n; ++i) {
+    Z.row(i) = task.query(i).transpose();
+    set(visible_, i, static_cast<double>(task.visible(i)));
+    group_.ragged = group_.ragged || task.visible(i) < T;
+    const ConstRows X = task.keys(task.sequence(i));
+    for (Index t = 0; t < task.visible(i); ++t) {
+      for (Index j = 0; j < d; ++j) set(X_, (i * T + t) * d + j, X(t, j));
+    }
+    for (Index t = 0; t < T; ++t) set(gamma_, i * T + t, input.gamma[static_cast<std::size_t>(i * T + t)]);
+    for (Index k = 0; k <= i; ++k) {
+      double product = 0;
+      dots(Z.row(i).data(), 1, dz, Z.row(k).data(), &product);
+      set(gram_, i * n + k, product);
+      set(gram_, k * n + i, product);
+    }
+  }
+  const RowMatrix& first = start.arrays[r > 0 ? 1 : 0];
+  first_[static_cast<std::size_t>(lane)] = first;
+  const RowMatrix reach = r > 0 ? RowMatrix(Z * first) : RowMatrix(Z * first.transpose());
+  for (Index k = 0; k < reach.size(); ++k) set(reach_, k, reach.data()[k]);
+  for (Index k = 0; k < d * r; ++k) set(K_, k, start.K().data()[k]);
+}
+
+bool LaneRuns::gradient_is_zero(Index lane) const {
+  return at(square_, 0, lane) <= 0 && (shape_.r == 0 || at(square_, 1, lane) <= 0);
+}
+
+void LaneRuns::read_point(Index lane, Parameters& point) const {
+  const auto& [n, T, d, dz, r] = shape_;
+  const RowMatrix& Z = Z_[static_cast<std::size_t>(lane)];
+  RowMatrix added(n, r > 0 ? r : d);
+  for (Index k = 0; k < added.size(); ++k) added.data()[k] = at(added_, k, lane);
+  const RowMatrix& first = first_[static_cast<std::size_t>(lane)];
+  if (r == 0) {
+    point.arrays[0] = first + added.transpose() * Z;
+    return;
+  }
+  for (Index k = 0; k < d * r; ++k) point.arrays[0].data()[k] = at(K_, k, lane);
+  point.arrays[1] = first + Z.transpose() * added;
+  point.form_product();
+}
+
+double LaneRuns::loss(Index lane) const {
+  double sum = 0;
+  for (Index i = 0; i < shape_.n; ++i) sum += loss_terms(group_.loss, at(f_, i, lane)).value;
+  return sum / static_cast<double>(shape_.n);
+}
+
+Record LaneRuns::record(Index lane, Index step, Parameters& point) const {
+  constexpr double kNone = -std::numeric_limits<double>::infinity();
+  const Index n = shape_.n, d = shape_.d;
+  const auto count = static_cast<double>(n);
+  read_point(lane, point);
+  Record here{.step = step, .loss = loss(lane), .norm = safe_norm(point.W()), .W = point.W()};
+  double top = kNone, sum = 0, square = 0;
+  for (Index i = 0; i < n; ++i) top = std::max(top, log_loss_value(group_.loss, at(f_, i, lane)));
+  for (Index i = 0; i < n; ++i) sum += std::exp(log_loss_value(group_.loss, at(f_, i, lane)) - top);
+  here.log_loss = group_.loss == Loss::linear ? std::log(here.loss) : top + std::log(sum / count);
+  for (Index i = 0; i < n; ++i) {
+    for (Index k = 0; k < n; ++k) {
+      double product = 0;
+      for (Index j = 0; j < d; ++j) product += at(g_, i * d + j, lane) * at(g_, k * d + j, lane);
+      square += at(c_, i, lane) * at(c_, k, lane) * at(gram_, i * n + k, lane) * product;
+    }
+  }
+  here.log_gradient = square > 0 ? at(top_, 0, lane) - std::log(count) + std::log(square) / 2 : kNone;
+  return here;
+}
+
+}  // namespace attsvm

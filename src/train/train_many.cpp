@@ -1,0 +1,113 @@
+#include <map>
+
+#include "attsvm/train.h"
+#include "base/blas.h"
+#include "base/refuse.h"
+#include "train/lane_runs.h"
+#include "train/settings.h"
+#include "train/update.h"
+
+namespace attsvm {
+namespace {
+
+/// A run on its way into a lane.
+struct Entrant {
+  TrainSettings settings;
+  Head head{};
+  Parameters point{};
+  std::optional<LaneInput> input{};
+};
+
+/// Runs that share vectors, all steps of them; what does not fill the last vector is filled with a copy.
+void run_together(std::span<const AttentionTask> tasks, std::vector<Entrant>& entrants,
+                  std::span<const std::size_t> runs, std::vector<TrainedRun>& out) {
+  const TrainSettings& settings = entrants[runs[0]].settings;
+  const Index lanes = lane_width(), used = static_cast<Index>(runs.size());
+  LaneRuns group(entrants[runs[0]].input->shape, lanes, settings);
+  for (Index lane = 0; lane < lanes; ++lane) {
+    const std::size_t run = runs[static_cast<std::size_t>(std::min(lane, used - 1))];
+    group.put(lane, tasks[run], *entrants[run].input, entrants[run].point);
+  }
+  group.evaluate();
+  for (Index step = 0;; ++step) {
+    const bool last = step == settings.steps, due = settings.record.due(step, settings.steps);
+    for (Index lane = 0; lane < used; ++lane) {
+      const std::size_t at = runs[static_cast<std::size_t>(lane)];
+      TrainedRun& run = out[at];
+      if (due) run.records.push_back(group.record(lane, step, entrants[at].point));
+      // A gradient of zero moves nothing, so the run may as well come along.
+      if (!last && run.stop == TrainStop::finished && group.gradient_is_zero(lane)) {
+        run.stop = TrainStop::zero_gradient;
+        run.steps = step;
+      }
+    }
+    if (last) break;
+    group.advance(scheduled_step(settings, step));
+    group.evaluate();
+  }
+  for (Index lane = 0; lane < used; ++lane) {
+    const std::size_t at = runs[static_cast<std::size_t>(lane)];
+    TrainedRun& run = out[at];
+    Parameters& point = entrants[at].point;
+    Record here = group.record(lane, settings.steps, point);
+    if (run.stop == TrainStop::finished) run.steps = settings.steps;
+    run.W = std::move(here.W);
+    if (settings.param == Parametrization::KQ) {
+      run.K = point.K();
+      run.Q = point.Q();
+    }
+    run.head = entrants[at].head;
+    run.loss = here.loss;
+    run.log_loss = here.log_loss;
+    run.norm = here.norm;
+    run.log_gradient = here.log_gradient;
+  }
+}
+
+}  // namespace
+
+std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const TrainSettings& settings,
+                                   Threads& threads, std::span<const Start> starts) {
+  if (!starts.empty() && starts.size() != tasks.size()) {
+    refuse("starts has {} entries; must be none or one a task, {}", starts.size(), tasks.size());
+  }
+  const auto start_of = [&](std::size_t run) { return starts.empty() ? Start{} : starts[run]; };
+  std::vector<Entrant> entrants(tasks.size());
+  threads.for_each(static_cast<Index>(tasks.size()), [&](Index k) {
+    const auto run = static_cast<std::size_t>(k);
+    Entrant& entrant = entrants[run];
+    entrant.settings = settings;
+    entrant.settings.instance += static_cast<std::uint32_t>(k);
+    entrant.settings.progress = nullptr;
+    require_usable(entrant.settings, tasks[run]);
+    if (settings.stop_direction > 0) return;  // runs that may end early go alone
+    entrant.head = starting_head(tasks[run], start_of(run));
+    entrant.point = starting_point(tasks[run], entrant.settings, start_of(run), entrant.head);
+    entrant.input = lane_input(tasks[run], entrant.settings, entrant.head, entrant.point);
+  });
+
+  // One shape a vector; whoever fits no lane is a part of one run.
+  std::vector<std::vector<std::size_t>> parts;
+  std::map<LaneShape, std::size_t> open;
+  for (std::size_t run = 0; run < tasks.size(); ++run) {
+    if (!entrants[run].input) {
+      parts.push_back({run});
+      continue;
+    }
+    const auto [at, added] = open.try_emplace(entrants[run].input->shape, parts.size());
+    if (!added && static_cast<Index>(parts[at->second].size()) == lane_width()) at->second = parts.size();
+    if (at->second == parts.size()) parts.emplace_back();
+    parts[at->second].push_back(run);
+  }
+  std::vector<TrainedRun> runs(tasks.size());
+  const SingleThreadBlas blas;  // once for all runs
+  threads.for_each(static_cast<Index>(parts.size()), [&](Index k) {
+    const std::vector<std::size_t>& part = parts[static_cast<std::size_t>(k)];
+    if (entrants[part[0]].input) return run_together(tasks, entrants, part, runs);
+    Threads alone(1);
+    runs[part[0]] = train(tasks[part[0]], entrants[part[0]].settings, alone, start_of(part[0]));
+  });
+  return runs;
+}
+
+}  // namespace attsvm

@@ -1,0 +1,125 @@
+"""attsvm check and attsvm path."""
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def trained(attsvm, tmp_path):
+    """A task of published size and a run on it that was recorded."""
+    task, run = tmp_path / "task.npz", tmp_path / "run.npz"
+    assert attsvm("generate", "random", "--seed", 3, "-o", task).code == 0
+    assert attsvm("train", task, "--record", "every:500", "-o", run).code == 0
+    return task, run
+
+
+def test_a_run_is_judged(attsvm, trained):
+    task, run = trained
+    result = attsvm("check", task, "--run", run, "--json")
+    assert result.code == 0 and result.err == ""
+    fields = result.json()
+    with np.load(run) as arrays:
+        assert fields["selected"] == arrays["selected"].tolist()
+        assert fields["record_step"] == arrays["record_step"].tolist()
+    assert fields["separable"] is True
+    assert fields["verdict"] == ("global" if fields["selected"] == fields["optimal"] else "local")
+    assert fields["locally_optimal"] is True
+    assert len(fields["correlation_fro"]) == len(fields["correlation_nuc"]) == len(fields["record_step"])
+    assert fields["correlation_fro"][0] is None, "W = 0 has no direction"
+    assert 0.98 < fields["correlation_fro"][-1] <= 1 and fields["correlation_nuc"][-1] < fields["correlation_fro"][-1]
+    assert all(entry["score_gap"] > 0 for entry in fields["support"])
+    assert fields["objective_fro"] <= fields["objective_nuc"]
+
+
+def test_correlations_are_those_of_the_solver(attsvm, trained, tmp_path):
+    task, run = trained
+    fields = attsvm("check", task, "--run", run, "--json").json()
+    np.save(tmp_path / "select.npy", np.array(fields["selected"]))
+    for norm, name in (("fro", "correlation_fro"), ("nuc", "correlation_nuc")):
+        solution = tmp_path / f"{norm}.npz"
+        assert attsvm("solve", task, "--norm", norm, "--select", tmp_path / "select.npy", "-o", solution).code == 0
+        assert attsvm("verify", task, solution).code == 0
+        W, V = np.load(run)["W"], np.load(solution)["W"]
+        assert abs((W * V).sum() / np.linalg.norm(W) / np.linalg.norm(V) - fields[name][-1]) < 1e-9
+
+
+def test_a_selection_is_judged_without_a_run(attsvm, trained):
+    task, _ = trained
+    fields = attsvm("check", task, "--json").json()
+    assert fields["selected"] == fields["optimal"] and fields["verdict"] == "global"
+    assert "correlation_fro" not in fields
+
+
+def test_a_head_of_hidden_units_keeps_sets(attsvm, tmp_path):
+    task, run = tmp_path / "task.npz", tmp_path / "run.npz"
+    attsvm("generate", "relu", "--n", 3, "--T", 4, "--d", 6, "--seed", 2, "-o", task)
+    attsvm("train", task, "--record", "0,100,2000", "--init", "random", "-o", run)
+    fields = attsvm("check", task, "--run", run, "--json").json()
+    for name in ("correlation_gen", "correlation_equivalence", "correlation_single"):
+        assert len(fields[name]) == 3
+    weights = np.load(run)["attention"]
+    assert fields["kept"] == [[t for t in range(4) if row[t] >= 1e-3] for row in weights]
+    assert "R" in fields
+
+
+def test_all_local_optima(attsvm, tmp_path):
+    task = tmp_path / "task.npz"
+    attsvm("generate", "random", "--n", 3, "--T", 4, "--d", 3, "--seed", 1, "-o", task)
+    fields = attsvm("check", task, "--enumerate", "--json").json()
+    found = fields["enumerated"]
+    assert found["selections"] == 64 and found["separable"] <= 64
+    if fields["separable"]:
+        assert fields["optimal"] in found["locally_optimal"]
+    refusal = attsvm("check", task, "--enumerate", "--limit", 10)
+    assert refusal.code == 2 and "10" in refusal.err and refusal.out == ""
+
+
+def test_what_does_not_fit_is_refused(attsvm, trained, tmp_path):
+    task, run = trained
+    np.savez(tmp_path / "small.npz", W=np.ones((2, 2)))
+    np.savez(tmp_path / "none.npz", K=np.ones((2, 2)))
+    np.savez(tmp_path / "nan.npz", W=np.full((10, 10), np.nan))
+    np.savez(tmp_path / "ragged.npz", W=np.ones((10, 10)), record_W=np.ones((3, 2, 2)))
+    for name, word in (("small", "W has shape"), ("none", "W is missing"), ("nan", "W[0,0]"), ("ragged", "record_W")):
+        result = attsvm("check", task, "--run", tmp_path / f"{name}.npz")
+        assert result.code == 2 and word in result.err and name in result.err, result.err
+    assert attsvm("check", task, "--run", run, "--select", "opt").code == 2
+
+
+@pytest.mark.parametrize("param", ["W", "KQ"])
+def test_a_path_tends_to_its_svm(attsvm, tmp_path, param):
+    task, path = tmp_path / "task.npz", tmp_path / "path.npz"
+    attsvm("generate", "random", "--n", 3, "--T", 4, "--d", 5, "--seed", 1, "-o", task)
+    result = attsvm("path", task, "--param", param, "--radius", "1,10,100,1000", "--starts", 2, "-o", path, "--json")
+    assert result.code == 0, result
+    fields = result.json()
+    assert fields["radius"] == [1, 10, 100, 1000]
+    assert max(fields["stationarity"]) <= 1e-8
+    assert np.allclose(fields["norm"], fields["radius"], rtol=1e-9)
+    assert fields["loss"] == sorted(fields["loss"], reverse=True)
+    assert fields["correlation"][-1] > 1 - 1e-3
+    with np.load(path) as arrays:
+        assert arrays["W"].shape == (4, 5, 5)
+        assert arrays["selected"].tolist() == fields["selected"]
+        norms = np.linalg.norm(arrays["W"], "nuc" if param == "KQ" else "fro", axis=(1, 2))
+        assert np.allclose(norms, fields["radius"], rtol=1e-6)
+        if param == "KQ":
+            assert np.allclose(arrays["K"] @ arrays["Q"].transpose(0, 2, 1), arrays["W"])
+
+
+def test_paths_are_the_same_for_any_number_of_threads(attsvm, tmp_path):
+    task = tmp_path / "task.npz"
+    attsvm("generate", "random", "--n", 3, "--T", 4, "--d", 5, "-o", task)
+    for threads in (1, 2):
+        assert attsvm("path", task, "--starts", 2, "--threads", threads, "-o", tmp_path / f"{threads}.npz").code == 0
+    assert (tmp_path / "1.npz").read_bytes() == (tmp_path / "2.npz").read_bytes()
+
+
+def test_path_refuses_what_makes_no_sense(attsvm, tmp_path):
+    task = tmp_path / "task.npz"
+    attsvm("generate", "random", "-o", task)
+    for radii in ("", "0", "1,1", "10,1", "a", "1,,2", "nan"):
+        result = attsvm("path", task, "--radius", radii, "-o", tmp_path / "p.npz")
+        assert result.code == 2 and result.out == "" and len(result.err.splitlines()) == 1, (radii, result)
+    assert attsvm("path", task, "--param", "p", "-o", tmp_path / "p.npz").code == 2
+    assert not (tmp_path / "p.npz").exists()

@@ -1,0 +1,279 @@
+// The norms of W: their names, their values, and the solvers of the nuclear and the entrywise ones.
+#include "attsvm/norm.h"
+
+#include <fmt/format.h>
+
+#include <Eigen/SVD>
+#include <cmath>
+
+#include "base/spectrum.h"
+#include "support.h"
+
+namespace attsvm {
+namespace {
+
+using test::expect_refusal;
+
+MarginSolution proven(const MarginProblem& problem, const SolveSettings& settings) {
+  Threads threads(1);
+  MarginSolution solution = solve(problem, settings, threads);
+  const Verification verdict = verify(problem.task(), stored(problem, solution, settings.tolerance));
+  EXPECT_TRUE(verdict.valid) << verdict.reason;
+  return solution;
+}
+
+MarginSolution optimum(const MarginProblem& problem, const Norm& norm) {
+  MarginSolution solution = proven(problem, {.norm = norm});
+  EXPECT_EQ(solution.status, MarginStatus::optimal) << norm.name() << " " << solution.gap;
+  EXPECT_EQ(solution.norm, norm);
+  if (norm.kind == NormKind::nuclear) {
+    const double size = solution.objective;
+    EXPECT_LE((solution.K * solution.Q.transpose() - solution.W).norm(), 1e-12 * size);
+    EXPECT_LE((solution.K.transpose() * solution.K - solution.Q.transpose() * solution.Q).norm(), 1e-11 * size);
+    EXPECT_LE(solution.W.norm(), size * (1 + 1e-12));
+    EXPECT_LE(size, std::sqrt(static_cast<double>(solution.K.cols())) * solution.W.norm() * (1 + 1e-12));
+  }
+  return solution;
+}
+
+MarginProblem of_optimal_tokens(const AttentionTask& task) {
+  return MarginProblem::attention(task, optimal_tokens(task).selection);
+}
+
+AttentionTask make_task(Index n, Index T, const std::vector<double>& tokens, const std::vector<double>& queries) {
+  return AttentionTask({.tokens = Array::own(tokens, {n, T, static_cast<Index>(tokens.size()) / n / T}),
+                        .queries = Array::own(queries, {n, static_cast<Index>(queries.size()) / n})});
+}
+
+MarginProblem first_kept(const AttentionTask& task) {
+  return MarginProblem::attention(task,
+                                  Selection::single(std::vector<Index>(static_cast<std::size_t>(task.queries()), 0)));
+}
+
+TEST(Norm, NamesReadBack) {
+  for (const char* name : {"fro", "nuc", "lp:1.5", "lp:2", "lp:8", "lp:1.0000001"})
+    EXPECT_EQ(Norm::parse(name).name(), name);
+  for (const char* name : {"", "max", "lp", "lp:", "lp:1", "lp:8.1", "lp:nan", "lp:2x", "lp:-3", "nuc "})
+    expect_refusal([&] { Norm::parse(name); }, {"norm"});
+}
+
+TEST(Norm, DualNormsPair) {
+  const RowMatrix W = (RowMatrix(2, 3) << 1, -2, 3, 0.5, 4, -1).finished();
+  EXPECT_NEAR(Norm::frobenius().of(W), W.norm(), 1e-15 * W.norm());
+  EXPECT_NEAR(Norm::entrywise(2).of(W), W.norm(), 1e-15 * W.norm());
+  EXPECT_NEAR(Norm::entrywise(4).of(W), std::pow(W.array().pow(4).sum(), 0.25), 1e-14);
+  const Eigen::VectorXd sigma = Eigen::MatrixXd(W).bdcSvd().singularValues();
+  EXPECT_NEAR(Norm::nuclear().of(W), sigma.sum(), 1e-14);
+  EXPECT_NEAR(Norm::nuclear().dual_of(W), sigma(0), 1e-14);
+  for (const double p : {1.5, 3.0}) {  // Hölder is tight at sign(W)|W|^{p−1}
+    const RowMatrix A = (W.array().sign() * W.array().abs().pow(p - 1)).matrix();
+    const Norm norm = Norm::entrywise(p);
+    EXPECT_NEAR(norm.of(W) * norm.dual_of(A), W.cwiseProduct(A).sum(), 1e-13 * W.cwiseProduct(A).sum());
+  }
+  EXPECT_EQ(Norm::nuclear().of(RowMatrix::Zero(3, 2)), 0);
+}
+
+TEST(Spectrum, BoundIsAboveTheNormByLittle) {
+  for (const auto& [rows, columns] : {std::pair<Index, Index>{1, 1}, {3, 7}, {20, 20}, {150, 120}}) {
+    const RowMatrix A = RowMatrix::Random(rows, columns);
+    const double norm = Eigen::BDCSVD<Eigen::MatrixXd>(A).singularValues()(0);
+    Spectrum spectrum;
+    spectrum.compute(A);
+    EXPECT_GE(spectrum.bound(), norm * (1 - 1e-15));
+    EXPECT_LE(spectrum.bound(), norm * (1 + 1e-11));
+    EXPECT_NEAR(spectrum.values()(0), norm, 1e-13 * norm);
+    spectrum.compute(A * 1e-300);
+    EXPECT_NEAR(spectrum.bound(), norm * 1e-300, 1e-311);
+  }
+}
+
+TEST(NuclearPlanted, OptimaAndRanksAreRecovered) {
+  for (const Index rank : {1, 2, 3}) {
+    for (const auto& [n, T, d] : {std::array<Index, 3>{6, 8, 10}, {12, 6, 8}, {4, 12, 16}, {30, 5, 6}}) {
+      SCOPED_TRACE(fmt::format("rank {}, ({},{},{})", rank, n, T, d));
+      const Drawn drawn =
+          generate({.law = Law::planted, .n = n, .T = T, .d = d, .rank = rank, .norm = PlantedNorm::nuclear}, 5);
+      const MarginProblem problem = MarginProblem::attention(drawn.task, *drawn.task.select());
+      const MarginSolution solution = optimum(problem, Norm::nuclear());
+      const double planted = f64_span(drawn.extras.at("x_planted_objective"))[0];
+      EXPECT_NEAR(solution.objective, planted, 1e-9 * planted);
+      if (solution.rank.certified) {
+        EXPECT_EQ(solution.rank.rank, rank);
+        const ConstRows W(f64_span(drawn.extras.at("x_planted_W")).data(), d, problem.dz());
+        EXPECT_LE((solution.W - W).norm(), 1e-7 * planted);
+      } else {
+        EXPECT_FALSE(solution.rank.words.empty());
+      }
+    }
+  }
+}
+
+TEST(NuclearHard, RepeatedSingularValues) {  // four queries, each to be told apart along its own axis: W = I
+  const Index n = 4;
+  std::vector<double> tokens, queries;
+  for (Index i = 0; i < n; ++i) {
+    for (const double sign : {0.5, -0.5})
+      for (Index j = 0; j < n; ++j) tokens.push_back(i == j ? sign : 0);
+    for (Index j = 0; j < n; ++j) queries.push_back(i == j ? 1 : 0);
+  }
+  const AttentionTask task = make_task(n, 2, tokens, queries);
+  const MarginSolution solution = optimum(first_kept(task), Norm::nuclear());
+  EXPECT_NEAR(solution.objective, 4, 1e-12);
+}
+
+TEST(NuclearHard, TheOptimumNeedNotBeUnique) {
+  // W₀₀ ≥ 1 and W₁₁ ≥ 1 alone: any [1 c; c 1] has nuclear norm 2.
+  const AttentionTask task = make_task(2, 2, {1, 0, 0, 0, 0, 1, 0, 0}, {1, 0, 0, 1});
+  const MarginSolution solution = optimum(first_kept(task), Norm::nuclear());
+  EXPECT_NEAR(solution.objective, 2, 1e-9);
+  EXPECT_FALSE(solution.rank.certified);
+  EXPECT_FALSE(solution.rank.words.empty());
+}
+
+TEST(NuclearHard, EveryShapeAndUnit) {
+  for (const auto& [n, T, d, dz] :
+       {std::array<Index, 4>{3, 4, 5, 40}, {40, 4, 6, 3}, {5, 5, 30, 2}, {1, 6, 8, 8}, {8, 3, 1, 4}, {25, 3, 5, 5}}) {
+    for (const double unit : {1e-8, 1.0, 1e8}) {
+      SCOPED_TRACE(fmt::format("({},{},{},{}) in units of {}", n, T, d, dz, unit));
+      AttentionTask task = generate({.law = Law::separable, .n = n, .T = T, .d = d, .dz = dz}, 3).task;
+      TaskArrays arrays = task.arrays();
+      std::vector<double> tokens(f64_span(arrays.tokens).begin(), f64_span(arrays.tokens).end());
+      for (double& x : tokens) x *= unit;
+      arrays.tokens = Array::own(tokens, arrays.tokens.shape);
+      task = AttentionTask(arrays);
+      const MarginProblem problem = MarginProblem::attention(task, *task.select());
+      const MarginSolution nuclear = optimum(problem, Norm::nuclear()), frobenius = optimum(problem, Norm::frobenius());
+      EXPECT_LE(nuclear.gap, 1e-9);
+      EXPECT_GE(nuclear.objective, frobenius.objective * (1 - 1e-9));
+      for (const double p : {1.3, 2.0, 4.0}) {
+        const MarginSolution entrywise = optimum(problem, Norm::entrywise(p));
+        EXPECT_LE(entrywise.gap, 1e-9);
+        if (p == 2) {
+          EXPECT_NEAR(entrywise.objective, frobenius.objective, 1e-9 * frobenius.objective);
+          EXPECT_LE((entrywise.W - frobenius.W).norm(), 1e-4 * frobenius.objective);
+        }
+      }
+    }
+  }
+}
+
+TEST(NuclearHard, NothingAsked) {
+  const AttentionTask task = make_task(2, 1, {1, 2, 3, 4}, {1, 0, 0, 1});
+  for (const char* norm : {"nuc", "lp:3"}) {
+    const MarginSolution solution = optimum(first_kept(task), Norm::parse(norm));
+    EXPECT_EQ(solution.objective, 0);
+    EXPECT_EQ(solution.K.cols(), 0);
+    EXPECT_EQ(solution.K.rows(), norm[0] == 'n' ? 2 : 0);
+  }
+}
+
+TEST(NuclearHard, RelaxedCausalValueAndConflicts) {
+  const AttentionTask causal =
+      generate({.law = Law::random, .n = 2, .T = 6, .d = 12, .pattern = QueryPattern::causal}, 2).task;
+  const AttentionTask cross = generate({.n = 6, .T = 5, .d = 8}, 4).task;
+  const std::vector<Index> relax{0, 3};
+  for (const char* name : {"nuc", "lp:1.5"}) {
+    const Norm norm = Norm::parse(name);
+    optimum(of_optimal_tokens(causal), norm);
+    optimum(MarginProblem::attention(cross, optimal_tokens(cross).selection, relax), norm);
+    const MarginSolution value = proven(MarginProblem::value(cross, optimal_tokens(cross).selection), {.norm = norm});
+    EXPECT_NE(value.status, MarginStatus::limit);
+    const Drawn impossible = generate({.law = Law::infeasible, .n = 5, .T = 4, .d = 6}, 1);
+    const MarginSolution proof =
+        proven(MarginProblem::attention(impossible.task, *impossible.task.select()), {.norm = norm});
+    EXPECT_EQ(proof.status, MarginStatus::infeasible);
+  }
+}
+
+TEST(NuclearSolve, WarmStarts) {
+  const AttentionTask task = generate({.n = 6, .T = 8, .d = 10}, 9).task;
+  const MarginProblem problem = of_optimal_tokens(task);
+  const MarginSolution cold = optimum(problem, Norm::nuclear()), frobenius = optimum(problem, Norm::frobenius());
+  for (const MarginSolution* warm : {&cold, &frobenius}) {
+    const MarginSolution again = proven(problem, {.norm = Norm::nuclear(), .warm_start = warm});
+    EXPECT_TRUE(again.warm_started);
+    EXPECT_EQ(again.status, MarginStatus::optimal);
+    EXPECT_NEAR(again.objective, cold.objective, 1e-12 * cold.objective);
+    if (warm == &cold) {
+      EXPECT_LT(again.iterations, cold.iterations);
+    }
+  }
+}
+
+TEST(NuclearSolve, LimitsAreHonest) {
+  const AttentionTask task = generate({.n = 10, .T = 8, .d = 12}, 1).task;
+  const MarginProblem problem = of_optimal_tokens(task);
+  for (const char* name : {"nuc", "lp:3"}) {
+    for (const Index limit : {1, 4, 8}) {
+      const MarginSolution solution = proven(problem, {.norm = Norm::parse(name), .iteration_limit = limit});
+      if (solution.status == MarginStatus::limit) {
+        EXPECT_FALSE(solution.rank.certified);
+      }
+    }
+  }
+}
+
+TEST(NuclearVerify, AlteredAnswersAreRefused) {
+  const AttentionTask task = generate({.n = 6, .T = 8, .d = 10}, 2).task;
+  const MarginProblem problem = of_optimal_tokens(task);
+  const StoredSolution good = stored(problem, optimum(problem, Norm::nuclear()), 1e-8);
+  ASSERT_TRUE(verify(task, good).valid);
+  const auto refused = [&](const auto& change, const std::string& words) {
+    StoredSolution bad = good;
+    change(bad);
+    const Verification verdict = verify(task, bad);
+    EXPECT_FALSE(verdict.valid) << words;
+    EXPECT_NE(verdict.reason.find(words), std::string::npos) << verdict.reason;
+  };
+  refused([](StoredSolution& s) { s.K(1, 0) += 1e-6; }, "K Q'");
+  refused([](StoredSolution& s) { s.Q(0, 0) *= 1.001; }, "K Q'");
+  refused([](StoredSolution& s) { s.K *= 2, s.Q /= 2; }, "balanced");
+  refused([](StoredSolution& s) { s.has_factors = false; }, "missing");
+  refused([](StoredSolution& s) { s.K.conservativeResize(Eigen::NoChange, 1); }, "shape");
+  refused([](StoredSolution& s) { s.W *= 0.999; }, "");
+  refused([](StoredSolution& s) { s.W *= 1.001; }, "");
+  refused(
+      [](StoredSolution& s) {
+        for (double& x : s.dual) x *= 1.01;
+      },
+      "dual norm");
+  refused([](StoredSolution& s) { s.objective *= 1 + 1e-8; }, "objective");
+  refused([](StoredSolution& s) { s.dual_objective *= 1 - 1e-8; }, "dual_objective");
+  refused([](StoredSolution& s) { s.norm = "fro"; }, "");
+  refused([](StoredSolution& s) { s.norm = "lp:9"; }, "norm");
+}
+
+TEST(EntrywiseSolve, OrderAndLimitCases) {
+  const AttentionTask task = generate({.n = 6, .T = 8, .d = 10}, 3).task;
+  const MarginProblem problem = of_optimal_tokens(task);
+  double before = HUGE_VAL;
+  for (const double p : {1.1, 1.5, 2.0, 3.0, 5.0, 8.0}) {  // ‖W‖_p falls as p grows, and so does its minimum
+    const MarginSolution solution = optimum(problem, Norm::entrywise(p));
+    EXPECT_LE(solution.gap, 1e-10) << p;
+    EXPECT_LE(solution.objective, before * (1 + 1e-9));
+    before = solution.objective;
+    const RowMatrix A = problem.weigh(solution.dual);  // W is the gradient map of A
+    const RowMatrix aligned = (A.array().sign() * A.array().abs().pow(1 / (p - 1))).matrix();
+    EXPECT_NEAR(aligned.cwiseProduct(solution.W).sum() / aligned.norm() / solution.W.norm(), 1, 1e-6) << p;
+  }
+}
+
+TEST(ThreadedNuclearMany, EqualsOneByOne) {
+  std::vector<AttentionTask> tasks;
+  std::vector<MarginProblem> problems;
+  for (std::uint32_t k = 0; k < 20; ++k) tasks.push_back(generate({.n = 5, .T = 5, .d = 4}, 6, k).task);
+  for (const AttentionTask& task : tasks) problems.push_back(of_optimal_tokens(task));
+  std::vector<MarginSolution> many;
+  for (const int count : {1, 2}) {
+    Threads threads(count);
+    solve_many(problems, {.norm = Norm::nuclear()}, threads, many);
+    for (std::size_t k = 0; k < many.size(); ++k) {
+      const MarginSolution alone = proven(problems[k], {.norm = Norm::nuclear()});
+      EXPECT_EQ(many[k].W, alone.W);
+      EXPECT_EQ(many[k].dual, alone.dual);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attsvm
