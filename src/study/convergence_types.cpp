@@ -132,7 +132,7 @@ class ConvergenceTypes final : public Study {
                           "(f) share of the tokens not selected that are support tokens of the run's SVM.",
                       .columns = 3};
     Panel support{
-        .title = "Support tokens", .x_label = "d", .y_label = "share", .y_range = {{0, 1.02}}, .key = "right bottom"};
+        .title = "Support tokens", .x_label = "d", .y_label = "share", .y_range = {{0, 1.02}}, .key = kOutside};
     int style = 0;
     for (const Size& size : kSizes) {
       Panel panel{.title = fmt::format("n = {}, T = {}", size.n, size.T),

@@ -26,6 +26,7 @@ constexpr std::array kStyles{
 
 // Sizes in pixels of the SVG.
 constexpr int kPanelWidth = 430, kPanelHeight = 310, kSquareHeight = 400;
+constexpr int kLegend = 165;  // beside panels whose legend is outside
 constexpr int kLeft = 70, kRight = 22, kTop = 34, kBottom = 56, kTitle = 40, kLineHeight = 17;
 
 /// A gnuplot string; between single quotes nothing but the quote itself is special.
@@ -61,8 +62,10 @@ class Script {
     columns_ = std::clamp(figure_.columns, 1, std::max(1, count));
     const int rows = std::max(1, (count + columns_ - 1) / columns_);
     for (int r = 0; r < rows; ++r) row_heights_.push_back(row_height(r));
-    width_ = columns_ * kPanelWidth;
-    const std::vector<std::string> caption = wrapped(figure_.caption, static_cast<std::size_t>(width_) / 7);
+    for (int c = 0; c <= columns_; ++c)
+      column_starts_.push_back(c == 0 ? 0 : column_starts_.back() + column_width(c - 1));
+    width_ = column_starts_.back();
+    const std::vector<std::string> caption = wrapped(figure_.caption, static_cast<std::size_t>(width_) * 10 / 64);
     height_ = kTitle + 14 + static_cast<int>(caption.size()) * kLineHeight;
     for (const int height : row_heights_) height_ += height;
 
@@ -102,6 +105,14 @@ class Script {
     return height;
   }
 
+  int column_width(int column) const {
+    for (auto k = static_cast<std::size_t>(column); k < figure_.panels.size();
+         k += static_cast<std::size_t>(columns_)) {
+      if (figure_.panels[k].key == kOutside) return kPanelWidth + kLegend;
+    }
+    return kPanelWidth;
+  }
+
   double from_bottom(double pixels_from_top) const { return 1 - pixels_from_top / height_; }
 
   /// The numbers of every curve, named $c<panel>_<curve>. What is not finite, or not positive on a log axis, is a gap.
@@ -134,8 +145,9 @@ class Script {
     int top = kTitle;
     for (int r = 0; r < row; ++r) top += row_heights_[static_cast<std::size_t>(r)];
     const int bottom = top + row_heights_[static_cast<std::size_t>(row)];
-    line("set lmargin at screen {:.6f}", static_cast<double>(column * kPanelWidth + kLeft) / width_);
-    line("set rmargin at screen {:.6f}", static_cast<double>((column + 1) * kPanelWidth - kRight) / width_);
+    const int left = column_starts_[static_cast<std::size_t>(column)], right = left + kPanelWidth - kRight;
+    line("set lmargin at screen {:.6f}", static_cast<double>(left + kLeft) / width_);
+    line("set rmargin at screen {:.6f}", static_cast<double>(right) / width_);
     line("set tmargin at screen {:.6f}", from_bottom(top + kTop));
     line("set bmargin at screen {:.6f}", from_bottom(bottom - kBottom));
     line("set title {} offset 0,-0.4 font ',12.5'",
@@ -148,8 +160,11 @@ class Script {
     line("set size {}", panel.square ? "ratio -1" : "noratio");
     if (panel.key.empty()) {
       line("set key off");
+    } else if (panel.key == kOutside) {
+      line("set key on at screen {:.6f},{:.6f} left top Left reverse", static_cast<double>(right + 4) / width_,
+           from_bottom(top + kTop));
     } else {
-      line("set key on {}", panel.key);
+      line("set key on inside {} noreverse Right", panel.key);
     }
     if (panel.curves.empty()) return;
     text_ += "plot ";
@@ -210,7 +225,7 @@ class Script {
         break;
       }
       case Mark::bars:
-        add(fmt::format("using 1:2:3:4 with yerrorbars linewidth 1 linecolor rgb '{}' pointsize 0 notitle",
+        add(fmt::format("using 1:2:3:4 with yerrorbars linewidth 1 linecolor rgb '{}' pointtype -1 notitle",
                         style.colour));
         text_ += ", \\\n  ";
         add(fmt::format("using 1:2 with linespoints {} pointtype {} pointsize 0.7 {}", look, style.marker, title));
@@ -227,7 +242,7 @@ class Script {
   const Figure& figure_;
   std::string text_;
   int columns_ = 1, width_ = 0, height_ = 0;
-  std::vector<int> row_heights_;
+  std::vector<int> row_heights_, column_starts_;
 };
 
 }  // namespace

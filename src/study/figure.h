@@ -27,6 +27,9 @@ struct Curve {
   bool thin = false;                  ///< lines in the background
 };
 
+/// The legend stands to the right of the panel.
+inline constexpr const char* kOutside = "outside";
+
 struct Panel {
   std::string title, x_label, y_label;
   bool log_x = false, log_y = false;

@@ -135,6 +135,7 @@ class JointTraining final : public Study {
       if (panels.empty() || panels.back().title != title) {
         panels.push_back(plane(title, kReach));
         Panel& panel = panels.back();
+        panel.x_range = panel.y_range = {{-3, kReach}};
         panel.curves = {ray("v-SVM", 7, result.at("v_svm")[0], result.at("v_svm")[1], 2 * kReach),
                         ray("p-SVM", 6, result.at("p_svm")[0], result.at("p_svm")[1], 2 * kReach)};
         if (!tight)

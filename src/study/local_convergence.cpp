@@ -150,6 +150,7 @@ class LocalConvergence final : public Study {
                   .x_label = "steps",
                   .y_label = "weight",
                   .log_x = true,
+                  .x_range = {{1, 2000}},
                   .y_range = {{0, 1.02}},
                   .key = "right bottom"};
     Panel plain{.title = "Correlation with the SVMs, plain arithmetic",
@@ -165,7 +166,7 @@ class LocalConvergence final : public Study {
                 .y_label = "1 − mean correlation",
                 .log_x = true,
                 .log_y = true,
-                .key = "left bottom"};
+                .key = "right top"};
     for (const CellRows& rows : cells) {
       const bool is_plain = rows.cell.settings.at("arithmetic") == "plain",
                  is_W = rows.cell.settings.at("param") == "W";

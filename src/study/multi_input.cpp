@@ -141,7 +141,8 @@ class MultiInput final : public Study {
               .caption =
                   "First data set. (a, b) paths of p from six starts, exact directions; solid grey ray: the p-SVM of "
                   "the model's keys, dotted ray: "
-                  "the SVM of identity keys that the published figure shows, its first two coordinates. (c, d) start "
+                  "the SVM of identity keys that the published figure shows, its first two coordinates (it has a "
+                  "third). (c, d) start "
                   "(1,0,0).",
               .columns = 2};
     Panel weight{.title = "Softmax weight of the optimal tokens",
@@ -161,7 +162,10 @@ class MultiInput final : public Study {
       const double reach = normalized ? 8 : 5;
       if (exact) {
         Panel panel = plane(fmt::format("Paths, {}", name), reach);
-        panel.key = "right top";
+        panel.x_range = {{-2, reach}};
+        panel.y_range = {{-1.5, 1.5}};
+        panel.square = false;
+        if (normalized) panel.key.clear();  // the panel to the right of it has the same legend
         panel.curves.push_back(ray("p-SVM", 7, result.at("svm")[0], result.at("svm")[1], 2 * reach));
         panel.curves.push_back(
             ray("p-SVM as plotted", 6, result.at("svm_plotted")[0], result.at("svm_plotted")[1], 2 * reach));

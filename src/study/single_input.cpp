@@ -81,9 +81,8 @@ class SingleInput final : public Study {
                              {"correlation", "of p with the p-SVM of the selected token"}};
     summary.figure = {.title = "One input: where prompts go",
                       .caption =
-                          "Paths of p from six starts; rays: p-SVM of the best token (token 1) and of token 2. Plain "
-                          "and exact runs of the same "
-                          "start share a style of line in (a, b) and in (c, d); (c, d) are plain arithmetic.",
+                          "Paths of p from six starts; rays: p-SVM of the best token (token 1) and of token 2. (a, b) "
+                          "exact directions, (c, d) plain arithmetic.",
                       .columns = 2};
     std::vector<Panel> exact, plain;
     for (const CellRows& rows : cells) {
@@ -143,7 +142,7 @@ class SingleInput final : public Study {
                         kReach);
     panel.x_range = {{-3, kReach}};
     panel.y_range = {{-3, kReach}};
-    panel.key = "right bottom";
+    if (name == "global") panel.key.clear();  // the panel to the right of it has the same legend
     const auto results = rows.results();
     if (results.empty()) return panel;
     const Json &best = results.front()->at("svm_token1"), &other = results.front()->at("svm_token2");

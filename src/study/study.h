@@ -16,12 +16,12 @@ using Json = nlohmann::ordered_json;
 /// One setting of a study, of which many instances are run.
 struct StudyCell {
   std::string name;
-  Json settings;          ///< everything that the rows depend on beside seed and instance: part of the store's key
-  Index runs = 1;         ///< accepted runs, as published
+  Json settings;             ///< everything that the rows depend on beside seed and instance: part of the store's key
+  Index runs = 1;            ///< accepted runs, as published
   Index draws_a_run = 1000;  ///< give up after this many draws times the runs asked for
-  Index most_runs = 0;    ///< there are no more instances than this, accepted or not; 0: as many as asked for
-  double cost = 1;        ///< of one draw, in any unit that the cells of all studies share
-  double acceptance = 1;  ///< share of draws expected to be accepted
+  Index most_runs = 0;       ///< there are no more instances than this, accepted or not; 0: as many as asked for
+  double cost = 1;           ///< of one draw, in any unit that the cells of all studies share
+  double acceptance = 1;     ///< share of draws expected to be accepted
 };
 
 /// What one instance gave.

@@ -144,7 +144,7 @@ Panel plane(const std::string& title, double reach) {
           .x_range = {{-reach, reach}},
           .y_range = {{-reach, reach}},
           .square = true,
-          .key = "left bottom"};
+          .key = kOutside};
 }
 
 std::string arithmetic_words(const std::string& name) { return name == "plain" ? "plain arithmetic" : "exact"; }
