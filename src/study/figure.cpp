@@ -81,8 +81,8 @@ class Script {
     line("set label 1 {} at screen 0.5,{:.6f} center font ',15'", quoted(figure_.title), from_bottom(24));
     for (std::size_t k = 0; k < caption.size(); ++k) {
       const int y = height_ - 12 - static_cast<int>(caption.size() - 1 - k) * kLineHeight;
-      line("set label {} {} at screen {:.6f},{:.6f} left font ',11' textcolor rgb '#333333'", k + 2, quoted(caption[k]),
-           16.0 / width_, from_bottom(y));
+      line("set label {} {} at screen {:.6f},{:.6f} left noenhanced font ',11' textcolor rgb '#333333'", k + 2,
+           quoted(caption[k]), 16.0 / width_, from_bottom(y));
     }
     for (std::size_t k = 0; k < figure_.panels.size(); ++k) write_panel(k);
     line("unset multiplot");

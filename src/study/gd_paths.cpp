@@ -133,8 +133,8 @@ class GdPaths final : public Study {
         .title = "Paths of W z_1 and W z_2 in the plane",
         .caption =
             "Lines end after 2,000 steps or at the edge of the window. Rays: what the SVM of the selected tokens "
-            "predicts, W^{mm} z_i for W runs and "
-            "W^{mm}_{*} z_i for (K,Q) runs. Exact and plain runs lie on each other until gradients underflow.",
+            "predicts, W^mm z_i for W runs and "
+            "W*^mm z_i for (K,Q) runs. Exact and plain runs lie on each other until gradients underflow.",
         .columns = 2};
     for (const CellRows& rows : cells) {
       if (rows.results().empty()) continue;

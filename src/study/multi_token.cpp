@@ -199,6 +199,7 @@ class MultiToken final : public Study {
                   .y_label = "1 − correlation",
                   .log_x = true,
                   .log_y = true,
+                  .x_range = {{1, 2001}},
                   .y_range = {{1e-3, 1}},
                   .key = "left bottom"};
       add_curves(cells, "plain", kMeasures[m], panel);
@@ -209,16 +210,21 @@ class MultiToken final : public Study {
                   .y_label = "1 − correlation",
                   .log_x = true,
                   .log_y = true,
-                  .key = "left bottom"};
+                  .key = "left top"};
     Panel exact{.title = "W_{fin} + R W^{mm}, exact",
                 .x_label = "steps",
                 .y_label = "1 − correlation",
                 .log_x = true,
                 .log_y = true,
+                .x_range = {{1, 2001}},
                 .y_range = {{1e-3, 1}},
                 .key = "left bottom"};
-    Panel rate{
-        .title = "Accepted draws", .x_label = "d", .y_label = "percent", .y_range = {{0, 30}}, .key = "right top"};
+    Panel rate{.title = "Accepted draws",
+               .x_label = "d",
+               .y_label = "percent",
+               .x_range = {{3.5, 10.5}},
+               .y_range = {{0, 30}},
+               .key = "right top"};
     add_curves(cells, "exact", "equivalence", exact);
     Curve ours{.label = "here", .mark = Mark::bars, .style = 0},
         published{.label = "published code, 2,600 seeds", .mark = Mark::points, .style = 1};

@@ -189,7 +189,7 @@ class QuadraticHead final : public Study {
                     .y_label = "1 − correlation",
                     .log_y = true,
                     .x_range = {{-0.03, 1.03}},
-                    .key = "right bottom",
+                    .key = "left bottom",
                     .curves = {{.label = "W_{fin} + R W^{mm}", .style = 0, .x = column(0), .y = column(6)},
                                {.label = "W^{mm} of the Gen-SVM", .style = 1, .x = column(0), .y = column(7)},
                                {.label = "SVM of the largest token", .style = 2, .x = column(0), .y = column(8)}}};
@@ -198,6 +198,7 @@ class QuadraticHead final : public Study {
                .y_label = "1 − correlation",
                .log_x = true,
                .log_y = true,
+               .x_range = {{1, 20000}},
                .key = "left bottom"};
     int style = 0;
     for (const CellRows& rows : cells) {
