@@ -58,7 +58,9 @@ int main(int argc, char** argv) {
     add_generate(program, session);
     add_info(program, session);
     add_path(program, session);
+    add_reproduce(program, session);
     add_solve(program, session);
+    add_sweep(program, session);
     add_train(program, session);
     add_verify(program, session);
     try {

@@ -85,7 +85,9 @@ void add_demo(CLI::App& program, Session& session);
 void add_generate(CLI::App& program, Session& session);
 void add_info(CLI::App& program, Session& session);
 void add_path(CLI::App& program, Session& session);
+void add_reproduce(CLI::App& program, Session& session);
 void add_solve(CLI::App& program, Session& session);
+void add_sweep(CLI::App& program, Session& session);
 void add_train(CLI::App& program, Session& session);
 void add_verify(CLI::App& program, Session& session);
 

@@ -26,6 +26,7 @@
 #include "attsvm/simd.h"
 #include "attsvm/solution_file.h"
 #include "attsvm/stored_run.h"
+#include "attsvm/study.h"
 #include "attsvm/task.h"
 #include "attsvm/task_file.h"
 #include "attsvm/threads.h"

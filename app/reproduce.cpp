@@ -1,0 +1,191 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "session.h"
+
+namespace attsvm {
+namespace {
+
+struct Options {
+  std::vector<std::string> names;
+  std::string file;
+  StudyOptions study;
+};
+
+std::string duration(double seconds) {
+  if (std::isnan(seconds)) return "…";
+  const auto whole = static_cast<long>(std::llround(seconds));
+  return whole < 60 ? fmt::format("{} s", whole) : fmt::format("{} min {:02} s", whole / 60, whole % 60);
+}
+
+Json list_json() {
+  Json list = Json::array();
+  for (const StudyFacts& facts : published_studies()) {
+    list.push_back({{"name", facts.name}, {"title", facts.title}, {"setting", facts.setting}, {"paper", facts.paper}});
+  }
+  return list;
+}
+
+void print_list() {
+  for (const StudyFacts& facts : published_studies()) {
+    fmt::print("{}: {}\n  setting  {}\n  paper    {}\n", facts.name, facts.title, facts.setting, facts.paper);
+  }
+}
+
+Json result_json(const StudyResult& result) {
+  Json findings = Json::array();
+  for (const Finding& finding : result.findings)
+    findings.push_back({{"paper", finding.paper}, {"ours", finding.ours}, {"why", finding.why}});
+  return {{"name", result.name},
+          {"title", result.title},
+          {"complete", result.complete},
+          {"cells", result.cells},
+          {"runs", result.runs},
+          {"draws", result.draws},
+          {"rejected", result.draws - result.runs},
+          {"findings", std::move(findings)},
+          {"files", result.files}};
+}
+
+Json to_json(const StudyReport& report, const Options& options, int threads) {
+  constexpr const char* kStops[] = {"finished", "time limit", "interrupted"};
+  Json experiments = Json::array();
+  for (const StudyResult& result : report.studies) experiments.push_back(result_json(result));
+  const StudyOptions& study = options.study;
+  return {{"stopped", report.stop == StudyStop::finished ? Json(nullptr) : Json(kStops[static_cast<int>(report.stop)])},
+          {"experiments", std::move(experiments)},
+          {"out", study.folder},
+          {"runs", study.runs == 0 ? Json(nullptr) : Json(study.runs)},
+          {"seed", report.seed},
+          {"resume", study.resume},
+          {"time_limit", study.time_limit},
+          {"export", study.export_as.empty() ? Json(nullptr) : Json(study.export_as)},
+          {"threads", threads},
+          {"store", report.store},
+          {"page", report.page},
+          {"figures", report.figure_problem.empty()}};
+}
+
+void print_report(const StudyReport& report) {
+  for (const StudyResult& result : report.studies) {
+    fmt::print("{}: {} runs in {} settings, {} draws rejected, {}{}{}\n", result.name, result.runs, result.cells,
+               result.draws - result.runs, duration(result.seconds),
+               result.reused > 0 ? fmt::format(", {} draws were done before", result.reused) : "",
+               result.complete ? "" : "; not complete");
+    for (const Finding& finding : result.findings) {
+      fmt::print("  paper  {}\n  ours   {}\n", finding.paper, finding.ours);
+      if (!finding.why.empty()) fmt::print("  why    {}\n", finding.why);
+    }
+  }
+  fmt::print("{}: the page over all of them\n", report.page);
+}
+
+ExitCode finish(const Session& session, const Options& options, const StudyReport& report, const char* verb,
+                double seconds, int threads) {
+  if (!report.figure_problem.empty()) session.warn(report.figure_problem);
+  if (report.stop != StudyStop::finished) session.warn("the same command goes on from here");
+  if (session.json) {
+    Session::print_json(verb, seconds, to_json(report, options, threads));
+  } else {
+    print_report(report);
+  }
+  switch (report.stop) {
+    case StudyStop::finished:
+      return kDone;
+    case StudyStop::time_limit:
+      return kLimit;
+    case StudyStop::asked:
+      return kInterrupted;
+  }
+  return kInternalError;
+}
+
+/// Shows how far it is, and stops on Ctrl-C.
+std::function<bool(const StudyProgress&)> watcher(ProgressLine& line) {
+  return [&line](const StudyProgress& progress) {
+    line.show([&] {
+      return fmt::format("{:3.0f} %  {} {}: {} of {} runs, {} draws; {} left", 100 * progress.share, progress.study,
+                         progress.cell, progress.done, progress.wanted, progress.draws,
+                         duration(progress.seconds_left));
+    });
+    return Session::interrupted();
+  };
+}
+
+template <class Work>
+ExitCode run(const Session& session, Options& options, const char* verb, Work&& work) {
+  Threads threads(session.threads);
+  ProgressLine line(session);
+  options.study.progress = watcher(line);
+  Session::watch_interrupts();
+  const Stopwatch watch;
+  const StudyReport report = work(threads);
+  line.clear();
+  return finish(session, options, report, verb, watch.seconds(), threads.count());
+}
+
+void add_study_options(CLI::App* verb, StudyOptions& study) {
+  verb->add_option("--out", study.folder, "Folder to write to (default: reproduction)");
+  verb->add_option("--runs", study.runs, "Accepted runs a setting (default: as published)")
+      ->check(CLI::Range(Index{1}, Index{1} << 30));
+  verb->add_option("--seed", study.seed, "Seed (default: 0)");
+  verb->add_flag("--resume,!--no-resume", study.resume,
+                 "Use the runs that the folder holds already (default), or throw them away first");
+  verb->add_option("--time-limit", study.time_limit, "Seconds after which to stop; what is done is kept and shown")
+      ->check(positive_number());
+  verb->add_option("--export", study.export_as, "Also write every run: NAME/runs.csv or NAME/runs.json")
+      ->check(CLI::IsMember({"csv", "json"}));
+}
+
+}  // namespace
+
+void add_reproduce(CLI::App& program, Session& session) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = session.add_verb(program, "reproduce", "Run the published experiments and draw their figures",
+                                    R"(Examples:
+  attsvm reproduce list                                what there is
+  attsvm reproduce svm-rank --runs 20                  one experiment, fewer runs
+  attsvm reproduce all --out figures                   everything, at the published counts
+Writes DIR/NAME/data.csv, data.json, figure.svg (and figure.gp, the script that drew it), and DIR/index.html over all.
+Finished runs are kept in DIR/runs.sqlite3: a run that was stopped or killed is taken up where it was.
+Exit codes: 0 done, 4 stopped at the time limit, 130 interrupted)",
+                                    [&session, options] {
+                                      const auto& names = options->names;
+                                      if (std::find(names.begin(), names.end(), "list") == names.end()) {
+                                        return run(session, *options, "reproduce", [&](Threads& threads) {
+                                          return reproduce(names, options->study, threads);
+                                        });
+                                      }
+                                      if (names.size() > 1) throw InputError("list stands alone");
+                                      if (session.json) {
+                                        Session::print_json("reproduce", 0, {{"experiments", list_json()}});
+                                      } else {
+                                        print_list();
+                                      }
+                                      return kDone;
+                                    });
+  verb->add_option("NAME", options->names, "Experiments, or all, or list")->required();
+  add_study_options(verb, options->study);
+}
+
+void add_sweep(CLI::App& program, Session& session) {
+  auto options = std::make_shared<Options>();
+  options->study.folder = "sweeps";
+  CLI::App* verb =
+      session.add_verb(program, "sweep", "Run an experiment of your own, described in a JSON file", R"(Example file:
+  {"name": "width", "task": {"kind": "random"}, "sizes": {"n": [6], "T": [8], "d": [4, 8, 16]},
+   "measure": ["feasible", "rank_fro", "rank_nuc"], "runs": 50}
+docs/experiments.md lists every field. Runs, figures and files are as those of attsvm reproduce.
+Exit codes: 0 done, 4 stopped at the time limit, 130 interrupted)",
+                       [&session, options] {
+                         return run(session, *options, "sweep",
+                                    [&](Threads& threads) { return sweep(options->file, options->study, threads); });
+                       });
+  verb->add_option("FILE", options->file, "The description, JSON")->required();
+  add_study_options(verb, options->study);
+}
+
+}  // namespace attsvm

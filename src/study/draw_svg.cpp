@@ -1,0 +1,97 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+#include "base/refuse.h"
+#include "study/figure.h"
+
+namespace attsvm {
+namespace {
+
+/// A file in memory: what a child writes to it can be read when the child has ended, and no pipe can fill up.
+class MemoryFile {
+ public:
+  MemoryFile() : descriptor_(::memfd_create("attsvm", MFD_CLOEXEC)) {
+    if (descriptor_ < 0) throw std::system_error(errno, std::generic_category(), "memfd_create");
+  }
+  ~MemoryFile() { ::close(descriptor_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  std::string contents() const {
+    std::string text;
+    std::array<char, 1 << 16> block{};
+    ssize_t got = 0;
+    while ((got = ::pread(descriptor_, block.data(), block.size(), static_cast<off_t>(text.size()))) > 0) {
+      text.append(block.data(), static_cast<std::size_t>(got));
+    }
+    return text;
+  }
+
+ private:
+  int descriptor_;
+};
+
+/// Runs gnuplot in a group of its own, so that Ctrl-C at the terminal does not tear a figure, and with an environment
+/// of our own, so that the reader's settings do not change it. Returns 0 and the exit status, or an errno.
+int spawn_and_wait(const std::string& script_file, int out, int err, int& status) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&attributes, 0);
+
+  const char* path = std::getenv("PATH");
+  std::array<std::string, 4> arguments{"gnuplot", "--default-settings", script_file, ""};
+  std::array<std::string, 2> variables{std::string("PATH=") + (path == nullptr ? "/usr/bin:/bin" : path),
+                                       "LC_ALL=C.UTF-8"};
+  std::array<char*, 4> argv{arguments[0].data(), arguments[1].data(), arguments[2].data(), nullptr};
+  std::array<char*, 3> environment{variables[0].data(), variables[1].data(), nullptr};
+  pid_t child = 0;
+  int error = ::posix_spawnp(&child, "gnuplot", &actions, &attributes, argv.data(), environment.data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) return error;
+  while (::waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string draw_svg(const std::string& script_file, std::string& problem) {
+  const MemoryFile out, err;
+  int status = 0;
+  const int error = spawn_and_wait(script_file, out.descriptor(), err.descriptor(), status);
+  if (error == ENOENT) {
+    problem = "gnuplot is not installed (Debian: gnuplot-nox); the data and the scripts of the figures are written";
+    return {};
+  }
+  if (error != 0) {
+    problem = "gnuplot cannot be started: " + std::generic_category().message(error);
+    return {};
+  }
+  std::string svg = out.contents();
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !svg.ends_with("</svg>\n\n")) {
+    const std::string words = err.contents();
+    problem = printable(fmt::format("gnuplot could not draw {}: {}", script_file, words.substr(0, 300)));
+    return {};
+  }
+  return svg;
+}
+
+}  // namespace attsvm

@@ -1,0 +1,261 @@
+#include "study/figure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <string_view>
+
+namespace attsvm {
+namespace {
+
+/// Colours that colour-blind readers tell apart (Okabe and Ito), each with a dash pattern, a marker and a fill of its
+/// own, so that print in black and white loses nothing.
+struct HouseStyle {
+  std::string_view colour, dash;
+  int marker, fill;
+};
+constexpr std::array kStyles{
+    HouseStyle{"#0072B2", "solid", 7, 3},  HouseStyle{"#D55E00", "(10,5)", 5, 2},
+    HouseStyle{"#009E73", "(3,4)", 9, 1},  HouseStyle{"#CC79A7", "(12,4,3,4)", 13, 4},
+    HouseStyle{"#E69F00", "(6,3)", 11, 5}, HouseStyle{"#56B4E9", "(16,4)", 6, 6},
+    HouseStyle{"#000000", "(2,2)", 4, 0},  HouseStyle{"#888888", "(8,3,2,3,2,3)", 8, 7},
+};
+
+// Sizes in pixels of the SVG.
+constexpr int kPanelWidth = 430, kPanelHeight = 310, kSquareHeight = 400;
+constexpr int kLegend = 165;  // beside panels whose legend is outside
+constexpr int kLeft = 70, kRight = 22, kTop = 34, kBottom = 56, kTitle = 40, kLineHeight = 17;
+
+/// A gnuplot string; between single quotes nothing but the quote itself is special.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') out += '\'';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out + "'";
+}
+
+std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
+  std::vector<std::string> lines(1);
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > width) lines.emplace_back();
+    if (!lines.back().empty()) lines.back() += ' ';
+    lines.back() += word;
+    at = end + 1;
+  }
+  return lines;
+}
+
+class Script {
+ public:
+  explicit Script(const Figure& figure) : figure_(figure) {}
+
+  std::string text() {
+    const auto count = static_cast<int>(figure_.panels.size());
+    columns_ = std::clamp(figure_.columns, 1, std::max(1, count));
+    const int rows = std::max(1, (count + columns_ - 1) / columns_);
+    for (int r = 0; r < rows; ++r) row_heights_.push_back(row_height(r));
+    for (int c = 0; c <= columns_; ++c)
+      column_starts_.push_back(c == 0 ? 0 : column_starts_.back() + column_width(c - 1));
+    width_ = column_starts_.back();
+    const std::vector<std::string> caption = wrapped(figure_.caption, static_cast<std::size_t>(width_) * 10 / 64);
+    height_ = kTitle + 14 + static_cast<int>(caption.size()) * kLineHeight;
+    for (const int height : row_heights_) height_ += height;
+
+    line("set terminal svg size {},{} enhanced font 'DejaVu Sans,Helvetica,Arial,sans-serif,12' background rgb 'white'",
+         width_, height_);
+    line("set encoding utf8");
+    for (std::size_t k = 0; k < figure_.panels.size(); ++k) write_data(k);
+    line("set multiplot");
+    line("set border 3 linewidth 1 linecolor rgb '#444444'");
+    line("set tics nomirror out scale 0.6 textcolor rgb '#222222'");
+    line("set grid linetype 1 linewidth 0.5 linecolor rgb '#DDDDDD'");
+    line("set key samplen 3 spacing 1.05 font ',10.5' opaque fillcolor rgb '#FFFFFF' noautotitle");
+    line("set label 1 {} at screen 0.5,{:.6f} center font ',15'", quoted(figure_.title), from_bottom(24));
+    for (std::size_t k = 0; k < caption.size(); ++k) {
+      const int y = height_ - 12 - static_cast<int>(caption.size() - 1 - k) * kLineHeight;
+      line("set label {} {} at screen {:.6f},{:.6f} left noenhanced font ',11' textcolor rgb '#333333'", k + 2,
+           quoted(caption[k]), 16.0 / width_, from_bottom(y));
+    }
+    for (std::size_t k = 0; k < figure_.panels.size(); ++k) write_panel(k);
+    line("unset multiplot");
+    return std::move(text_);
+  }
+
+ private:
+  template <class... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += '\n';
+  }
+
+  int row_height(int row) const {
+    int height = kPanelHeight;
+    for (int c = 0; c < columns_; ++c) {
+      const auto k = static_cast<std::size_t>(row * columns_ + c);
+      if (k < figure_.panels.size() && figure_.panels[k].square) height = kSquareHeight;
+    }
+    return height;
+  }
+
+  int column_width(int column) const {
+    for (auto k = static_cast<std::size_t>(column); k < figure_.panels.size();
+         k += static_cast<std::size_t>(columns_)) {
+      if (figure_.panels[k].key == kOutside) return kPanelWidth + kLegend;
+    }
+    return kPanelWidth;
+  }
+
+  double from_bottom(double pixels_from_top) const { return 1 - pixels_from_top / height_; }
+
+  /// The numbers of every curve, named $c<panel>_<curve>. What is not finite, or not positive on a log axis, is a gap.
+  void write_data(std::size_t k) {
+    const Panel& panel = figure_.panels[k];
+    for (std::size_t j = 0; j < panel.curves.size(); ++j) {
+      const Curve& curve = panel.curves[j];
+      line("$c{}_{} << EOD", k, j);
+      bool some = false;
+      for (std::size_t i = 0; i < curve.x.size(); ++i) {
+        const double x = curve.x[i], y = curve.y[i];
+        if (!std::isfinite(x) || !std::isfinite(y) || (panel.log_x && x <= 0) || (panel.log_y && y <= 0)) {
+          line("");
+          continue;
+        }
+        const bool spread = !curve.low.empty();
+        double low = spread ? curve.low[i] : y, high = spread ? curve.high[i] : y;
+        if (panel.log_y && !(low > 0)) low = y / 1e3;  // a spread that reaches below zero: to the foot of the panel
+        line("{:.8g} {:.8g} {:.8g} {:.8g}", x, y, low, high);
+        some = true;
+      }
+      if (!some) line("NaN NaN NaN NaN");
+      line("EOD");
+    }
+  }
+
+  void write_panel(std::size_t k) {
+    const Panel& panel = figure_.panels[k];
+    const int row = static_cast<int>(k) / columns_, column = static_cast<int>(k) % columns_;
+    int top = kTitle;
+    for (int r = 0; r < row; ++r) top += row_heights_[static_cast<std::size_t>(r)];
+    const int bottom = top + row_heights_[static_cast<std::size_t>(row)];
+    const int left = column_starts_[static_cast<std::size_t>(column)], right = left + kPanelWidth - kRight;
+    line("set lmargin at screen {:.6f}", static_cast<double>(left + kLeft) / width_);
+    line("set rmargin at screen {:.6f}", static_cast<double>(right) / width_);
+    line("set tmargin at screen {:.6f}", from_bottom(top + kTop));
+    line("set bmargin at screen {:.6f}", from_bottom(bottom - kBottom));
+    line("set title {} offset 0,-0.4 font ',12.5'",
+         quoted(figure_.panels.size() > 1 ? fmt::format("({}) {}", static_cast<char>('a' + k), panel.title)
+                                          : panel.title));
+    line("set xlabel {} offset 0,0.4", quoted(panel.x_label));
+    line("set ylabel {} offset 1,0", quoted(panel.y_label));
+    write_axis('x', panel.log_x, panel.x_range);
+    write_axis('y', panel.log_y, panel.y_range);
+    line("set size {}", panel.square ? "ratio -1" : "noratio");
+    if (panel.key.empty()) {
+      line("set key off");
+    } else if (panel.key == kOutside) {
+      line("set key on at screen {:.6f},{:.6f} left top Left reverse", static_cast<double>(right + 4) / width_,
+           from_bottom(top + kTop));
+    } else {
+      line("set key on inside {} noreverse Right", panel.key);
+    }
+    if (panel.curves.empty()) return;
+    text_ += "plot ";
+    std::string joint;
+    for (std::size_t j = 0; j < panel.curves.size(); ++j) {
+      text_ += joint;
+      write_curve(fmt::format("$c{}_{}", k, j), panel.curves[j]);
+      joint = ", \\\n  ";
+    }
+    text_ += '\n';
+    if (k == 0) line("unset label");
+  }
+
+  void write_axis(char axis, bool log, const std::optional<std::pair<double, double>>& range) {
+    line("{} logscale {}", log ? "set" : "unset", axis);
+    if (log) {
+      line("set format {} '10^{{%T}}'", axis);
+    } else {
+      line("set format {} '%g'", axis);
+    }
+    if (range) {
+      line("set {}range [{:.8g}:{:.8g}]", axis, range->first, range->second);
+    } else {
+      line("set {}range [*:*]", axis);
+    }
+  }
+
+  void write_curve(const std::string& data, const Curve& curve) {
+    const HouseStyle& style = kStyles[static_cast<std::size_t>(curve.style) % kStyles.size()];
+    const std::string title = curve.label.empty() ? "notitle" : "title " + quoted(curve.label);
+    const double width = curve.thin ? 0.8 : 1.8;
+    const std::string look =
+        fmt::format("linewidth {} dashtype {} linecolor rgb '{}'", width, style.dash, style.colour);
+    const auto add = [&](const std::string& words) { text_ += data + " " + words; };
+    switch (curve.mark) {
+      case Mark::line: {
+        const auto apart = std::max<std::size_t>(1, curve.x.size() / 6);
+        if (curve.thin || curve.x.size() < 3) {
+          add(fmt::format("using 1:2 with lines {} {}", look, title));
+        } else {
+          add(fmt::format("using 1:2 with linespoints {} pointtype {} pointsize 0.6 pointinterval {} {}", look,
+                          style.marker, apart, title));
+        }
+        break;
+      }
+      case Mark::points:
+        add(fmt::format("using 1:2 with points pointtype {} pointsize {} linecolor rgb '{}' {}", style.marker,
+                        curve.x.size() > 100 ? 0.35 : 0.7, style.colour, title));
+        break;
+      case Mark::band: {
+        add(fmt::format(
+            "using 1:3:4 with filledcurves fillstyle transparent solid 0.15 noborder linecolor rgb '{}' notitle",
+            style.colour));
+        text_ += ", \\\n  ";
+        const auto apart = std::max<std::size_t>(1, curve.x.size() / 8);
+        add(fmt::format("using 1:2 with linespoints {} pointtype {} pointsize 0.6 pointinterval {} {}", look,
+                        style.marker, apart, title));
+        break;
+      }
+      case Mark::bars:
+        add(fmt::format("using 1:2:3:4 with yerrorbars linewidth 1 linecolor rgb '{}' pointtype -1 notitle",
+                        style.colour));
+        text_ += ", \\\n  ";
+        add(fmt::format("using 1:2 with linespoints {} pointtype {} pointsize 0.7 {}", look, style.marker, title));
+        break;
+      case Mark::boxes:
+        add(fmt::format(
+            "using 1:2:($1-{0:.4g}):($1+{0:.4g}):3:4 with boxxyerror fillstyle pattern {1} border linewidth "
+            "0.8 linecolor rgb '{2}' {3}",
+            curve.width / 2, style.fill, style.colour, title));
+        break;
+    }
+  }
+
+  const Figure& figure_;
+  std::string text_;
+  int columns_ = 1, width_ = 0, height_ = 0;
+  std::vector<int> row_heights_, column_starts_;
+};
+
+}  // namespace
+
+std::string plain_label(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (std::string_view("\\{}^_@&~").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string gnuplot_script(const Figure& figure) { return Script(figure).text(); }
+
+}  // namespace attsvm

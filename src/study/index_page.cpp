@@ -1,0 +1,160 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "attsvm/error.h"
+#include "attsvm/version.h"
+#include "io/file.h"
+#include "io/json.h"
+#include "study/output.h"
+
+namespace attsvm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kHead = R"(<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>attsvm: the published experiments</title>
+<style>
+body { font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 3rem; border-top: 1px solid #ddd; padding-top: 1.5rem; }
+img { max-width: 100%; height: auto; }
+table { border-collapse: collapse; width: 100%; margin: 1rem 0; font-size: .93rem; }
+th, td { text-align: left; vertical-align: top; padding: .4rem .7rem .4rem 0; border-bottom: 1px solid #ddd; }
+th { font-weight: 600; } td.number { text-align: right; font-variant-numeric: tabular-nums; }
+code { font-size: .87rem; overflow-wrap: anywhere; } summary { cursor: pointer; } .warning { color: #a03000; }
+</style>
+</head>
+<body>
+)";
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+/// A folder's data.json; nothing where there is none or it is not ours.
+std::optional<nlohmann::json> load_summary(const fs::path& folder) {
+  try {
+    const auto file = InputFile::open((folder / "data.json").string());
+    const Bytes bytes = file->bytes();
+    nlohmann::json summary = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    for (const char* name :
+         {"experiment", "title", "setting", "paper", "findings", "cells", "seed", "runs", "figure"}) {
+      if (!summary.contains(name)) return std::nullopt;
+    }
+    return summary;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+std::string findings_table(const nlohmann::json& findings) {
+  std::string html =
+      "<table><thead><tr><th>published</th><th>found here</th><th>why they differ</th></tr></thead><tbody>\n";
+  for (const auto& finding : findings) {
+    html += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", escaped(finding.value("paper", "")),
+                        escaped(finding.value("ours", "")), escaped(finding.value("why", "")));
+  }
+  return html + "</tbody></table>\n";
+}
+
+std::string cells_table(const nlohmann::json& cells) {
+  std::string html = fmt::format(
+      "<details><summary>{} settings, with runs and rejections</summary><table><thead><tr><th>cell</th><th>runs</th>"
+      "<th>draws</th><th>rejected because</th><th>settings</th></tr></thead><tbody>\n",
+      cells.size());
+  for (const auto& cell : cells) {
+    std::string reasons;
+    for (const auto& [reason, count] : cell.at("rejections").items())
+      reasons += fmt::format("{}{} {}", reasons.empty() ? "" : "; ", count.dump(), reason);
+    html += fmt::format(
+        "<tr><td>{}</td><td class=\"number\">{}</td><td "
+        "class=\"number\">{}</td><td>{}</td><td><code>{}</code></td></tr>\n",
+        escaped(cell.value("name", "")), cell.at("runs").dump(), cell.at("draws").dump(), escaped(reasons),
+        escaped(cell.at("settings").dump()));
+  }
+  return html + "</tbody></table></details>\n";
+}
+
+std::string section(const std::string& name, const nlohmann::json& summary, bool has_figure) {
+  std::string html = fmt::format("<section id=\"{0}\">\n<h2>{1}</h2>\n", escaped(name),
+                                 escaped(summary.at("title").get<std::string>()));
+  html += fmt::format("<p>{}</p>\n", escaped(summary.at("setting").get<std::string>()));
+  if (!summary.value("complete", false))
+    html += "<p class=\"warning\">Stopped before all runs were done; the same command goes on from here.</p>\n";
+  if (has_figure) {
+    html += fmt::format("<figure><a href=\"{0}/figure.svg\"><img src=\"{0}/figure.svg\" alt=\"{1}\"></a></figure>\n",
+                        escaped(name), escaped(summary.at("figure").value("caption", "")));
+  }
+  html += findings_table(summary.at("findings"));
+  html += fmt::format(
+      "<p>Seed {0}; {1} runs, {2} draws rejected. <a href=\"{4}/data.csv\">CSV</a> · <a "
+      "href=\"{4}/data.json\">JSON</a>{3}</p>\n",
+      summary.at("seed").dump(), summary.at("runs").dump(), summary.value("rejected", Index{0}),
+      has_figure ? fmt::format(" · <a href=\"{}/figure.svg\">SVG</a>", escaped(name)) : "", escaped(name));
+  html += cells_table(summary.at("cells"));
+  return html + "</section>\n";
+}
+
+}  // namespace
+
+std::string index_page(const std::string& folder, const std::vector<std::string>& names) {
+  std::vector<std::string> present;
+  std::vector<std::string> others;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory()) others.push_back(entry.path().filename().string());
+  }
+  std::sort(others.begin(), others.end());
+  for (const std::string& name : names) {
+    if (std::erase(others, name) > 0) present.push_back(name);
+  }
+  present.insert(present.end(), others.begin(), others.end());
+
+  std::string contents, sections;
+  for (const std::string& name : present) {
+    const auto summary = load_summary(fs::path(folder) / name);
+    if (!summary || summary->at("experiment") != name) continue;
+    try {
+      sections += section(name, *summary, fs::exists(fs::path(folder) / name / "figure.svg"));
+    } catch (const nlohmann::json::exception&) {
+      continue;  // a data.json that somebody else wrote
+    }
+    contents += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", escaped(name),
+                            escaped(summary->at("title").get<std::string>()));
+  }
+  return fmt::format(
+      "{}<h1>The published experiments, run again</h1>\n<p>Every support vector machine behind these pictures was "
+      "solved with a "
+      "certificate and checked by independent code. attsvm {}.</p>\n<ul>\n{}</ul>\n{}</body>\n</html>\n",
+      kHead, ATTSVM_VERSION, contents, sections);
+}
+
+}  // namespace attsvm

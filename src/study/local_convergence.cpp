@@ -1,0 +1,231 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "attsvm/check.h"
+#include "study/instances.h"
+#include "study/training.h"
+
+namespace attsvm {
+namespace {
+
+constexpr double kPublishedEpsilon = 0x1p-52;
+
+class LocalConvergence final : public Study {
+ public:
+  StudyFacts facts() const override {
+    return {.name = "local-convergence",
+            .title = "Training selects tokens and turns towards their SVM",
+            .setting =
+                "Cross attention, n = 6, T = 8, d = 10, unit Gaussian data, random labels, linear head; W and (K,Q) "
+                "trained "
+                "from uniform random starts with 2,000 normalized gradient steps of 0.1; 100 seeds. Plain arithmetic "
+                "adds 2^-52 to norms and as ridge on (K,Q), as published; exact arithmetic needs neither.",
+            .paper =
+                "Transformers as Support Vector Machines: softmax weights of the selected tokens go to one; W runs "
+                "align with "
+                "the Frobenius SVM of the tokens they select, (K,Q) runs with the nuclear one."};
+  }
+
+  std::vector<StudyCell> cells() const override {
+    std::vector<StudyCell> cells;
+    for (const Arithmetic arithmetic : {Arithmetic::plain, Arithmetic::exact}) {
+      for (const Parametrization param : {Parametrization::W, Parametrization::KQ}) {
+        const bool plain = arithmetic == Arithmetic::plain;
+        const TrainSettings training{.param = param,
+                                     .epsilon = plain ? kPublishedEpsilon : 0,
+                                     .ridge = plain && param == Parametrization::KQ ? kPublishedEpsilon : 0,
+                                     .arithmetic = arithmetic,
+                                     .init = Init::random};
+        Json settings{{"n", 6}, {"T", 8}, {"d", 10}};
+        settings.update(json_of(training));
+        cells.push_back({.name = fmt::format("{} {}", name_of(param), name_of(arithmetic)),
+                         .settings = std::move(settings),
+                         .runs = 100,
+                         .cost = 2000 * 4});
+      }
+    }
+    return cells;
+  }
+
+  std::vector<StudyRow> run(const StudyCell& cell, std::uint64_t seed, std::uint32_t first, std::uint32_t count,
+                            Threads& threads) const override {
+    const Json& s = cell.settings;
+    const std::vector<AttentionTask> tasks =
+        draw_tasks({.n = s.at("n"), .T = s.at("T"), .d = s.at("d")}, seed, first, count, threads);
+    TrainSettings training = training_of(s);
+    training.seed = seed;
+    training.instance = first;
+    training.record.at = curve_steps(training.steps);
+    const std::vector<TrainedRun> runs = train_many(tasks, training, threads);
+    std::vector<StudyRow> rows(count);
+    for_each_alone(count, threads, [&](std::size_t k, Threads& alone) { rows[k] = judge(tasks[k], runs[k], alone); });
+    return rows;
+  }
+
+  Summary summarise(const std::vector<CellRows>& cells) const override {
+    Summary summary;
+    summary.table.columns = {{"param", "what is trained"},
+                             {"arithmetic", "plain doubles, or exact directions"},
+                             {"step", "gradient steps taken"},
+                             {"attention", "softmax weight of the selected token, mean over queries and runs"},
+                             {"attention_sd", "its standard deviation over runs"},
+                             {"correlation_fro", "mean correlation of W with the Frobenius SVM of the selected tokens"},
+                             {"correlation_fro_sd", "its standard deviation over runs"},
+                             {"correlation_nuc", "mean correlation of W with the nuclear SVM of the selected tokens"},
+                             {"correlation_nuc_sd", "its standard deviation over runs"}};
+    for (const CellRows& rows : cells) add_rows(rows, summary.table);
+    draw(cells, summary.figure);
+    if (cells.size() == 4) explain(cells, summary.findings);
+    return summary;
+  }
+
+ private:
+  static StudyRow judge(const AttentionTask& task, const TrainedRun& run, Threads& alone) {
+    const AttentionMap map = attention_map(task, run.W, alone);
+    const Selection selection = Selection::single(map.selected);
+    MarginSolver solver(alone);
+    bool verified = true;
+    const MarginProblem problem = MarginProblem::attention(task, selection);
+    const MarginSolution fro = solve_verified(problem, Norm::frobenius(), solver, verified);
+    if (fro.status == MarginStatus::infeasible) return {"selected tokens not separable", Json::object()};
+    const MarginSolution nuc = solve_verified(problem, Norm::nuclear(), solver, verified);
+    if (!verified) return {"SVM not verified", Json::object()};
+    std::vector<double> attention, to_fro, to_nuc;
+    for (const Record& record : run.records) {
+      attention.push_back(mean_weight(task, record.W, map.selected, alone));
+      to_fro.push_back(correlation(record.W, fro.W));
+      to_nuc.push_back(correlation(record.W, nuc.W));
+    }
+    return {"",
+            {{"optimal", selection == optimal_tokens(task).selection},
+             {"attention", json_list(attention)},
+             {"correlation_fro", json_list(to_fro)},
+             {"correlation_nuc", json_list(to_nuc)},
+             {"final_correlation_fro", to_fro.back()},
+             {"final_correlation_nuc", to_nuc.back()},
+             {"rank_fro", numerical_rank(fro.W)},
+             {"rank_nuc", numerical_rank(nuc.W)}}};
+  }
+
+  static void add_rows(const CellRows& rows, Table& table) {
+    const auto results = rows.results();
+    const auto steps = curve_steps(rows.cell.settings.at("steps"));
+    if (results.empty()) return;
+    const MeanCurve attention = mean_curve(results, "attention"), fro = mean_curve(results, "correlation_fro"),
+                    nuc = mean_curve(results, "correlation_nuc");
+    for (std::size_t k = 0; k < steps.size(); ++k) {
+      const auto sd = [&](const MeanCurve& curve) { return (curve.high[k] - curve.low[k]) / 2; };
+      table.rows.push_back(Json::array({rows.cell.settings.at("param"), rows.cell.settings.at("arithmetic"), steps[k],
+                                        attention.mean[k], sd(attention), fro.mean[k], sd(fro), nuc.mean[k], sd(nuc)}));
+    }
+  }
+
+  static Curve curve(const CellRows& rows, const std::string& measure, const std::string& label, int style,
+                     bool one_minus) {
+    Curve curve{.label = label, .mark = one_minus ? Mark::line : Mark::band, .style = style};
+    const MeanCurve mean = mean_curve(rows.results(), measure);
+    const auto steps = curve_steps(rows.cell.settings.at("steps"));
+    for (std::size_t k = 1; k < mean.mean.size(); ++k) {  // step 0 has no place on a logarithmic axis
+      curve.x.push_back(static_cast<double>(steps[k]));
+      curve.y.push_back(one_minus ? 1 - mean.mean[k] : mean.mean[k]);
+      if (one_minus) continue;
+      curve.low.push_back(mean.low[k]);
+      curve.high.push_back(std::min(1.0, mean.high[k]));
+    }
+    return curve;
+  }
+
+  static void draw(const std::vector<CellRows>& cells, Figure& figure) {
+    figure = {
+        .title = "Training selects tokens and turns towards their SVM (n = 6, T = 8, d = 10)",
+        .caption =
+            "Means over runs; bands are one standard deviation. (a, b) plain double arithmetic, as published. The "
+            "published "
+            "curve labelled (K,Q) in (b) is the dashed one, the W run against the nuclear solution. (c) exact gradient "
+            "directions. (d) distance from the own SVM: W runs in plain arithmetic stop improving once gradients "
+            "underflow.",
+        .columns = 2};
+    Panel weights{.title = "Softmax weight of the selected token",
+                  .x_label = "steps",
+                  .y_label = "weight",
+                  .log_x = true,
+                  .x_range = {{1, 2000}},
+                  .y_range = {{0, 1.02}},
+                  .key = "right bottom"};
+    Panel plain{.title = "Correlation with the SVMs, plain arithmetic",
+                .x_label = "steps",
+                .y_label = "correlation",
+                .log_x = true,
+                .x_range = {{1, 2000}},
+                .y_range = {{0, 1.02}},
+                .key = "right bottom"};
+    Panel exact = plain, distance;
+    exact.title = "Correlation with the SVMs, exact";
+    distance = {.title = "1 − correlation with the own SVM",
+                .x_label = "steps",
+                .y_label = "1 − mean correlation",
+                .log_x = true,
+                .log_y = true,
+                .x_range = {{1, 2000}},
+                .key = "right top"};
+    for (const CellRows& rows : cells) {
+      const bool is_plain = rows.cell.settings.at("arithmetic") == "plain",
+                 is_W = rows.cell.settings.at("param") == "W";
+      const std::string run = is_W ? "W" : "(K,Q)";
+      if (is_plain) weights.curves.push_back(curve(rows, "attention", run, is_W ? 0 : 1, false));
+      Panel& panel = is_plain ? plain : exact;
+      panel.curves.push_back(curve(rows, "correlation_fro", run + " run with W^{mm}", is_W ? 0 : 3, false));
+      panel.curves.push_back(curve(rows, "correlation_nuc", run + " run with W^{mm}_{*}", is_W ? 1 : 2, false));
+      distance.curves.push_back(curve(rows, is_W ? "correlation_fro" : "correlation_nuc",
+                                      run + ", " + arithmetic_words(rows.cell.settings.at("arithmetic")),
+                                      (is_W ? 0 : 1) + (is_plain ? 0 : 2), true));
+    }
+    figure.panels = {std::move(weights), std::move(plain), std::move(exact), std::move(distance)};
+  }
+
+  static std::string words(const CellRows& rows, const char* name) {
+    return words_of(sample_of(numbers_of(rows.results(), name)));
+  }
+
+  static void explain(const std::vector<CellRows>& cells, std::vector<Finding>& findings) {
+    const CellRows &W = cells[0], &KQ = cells[1], &exact_W = cells[2], &exact_KQ = cells[3];
+    const auto optimal = [](const CellRows& rows) {
+      return 100 * sample_of(numbers_of(rows.results(), "optimal")).mean;
+    };
+    findings.push_back(
+        {.paper = "W runs reach correlation 0.9962 ± 0.0023 with W^mm and 0.863 ± 0.044 with the nuclear solution.",
+         .ours = fmt::format("{} and {} after 2,000 steps in plain arithmetic.", words(W, "final_correlation_fro"),
+                             words(W, "final_correlation_nuc")),
+         .why = ""});
+    findings.push_back(
+        {.paper =
+             "(K,Q) runs align with the nuclear solution (published code: 0.9964 ± 0.0025, with W^mm 0.854 ± 0.045).",
+         .ours = fmt::format("{} with the nuclear solution, {} with W^mm.", words(KQ, "final_correlation_nuc"),
+                             words(KQ, "final_correlation_fro")),
+         .why = "The statement holds, but the curve labelled (K,Q) in the published correlation plot is the W run's "
+                "correlation with the nuclear solution."});
+    findings.push_back(
+        {.paper = "Correlations level off.",
+         .ours = fmt::format(
+             "With exact directions W runs reach {} and go on improving; (K,Q) runs reach {} with the nuclear "
+             "solution and stay about there.",
+             words(exact_W, "final_correlation_fro"), words(exact_KQ, "final_correlation_nuc")),
+         .why = "After a few hundred steps the gradient is below 2^-52, and what plain arithmetic normalizes is "
+                "rounding noise. "
+                "That K and Q are each divided by their own norm, which does not keep them balanced, is a likely "
+                "reason for "
+                "what remains in the (K,Q) runs."});
+    findings.push_back(
+        {.paper = "The selection is the optimal one in 70 of 100 W runs and 76 of 100 (K,Q) runs (published code).",
+         .ours = fmt::format("In {:.0f} % and {:.0f} % of the runs.", optimal(W), optimal(KQ)),
+         .why = ""});
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Study> local_convergence_study() { return std::make_unique<LocalConvergence>(); }
+
+}  // namespace attsvm

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "study/study.h"
+
+namespace attsvm {
+
+/// What data.json holds: the study, its settings, how many runs were drawn and rejected and why, the table, the
+/// findings and the numbers of the figure. No times and no dates: the same runs give the same bytes.
+Json summary_json(const StudyFacts& facts, const std::vector<CellRows>& cells, const Summary& summary,
+                  std::uint64_t seed);
+
+/// The table, one line a row; numbers read back exactly, what is missing is empty.
+std::string table_csv(const Table& table);
+
+/// Every run that counts, rejected draws included.
+std::string runs_csv(const std::vector<CellRows>& cells, std::uint64_t seed);
+Json runs_json(const StudyFacts& facts, const std::vector<CellRows>& cells, std::uint64_t seed);
+
+/// JSON with a line for every entry of the outermost object or array.
+std::string lines_of(const Json& json);
+
+/// A page over the experiments whose data.json lie in the folder; `names` gives their order, others follow by name.
+std::string index_page(const std::string& folder, const std::vector<std::string>& names);
+
+/// Writes a text file that appears complete or not at all, replacing one that exists.
+void write_text(const std::string& path, const std::string& text);
+
+}  // namespace attsvm

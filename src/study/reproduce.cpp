@@ -1,0 +1,132 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/refuse.h"
+#include "study/output.h"
+#include "study/runner.h"
+
+namespace attsvm {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Makes a folder, parents included; says what is wrong where that cannot be.
+void make_folder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error || !fs::is_directory(path)) {
+    refuse("{}: cannot make this folder: {}", path, error ? error.message() : "a file of that name is there");
+  }
+}
+
+/// Writes everything there is to say about a study.
+void write_study(const Study& study, const std::vector<CellRows>& cells, const StudyOptions& options,
+                 StudyReport& report, StudyResult& result) {
+  const StudyFacts facts = study.facts();
+  const Summary summary = study.summarise(cells);
+  const std::string folder = (fs::path(options.folder) / facts.name).string() + "/";
+  make_folder(folder);
+  const auto write = [&](const char* name, const std::string& text) {
+    write_text(folder + name, text);
+    result.files.push_back(folder + name);
+  };
+  write("data.csv", table_csv(summary.table));
+  write("data.json", lines_of(summary_json(facts, cells, summary, report.seed)));
+  write("figure.gp", gnuplot_script(summary.figure));
+  std::string problem;
+  const std::string svg = draw_svg(folder + "figure.gp", problem);
+  if (problem.empty()) {
+    write("figure.svg", svg);
+  } else {
+    report.figure_problem = problem;
+    fs::remove(folder + "figure.svg");  // an older figure would not be one of these data
+  }
+  if (options.export_as == "csv") write("runs.csv", runs_csv(cells, report.seed));
+  if (options.export_as == "json") write("runs.json", lines_of(runs_json(facts, cells, report.seed)));
+  result.findings = summary.findings;
+}
+
+StudyReport run_all(const std::vector<const Study*>& studies, std::uint64_t seed, const StudyOptions& options,
+                    Threads& threads) {
+  if (options.runs < 0) refuse("runs = {}; must be at least 0", options.runs);
+  if (options.time_limit < 0) refuse("time limit = {}; must be at least 0", options.time_limit);
+  if (!options.export_as.empty() && options.export_as != "csv" && options.export_as != "json")
+    refuse("export = {}; must be csv or json", options.export_as);
+  make_folder(options.folder);
+  StudyReport report{.seed = seed,
+                     .store = (fs::path(options.folder) / "runs.sqlite3").string(),
+                     .page = (fs::path(options.folder) / "index.html").string()};
+  RunStore store(report.store);
+  StudyRunner runner(store, seed, options, threads);
+  for (const Study* study : studies) runner.announce(*study);
+  std::vector<std::string> names;
+  for (const StudyFacts& facts : published_studies()) names.push_back(facts.name);
+  for (const Study* study : studies) {
+    const auto began = std::chrono::steady_clock::now();
+    StudyResult result{.name = study->facts().name, .title = study->facts().title};
+    const std::vector<CellRows> cells = runner.collect(*study, result.reused);
+    result.complete = true;
+    for (const CellRows& rows : cells) {
+      result.complete = result.complete && rows.complete;
+      result.runs += rows.accepted();
+      result.draws += static_cast<Index>(rows.rows.size());
+    }
+    result.cells = static_cast<Index>(cells.size());
+    if (result.draws > 0) write_study(*study, cells, options, report, result);  // else the stop came before it began
+    result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    report.studies.push_back(std::move(result));
+    write_text(report.page, index_page(options.folder, names));
+  }
+  report.stop = runner.stop();
+  return report;
+}
+
+}  // namespace
+
+const std::vector<std::unique_ptr<Study>>& all_studies() {
+  static const std::vector<std::unique_ptr<Study>> studies = [] {
+    std::vector<std::unique_ptr<Study>> list;
+    for (const auto make :
+         {single_input_study, multi_input_study, joint_training_study, losses_study, gd_paths_study,
+          local_convergence_study, convergence_types_study, multi_token_study, quadratic_head_study, svm_rank_study}) {
+      list.push_back(make());
+    }
+    return list;
+  }();
+  return studies;
+}
+
+std::vector<StudyFacts> published_studies() {
+  std::vector<StudyFacts> facts;
+  for (const auto& study : all_studies()) facts.push_back(study->facts());
+  return facts;
+}
+
+StudyReport reproduce(std::span<const std::string> names, const StudyOptions& options, Threads& threads) {
+  std::vector<const Study*> chosen;
+  for (const auto& study : all_studies()) {
+    const std::string name = study->facts().name;
+    if (std::find(names.begin(), names.end(), name) != names.end() ||
+        std::find(names.begin(), names.end(), "all") != names.end()) {
+      chosen.push_back(study.get());
+    }
+  }
+  for (const std::string& name : names) {
+    const bool known = name == "all" || std::any_of(chosen.begin(), chosen.end(),
+                                                    [&](const Study* study) { return study->facts().name == name; });
+    if (known) continue;
+    std::string all;
+    for (const StudyFacts& facts : published_studies()) all += facts.name + ", ";
+    refuse("'{}' is not an experiment; must be one of {}or all", name, all);
+  }
+  return run_all(chosen, options.seed.value_or(0), options, threads);
+}
+
+StudyReport sweep(const std::string& file, const StudyOptions& options, Threads& threads) {
+  const SweepFile described = load_sweep(file);
+  return run_all({described.study.get()}, options.seed.value_or(described.seed), options, threads);
+}
+
+}  // namespace attsvm

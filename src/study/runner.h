@@ -1,0 +1,40 @@
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include "study/run_store.h"
+#include "study/study.h"
+
+namespace attsvm {
+
+/// Runs the cells of studies in batches and commits every batch, until each has the accepted runs asked for.
+class StudyRunner {
+ public:
+  StudyRunner(RunStore& store, std::uint64_t seed, const StudyOptions& options, Threads& threads);
+
+  /// Work to come, for the estimate of the time left. To be called for every study first.
+  void announce(const Study& study);
+
+  /// The rows that count, cell by cell; fewer than asked for where stop() says so. `reused`: rows that the store had.
+  std::vector<CellRows> collect(const Study& study, Index& reused);
+
+  StudyStop stop() const { return stop_; }
+
+ private:
+  void collect(const Study& study, CellRows& rows, Index& reused);
+  bool should_stop(const Study& study, const CellRows& rows, Index wanted);
+  Index wanted(const StudyCell& cell) const;
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+  RunStore& store_;
+  std::uint64_t seed_;
+  const StudyOptions& options_;
+  Threads& threads_;
+  StudyStop stop_ = StudyStop::finished;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double cost_ahead_ = 0;                       // of the cells not yet begun
+  double cost_done_ = 0, seconds_working_ = 0;  // of the batches run here, for seconds a unit of cost
+};
+
+}  // namespace attsvm

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attsvm/study.h"
+#include "study/figure.h"
+
+namespace attsvm {
+
+using Json = nlohmann::ordered_json;
+
+/// One setting of a study, of which many instances are run.
+struct StudyCell {
+  std::string name;
+  Json settings;             ///< everything that the rows depend on beside seed and instance: part of the store's key
+  Index runs = 1;            ///< accepted runs, as published
+  Index draws_a_run = 1000;  ///< give up after this many draws times the runs asked for
+  Index most_runs = 0;       ///< there are no more instances than this, accepted or not; 0: as many as asked for
+  double cost = 1;           ///< of one draw, in any unit that the cells of all studies share
+  double acceptance = 1;     ///< share of draws expected to be accepted
+};
+
+/// What one instance gave.
+struct StudyRow {
+  std::string rejection;  ///< why the draw does not count; empty: accepted
+  Json result;            ///< an object of named numbers and arrays
+
+  bool accepted() const { return rejection.empty(); }
+};
+
+/// The rows of a cell that count: all instances up to the last accepted one that was asked for.
+struct CellRows {
+  StudyCell cell;
+  std::vector<StudyRow> rows;  ///< row k is instance k
+  bool complete = false;
+
+  Index accepted() const;
+  std::vector<const Json*> results() const;  ///< of the accepted rows, by instance
+};
+
+struct Column {
+  std::string name, meaning;
+};
+
+/// What data.csv holds.
+struct Table {
+  std::vector<Column> columns;
+  std::vector<Json> rows;  ///< arrays of numbers and text, one entry a column
+};
+
+struct Summary {
+  Table table;
+  Figure figure;
+  std::vector<Finding> findings;
+};
+
+/// A named experiment: how an instance is drawn and run, and what the rows say together.
+class Study {
+ public:
+  virtual ~Study() = default;
+
+  virtual StudyFacts facts() const = 0;
+  virtual std::vector<StudyCell> cells() const = 0;
+  /// Instances first … first+count−1 of the cell. A row is a function of (settings, seed, instance) and of nothing
+  /// else, so rows may be computed in any portions and by any number of threads.
+  virtual std::vector<StudyRow> run(const StudyCell& cell, std::uint64_t seed, std::uint32_t first, std::uint32_t count,
+                                    Threads& threads) const = 0;
+  /// The cells are those of cells(), in their order, with as many rows as there are; possibly none.
+  virtual Summary summarise(const std::vector<CellRows>& cells) const = 0;
+  /// Most instances to run at once, so that a batch takes about a second at most.
+  virtual std::uint32_t batch() const { return 64; }
+};
+
+const std::vector<std::unique_ptr<Study>>& all_studies();
+
+/// The study that a sweep file describes, and what the file says of runs and seed.
+struct SweepFile {
+  std::unique_ptr<Study> study;
+  std::uint64_t seed = 0;
+};
+SweepFile load_sweep(const std::string& path);
+
+// The published experiments, one a file.
+std::unique_ptr<Study> single_input_study();
+std::unique_ptr<Study> multi_input_study();
+std::unique_ptr<Study> joint_training_study();
+std::unique_ptr<Study> losses_study();
+std::unique_ptr<Study> gd_paths_study();
+std::unique_ptr<Study> local_convergence_study();
+std::unique_ptr<Study> convergence_types_study();
+std::unique_ptr<Study> multi_token_study();
+std::unique_ptr<Study> quadratic_head_study();
+std::unique_ptr<Study> svm_rank_study();
+
+}  // namespace attsvm

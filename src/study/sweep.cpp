@@ -1,0 +1,246 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "attsvm/check.h"
+#include "attsvm/error.h"
+#include "attsvm/verify.h"
+#include "io/file.h"
+#include "io/json.h"
+#include "study/instances.h"
+#include "study/sweep_plan.h"
+#include "study/training.h"
+
+namespace attsvm {
+namespace {
+
+Json json_of(const Recipe& recipe) {
+  return {{"n", recipe.n},
+          {"T", recipe.T},
+          {"d", recipe.d},
+          {"dz", recipe.dz},
+          {"shortest", recipe.shortest},
+          {"attention", static_cast<int>(recipe.pattern)},
+          {"head", name_of(recipe.head)},
+          {"hidden", recipe.hidden},
+          {"lambda", recipe.lambda},
+          {"rank", recipe.rank}};
+}
+
+/// The selection an SVM is solved for where nothing is trained.
+Selection given_selection(const AttentionTask& task) {
+  return task.select() ? *task.select() : optimal_tokens(task).selection;
+}
+
+class UserSweep final : public Study {
+ public:
+  explicit UserSweep(SweepPlan plan) : plan_(std::move(plan)) {}
+
+  StudyFacts facts() const override {
+    return {.name = plan_.name,
+            .title = plan_.title,
+            .setting = fmt::format("Tasks of kind {}, {} settings; {}.", plan_.kind, plan_.points.size(),
+                                   plan_.points.front().training ? "the tokens that training selects"
+                                                                 : "the optimal tokens, or those drawn with the task"),
+            .paper = "A sweep of the user's own."};
+  }
+
+  std::vector<StudyCell> cells() const override {
+    std::vector<StudyCell> cells;
+    for (const SweepPoint& point : plan_.points) {
+      std::string name;
+      for (std::size_t k = 0; k < plan_.varied.size(); ++k) {
+        const Json& value = point.values[k];
+        name += fmt::format("{}{}={}", name.empty() ? "" : " ", plan_.varied[k],
+                            value.is_string() ? value.get<std::string>() : value.dump());
+      }
+      Json settings{{"kind", plan_.kind},
+                    {"task", json_of(point.recipe)},
+                    {"measure", plan_.measures},
+                    {"require_feasible", plan_.require_feasible}};
+      double cost = 50;
+      if (point.training) {
+        settings["train"] = attsvm::json_of(*point.training);
+        cost += static_cast<double>(point.training->steps) * 4;
+      }
+      cells.push_back({.name = name.empty() ? "all" : name,
+                       .settings = std::move(settings),
+                       .runs = plan_.runs,
+                       .draws_a_run = 20,
+                       .cost = cost});
+    }
+    return cells;
+  }
+
+  std::uint32_t batch() const override { return 32; }
+
+  std::vector<StudyRow> run(const StudyCell& cell, std::uint64_t seed, std::uint32_t first, std::uint32_t count,
+                            Threads& threads) const override {
+    const SweepPoint& point = point_of(cell);
+    const std::vector<AttentionTask> tasks = draw_tasks(point.recipe, seed, first, count, threads);
+    std::vector<TrainedRun> runs;
+    if (point.training) {
+      TrainSettings training = *point.training;
+      training.seed = seed;
+      training.instance = first;
+      runs = train_many(tasks, training, threads);
+    }
+    std::vector<StudyRow> rows(count);
+    for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
+      rows[k] = measure(tasks[k], runs.empty() ? nullptr : &runs[k], alone);
+    });
+    return rows;
+  }
+
+  Summary summarise(const std::vector<CellRows>& cells) const override {
+    Summary summary;
+    for (const std::string& name : plan_.varied) summary.table.columns.push_back({name, "setting"});
+    summary.table.columns.push_back({"runs", "runs that count"});
+    summary.table.columns.push_back({"draws", "draws, rejected ones included"});
+    for (const std::string& name : plan_.measures) {
+      summary.table.columns.push_back({name, meaning_of(name) + ", mean over runs"});
+      summary.table.columns.push_back({name + "_sd", "its standard deviation over runs"});
+      summary.table.columns.push_back({name + "_count", "runs that have it"});
+    }
+    for (std::size_t k = 0; k < cells.size(); ++k) {
+      Json row = Json::array();
+      for (const Json& value : plan_.points[k].values) row.push_back(value);
+      row.push_back(cells[k].accepted());
+      row.push_back(cells[k].rows.size());
+      for (const std::string& name : plan_.measures) {
+        const Sample sample = sample_of(numbers_of(cells[k].results(), name));
+        row.push_back(sample.mean);
+        row.push_back(sample.sd);
+        row.push_back(sample.count);
+      }
+      summary.table.rows.push_back(std::move(row));
+    }
+    draw(summary);
+    return summary;
+  }
+
+ private:
+  const SweepPoint& point_of(const StudyCell& cell) const {
+    const std::vector<StudyCell> all = cells();
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      if (all[k].name == cell.name) return plan_.points[k];
+    }
+    throw std::logic_error("a cell of another sweep");
+  }
+
+  static std::string meaning_of(const std::string& name) {
+    for (const auto* columns : {&solve_measures(), &train_measures()}) {
+      for (const Column& column : *columns) {
+        if (column.name == name) return column.meaning;
+      }
+    }
+    throw std::logic_error("unknown measure");
+  }
+
+  bool asks(const std::string& name) const {
+    return std::find(plan_.measures.begin(), plan_.measures.end(), name) != plan_.measures.end();
+  }
+
+  StudyRow measure(const AttentionTask& task, const TrainedRun* run, Threads& alone) const {
+    Json all;
+    Selection selection = given_selection(task);
+    if (run != nullptr) {
+      const AttentionMap map = attention_map(task, run->W, alone);
+      const bool sets = task.head().kind != HeadKind::linear;
+      selection =
+          sets ? kept_tokens(task, map.log_weights, CheckSettings{}.threshold) : Selection::single(map.selected);
+      double weight = 0;
+      for (Index i = 0; i < task.queries(); ++i) weight += map.weight(i) / static_cast<double>(task.queries());
+      all = {{"loss", run->loss}, {"norm", run->norm}, {"attention", weight}};
+    }
+    bool verified = true;
+    MarginSolver solver(alone);
+    const MarginProblem problem = MarginProblem::attention(task, selection);
+    const MarginSolution fro = solve_verified(problem, Norm::frobenius(), solver, verified);
+    const bool feasible = fro.status == MarginStatus::optimal;
+    if (!feasible && plan_.require_feasible) return {"infeasible", Json::object()};
+    all["feasible"] = feasible ? 1 : 0;
+    if (feasible) {
+      all["objective_fro"] = fro.objective;
+      all["rank_fro"] = numerical_rank(fro.W);
+      all["support_share"] = static_cast<double>(fro.support) / static_cast<double>(std::max<Index>(1, problem.rows()));
+      if (run != nullptr) all["correlation_fro"] = correlation(run->W, fro.W);
+    }
+    if (feasible && (asks("objective_nuc") || asks("rank_nuc") || asks("correlation_nuc"))) {
+      const MarginSolution nuc = solve_verified(problem, Norm::nuclear(), solver, verified);
+      all["objective_nuc"] = nuc.objective;
+      all["rank_nuc"] = numerical_rank(nuc.W);
+      if (run != nullptr) all["correlation_nuc"] = correlation(run->W, nuc.W);
+    }
+    if (run != nullptr && (asks("global") || asks("local"))) {
+      const Verdict verdict = check_selection(task, selection, alone).verdict;
+      all["global"] = verdict == Verdict::global ? 1 : 0;
+      all["local"] = verdict == Verdict::local ? 1 : 0;
+    }
+    if (!verified) return {"SVM not verified", Json::object()};
+    StudyRow row{"", Json::object()};
+    for (const std::string& name : plan_.measures) {
+      const auto found = all.find(name);
+      const bool number = found != all.end() && std::isfinite(found->get<double>());
+      row.result[name] = number ? *found : Json();
+    }
+    return row;
+  }
+
+  /// A panel a measure; the varied setting x across, a curve for every combination of the others.
+  void draw(Summary& summary) const {
+    summary.figure = {.title = plain_label(plan_.title),
+                      .caption = "Means over runs; bars are one standard deviation.",
+                      .columns = std::min(2, static_cast<int>(plan_.measures.size()))};
+    const auto at = std::find(plan_.varied.begin(), plan_.varied.end(), plan_.x) - plan_.varied.begin();
+    for (std::size_t m = 0; m < plan_.measures.size(); ++m) {
+      Panel panel{.title = plain_label(plan_.measures[m]),
+                  .x_label = plan_.x.empty() ? "setting" : plan_.x,
+                  .y_label = plain_label(plan_.measures[m]),
+                  .key = "right top"};
+      std::map<std::string, std::size_t> place;
+      for (std::size_t k = 0; k < summary.table.rows.size(); ++k) {
+        const Json& row = summary.table.rows[k];
+        std::string label;
+        for (std::size_t v = 0; v < plan_.varied.size(); ++v) {
+          if (!plan_.x.empty() && v == static_cast<std::size_t>(at)) continue;
+          const Json& value = plan_.points[k].values[v];
+          label += fmt::format("{}{} = {}", label.empty() ? "" : ", ", plan_.varied[v],
+                               value.is_string() ? value.get<std::string>() : value.dump());
+        }
+        const auto [found, fresh] = place.emplace(label, panel.curves.size());
+        if (fresh)
+          panel.curves.push_back(
+              {.label = plain_label(label), .mark = Mark::bars, .style = static_cast<int>(found->second)});
+        Curve& curve = panel.curves[found->second];
+        const std::size_t column = plan_.varied.size() + 2 + 3 * m;
+        const double mean = row[column].get<double>(), sd = row[column + 1].get<double>();
+        curve.x.push_back(plan_.x.empty() ? static_cast<double>(k)
+                                          : plan_.points[k].values[static_cast<std::size_t>(at)].get<double>());
+        curve.y.push_back(mean);
+        curve.low.push_back(std::isfinite(sd) ? mean - sd : mean);
+        curve.high.push_back(std::isfinite(sd) ? mean + sd : mean);
+      }
+      if (panel.curves.size() == 1 && panel.curves.front().label.empty()) panel.key.clear();
+      summary.figure.panels.push_back(std::move(panel));
+    }
+  }
+
+  SweepPlan plan_;
+};
+
+}  // namespace
+
+SweepFile load_sweep(const std::string& path) {
+  return with_place(path, [&] {
+    const auto file = InputFile::open(path);
+    const Bytes bytes = file->bytes();
+    SweepPlan plan = parse_sweep(parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+    const std::uint64_t seed = plan.seed;
+    return SweepFile{std::make_unique<UserSweep>(std::move(plan)), seed};
+  });
+}
+
+}  // namespace attsvm

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "attsvm/margin.h"
+#include "attsvm/train.h"
+#include "study/study.h"
+
+namespace attsvm {
+
+// What studies that train share.
+
+/// The settings of a training run as they stand in a cell, and back. Seed, instance and record are not part of them.
+Json json_of(const TrainSettings& settings);
+TrainSettings training_of(const Json& settings);
+
+/// Steps at which curves are drawn: 0, 1, 2, 3, 5, 7, 10, 15, …, and the last.
+std::vector<Index> curve_steps(Index steps);
+/// Steps at which paths are drawn: all up to 60, then every tenth, and the last.
+std::vector<Index> path_steps(Index steps);
+
+/// Calls work(k, alone) for k = 0 … count−1 on all threads; `alone` is for what the work does inside.
+void for_each_alone(std::size_t count, Threads& threads, const std::function<void(std::size_t, Threads&)>& work);
+
+/// Solves, and has the independent check look at the answer; `verified` becomes false if it does not agree.
+MarginSolution solve_verified(const MarginProblem& problem, const Norm& norm, MarginSolver& solver, bool& verified);
+
+/// Numbers as JSON and back; what is not finite is null, and null is NaN.
+Json json_list(const std::vector<double>& numbers);
+std::vector<double> numbers_list(const Json& list);
+
+/// Coordinate `row` of W at every record.
+std::vector<double> coordinate(const TrainedRun& run, Index row);
+std::vector<double> steps_of(const TrainedRun& run);
+
+/// The pointwise mean over runs of equally long lists, with ± one standard deviation.
+struct MeanCurve {
+  std::vector<double> mean, low, high;
+};
+MeanCurve mean_curve(const std::vector<const Json*>& results, const std::string& name);
+
+/// A line from the origin in the direction (x, y).
+Curve ray(const std::string& label, int style, double x, double y, double length);
+
+/// The panel of a path in the plane: both axes from −reach to reach.
+Panel plane(const std::string& title, double reach);
+
+/// How the two arithmetics are called in figures and tables.
+std::string arithmetic_words(const std::string& name);
+
+}  // namespace attsvm

@@ -1,0 +1,120 @@
+"""Sweeps of the user's own."""
+
+import csv
+import json
+import sqlite3
+
+import pytest
+
+GOOD = {"name": "width", "task": {"kind": "random"}, "sizes": {"n": 3, "T": 4, "d": [3, 6]},
+        "train": {"param": ["W", "KQ"], "steps": 200}, "measure": ["feasible", "rank_fro", "rank_nuc", "correlation_fro", "global"],
+        "runs": 4, "seed": 5}
+
+
+@pytest.fixture
+def sweep(attsvm, tmp_path):
+    def run(description, *options):
+        text = description if isinstance(description, str) else json.dumps(description)
+        (tmp_path / "sweep.json").write_text(text)
+        return attsvm("sweep", tmp_path / "sweep.json", "--out", tmp_path / "out", *options)
+
+    return run
+
+
+def test_a_sweep(sweep, tmp_path):
+    result = sweep(GOOD, "--json", "--export", "csv")
+    assert result.code == 0, result.err
+    report = result.json()
+    assert report["seed"] == 5 and report["experiments"][0]["runs"] == 16
+    with open(tmp_path / "out" / "width" / "data.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["d"], row["param"]) for row in rows] == [("3", "W"), ("3", "KQ"), ("6", "W"), ("6", "KQ")]
+    for row in rows:
+        assert float(row["feasible"]) == 1  # what training selects can be separated
+        assert 1 <= float(row["rank_nuc"]) <= float(row["rank_fro"]) <= 3
+        assert float(row["correlation_fro"]) > 0.8
+    with open(tmp_path / "out" / "width" / "runs.csv", newline="") as file:
+        runs = list(csv.DictReader(file))
+    assert len(runs) == 16 and {run["seed"] for run in runs} == {"5"}
+    assert (tmp_path / "out" / "width" / "figure.svg").exists()
+
+
+def test_options_override_the_file(sweep):
+    report = sweep(GOOD, "--json", "--runs", 2, "--seed", 0).json()
+    assert report["seed"] == 0 and report["experiments"][0]["runs"] == 8
+
+
+def test_changed_settings_never_mix(sweep, tmp_path):
+    assert sweep(GOOD).code == 0
+    first = (tmp_path / "out" / "width" / "data.csv").read_bytes()
+    changed = json.loads(json.dumps(GOOD))
+    changed["train"]["steps"] = 100
+    assert sweep(changed).code == 0
+    second = (tmp_path / "out" / "width" / "data.csv").read_bytes()
+    assert first != second
+    assert sweep(GOOD).code == 0
+    assert (tmp_path / "out" / "width" / "data.csv").read_bytes() == first
+    with sqlite3.connect(tmp_path / "out" / "runs.sqlite3") as store:
+        assert store.execute("SELECT count(*) FROM sets").fetchone() == (8,)
+        assert store.execute("SELECT count(*) FROM runs").fetchone() == (32,)
+        assert {row for row, in store.execute("SELECT version FROM sets")} == {sweep(GOOD, "--json").json()["attsvm"]}
+
+
+def test_solving_alone_and_rejections(sweep, tmp_path):
+    description = {"name": "tight", "task": {"kind": "random"}, "sizes": {"n": 5, "T": 5, "d": [1, 3]},
+                   "measure": ["objective_nuc", "support_share"], "runs": 3, "require_feasible": True}
+    report = sweep(description, "--json").json()["experiments"][0]
+    assert report["complete"] and report["runs"] == 3  # d = 1 gives up
+    cells = json.loads((tmp_path / "out" / "tight" / "data.json").read_text())["cells"]
+    assert cells[0]["runs"] == 0 and cells[0]["draws"] == 60 and cells[0]["rejections"] == {"infeasible": 60}
+
+
+@pytest.mark.parametrize("change, words", [
+    ({"name": "a/b"}, ["name", "a/b", "folder"]),
+    ({"name": "svm-rank"}, ["name", "published"]),
+    ({"name": None}, ["name", "text"]),
+    ({"extra": 1}, ["extra is not a field"]),
+    ({"task": {"kind": "rondom"}}, ["task.kind", "rondom", "random"]),
+    ({"task": {"kind": "losses"}}, ["task.kind", "losses"]),
+    ({"task": {"kind": "random", "head": "cubic"}}, ["task.head", "cubic"]),
+    ({"task": {}}, ["task.kind is missing"]),
+    ({"task": []}, ["task must be an object"]),
+    ({"sizes": {"n": [3, 0]}}, ["sizes.n = 0", "at least 1"]),
+    ({"sizes": {"n": [3, 3]}}, ["sizes.n has 3 twice"]),
+    ({"sizes": {"n": []}}, ["sizes.n is an empty list"]),
+    ({"sizes": {"d": 2.5}}, ["sizes.d = 2.5", "whole"]),
+    ({"sizes": {"d": 1e30}}, ["sizes.d", "whole"]),
+    ({"sizes": {"d": 18446744073709551615}}, ["sizes.d", "whole"]),
+    ({"sizes": {"q": 1}}, ["sizes.q is not a field"]),
+    ({"sizes": {"n": list(range(1, 200)), "T": list(range(1, 200))}}, ["combinations"]),
+    ({"task": {"kind": "orthonormal"}, "sizes": {"T": 8, "d": [4]}}, ["task and sizes", "T = 8"]),
+    ({"train": {"param": "X"}}, ["train.param", "X"]),
+    ({"train": {"optimizer": "mirror:1"}}, ["train.optimizer", "above 1"]),
+    ({"train": {"steps": 0}}, ["train.steps = 0"]),
+    ({"train": {"step": "big"}}, ["train.step"]),
+    ({"train": {"init": "ones"}}, ["train.init"]),
+    ({"measure": ["speed"]}, ["measure", "speed"]),
+    ({"measure": []}, ["measure is an empty list"]),
+    ({"measure": None}, ["measure"]),
+    ({"runs": 0}, ["runs = 0"]),
+    ({"runs": "many"}, ["runs"]),
+    ({"seed": -1}, ["seed = -1"]),
+    ({"x": "T"}, ["x", "T"]),
+])
+def test_what_is_wrong_is_named(sweep, tmp_path, change, words):
+    result = sweep({**GOOD, **change})
+    assert result.code == 2 and result.out == "", result
+    assert len(result.err.splitlines()) == 1 and "sweep.json" in result.err, result.err
+    for word in words:
+        assert word in result.err, result.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_files_that_are_no_sweep(sweep, attsvm, tmp_path):
+    for text in ("", "[]", "{", '{"name": 1, "name": 2}', "\0"):
+        result = sweep(text)
+        assert result.code == 2 and len(result.err.splitlines()) == 1 and "sweep.json" in result.err, result
+    missing = attsvm("sweep", tmp_path / "nothing.json")
+    assert missing.code == 2 and "nothing.json" in missing.err
+    no_train = {key: value for key, value in GOOD.items() if key != "train"}
+    assert "needs train" in sweep(no_train).err

@@ -1,0 +1,158 @@
+#include <cmath>
+
+#include "study/figure.h"
+#include "study/output.h"
+#include "study/run_store.h"
+#include "study/runner.h"
+#include "support.h"
+
+namespace attsvm {
+namespace {
+
+using test::expect_refusal;
+using test::Scratch;
+
+/// Accepts every third instance; a row is a function of its instance.
+class Thirds final : public Study {
+ public:
+  StudyFacts facts() const override { return {.name = "thirds"}; }
+  std::vector<StudyCell> cells() const override {
+    return {{.name = "one", .settings = {{"k", 1}}, .runs = 10, .acceptance = 0.9},
+            {.name = "never", .settings = {{"k", 2}}, .runs = 10, .draws_a_run = 2}};
+  }
+  std::uint32_t batch() const override { return batch_size; }
+  std::vector<StudyRow> run(const StudyCell& cell, std::uint64_t seed, std::uint32_t first, std::uint32_t count,
+                            Threads&) const override {
+    std::vector<StudyRow> rows;
+    for (std::uint32_t k = first; k < first + count; ++k) {
+      ++computed;
+      const bool accepted = cell.name == "one" && k % 3 == 2;
+      rows.push_back({accepted ? "" : "not a third", {{"value", std::sqrt(k + static_cast<double>(seed))}}});
+    }
+    return rows;
+  }
+  Summary summarise(const std::vector<CellRows>&) const override { return {}; }
+
+  std::uint32_t batch_size = 64;
+  mutable int computed = 0;
+};
+
+struct Collected {
+  std::vector<CellRows> cells;
+  Index reused = 0;
+  StudyStop stop = StudyStop::finished;
+};
+
+Collected collect(const Study& study, const std::string& file, const StudyOptions& options) {
+  RunStore store(file);
+  Threads threads(1);
+  StudyRunner runner(store, options.seed.value_or(0), options, threads);
+  runner.announce(study);
+  Collected collected;
+  collected.cells = runner.collect(study, collected.reused);
+  collected.stop = runner.stop();
+  return collected;
+}
+
+TEST(StudyRunner, KeepsRowsUpToTheLastAcceptedOne) {
+  const Scratch scratch;
+  const Thirds study;
+  const Collected got = collect(study, scratch.file("runs"), {});
+  ASSERT_EQ(got.cells.size(), 2U);
+  EXPECT_EQ(got.cells[0].rows.size(), 30U);
+  EXPECT_EQ(got.cells[0].accepted(), 10);
+  EXPECT_TRUE(got.cells[0].complete);
+  EXPECT_EQ(got.cells[1].rows.size(), 20U);  // two draws a run, then it gives up
+  EXPECT_EQ(got.cells[1].accepted(), 0);
+  EXPECT_TRUE(got.cells[1].complete);
+}
+
+TEST(StudyRunner, PortionsAndInterruptionsLeaveNoTrace) {
+  const Scratch scratch;
+  Thirds study;
+  const std::string whole = runs_csv(collect(study, scratch.file("whole"), {}).cells, 0);
+  study.batch_size = 4;
+  for (int stop_after = 1; stop_after < 6; ++stop_after) {
+    int calls = 0;
+    const Collected part =
+        collect(study, scratch.file("parts"), {.progress = [&](const StudyProgress&) { return ++calls > stop_after; }});
+    if (part.stop == StudyStop::asked) EXPECT_FALSE(part.cells.back().complete);
+  }
+  const Collected rest = collect(study, scratch.file("parts"), {});
+  EXPECT_EQ(runs_csv(rest.cells, 0), whole);
+  EXPECT_GT(rest.reused, 0);
+  study.computed = 0;
+  EXPECT_EQ(collect(study, scratch.file("parts"), {}).reused, 50);
+  EXPECT_EQ(study.computed, 0);  // everything was there
+  EXPECT_EQ(collect(study, scratch.file("parts"), {.runs = 2}).cells[0].rows.size(), 6U);
+  EXPECT_EQ(collect(study, scratch.file("parts"), {.resume = false}).reused, 0);
+}
+
+TEST(StudyRunner, SeedsAreKeptApart) {
+  const Scratch scratch;
+  const Thirds study;
+  const Collected zero = collect(study, scratch.file("runs"), {}),
+                  one = collect(study, scratch.file("runs"), {.seed = 1});
+  EXPECT_EQ(one.reused, 0);
+  EXPECT_NE(zero.cells[0].rows[0].result, one.cells[0].rows[0].result);
+}
+
+TEST(RunStore, GivesBackWhatItWasGiven) {
+  const Scratch scratch;
+  const RunKey key{.experiment = "e", .settings = "{}", .version = "1", .seed = ~std::uint64_t{0}};
+  {
+    RunStore store(scratch.file("runs"));
+    const auto set = store.find(key);
+    const std::vector<StudyRow> rows{{"", {{"x", 0.1}}}, {"no", Json::object()}};
+    store.commit(set, 0, rows);
+    store.commit(set, 3, rows);  // a gap: what comes after it is not used
+    EXPECT_EQ(store.find(key), set);
+    EXPECT_NE(store.find({.experiment = "e", .settings = "{}", .version = "2"}), set);
+  }
+  RunStore store(scratch.file("runs"));
+  const std::vector<StudyRow> rows = store.rows(store.find(key));
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].result.at("x").get<double>(), 0.1);
+  EXPECT_EQ(rows[1].rejection, "no");
+  store.forget(store.find(key));
+  EXPECT_TRUE(store.rows(store.find(key)).empty());
+}
+
+TEST(RunStore, BelongsToOneProcessAtATime) {
+  const Scratch scratch;
+  const RunStore store(scratch.file("runs"));
+  expect_refusal([&] { RunStore(scratch.file("runs")); }, {"runs", "another process"});
+}
+
+TEST(RunStore, RefusesFilesThatAreNotStores) {
+  const Scratch scratch;
+  test::write_contents(scratch.file("text"), std::string(5000, 'x'));
+  expect_refusal([&] { RunStore(scratch.file("text")); }, {"text", "not a run store"});
+  expect_refusal([&] { RunStore(scratch.file("no/such/folder")); }, {"not writable"});
+}
+
+TEST(Figure, ForeignTextStaysText) {
+  EXPECT_EQ(plain_label("a_b^{c}"), "a\\_b\\^\\{c\\}");
+  const Figure figure{.title = "it's",
+                      .panels = {{.title = "t", .curves = {{.label = "l", .x = {1, 2}, .y = {NAN, 2}}}}}};
+  const std::string script = gnuplot_script(figure);
+  EXPECT_NE(script.find("'it''s'"), std::string::npos);
+  EXPECT_EQ(script, gnuplot_script(figure));
+}
+
+TEST(Figure, EmptyFiguresAreDrawnToo) {
+  const Scratch scratch;
+  const Figure figure{.title = "t", .panels = {{.title = "p", .curves = {{.label = "l"}}}, {.title = "q"}}};
+  test::write_contents(scratch.file("figure.gp"), gnuplot_script(figure));
+  std::string problem;
+  EXPECT_NE(draw_svg(scratch.file("figure.gp"), problem).find("</svg>"), std::string::npos) << problem;
+}
+
+TEST(Table, CsvQuotesWhatNeedsIt) {
+  const Table table{.columns = {{"a", ""}, {"b", ""}, {"c", ""}},
+                    .rows = {Json::array({0.1, "x,\"y\"", nullptr}), Json::array({NAN, 3, Json::array({1, 2})})}};
+  EXPECT_EQ(table_csv(table), "a,b,c\n0.1,\"x,\"\"y\"\"\",\n,3,\"[1,2]\"\n");
+}
+
+}  // namespace
+}  // namespace attsvm
