@@ -217,7 +217,7 @@ void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolu
   other = solution;
   take(other);
   if (!(other.gap >= solution.gap)) std::swap(solution, other);
-  if (at_scale && !(at_scale->gap >= solution.gap)) solution = std::move(*at_scale);
+  if (at_scale && !(solution.gap <= at_scale->gap)) solution = std::move(*at_scale);
 }
 
 /// Where W is a vector the norms agree, and the Frobenius answer is the nuclear one.
