@@ -29,18 +29,16 @@ bool SingularSplit::compute(const double* B) {
   const Index n = count(), more = std::max(d_, dz_);
   multiply_gram(B);
   if (!symmetric_eigenvalues(true, n, gram_.data(), ascending_.data())) return false;
-  for (Index k = 0; k < n; ++k) {
-    std::copy_n(gram_.data() + (n - 1 - k) * n, n, small_.data() + k * n);
-    values_[k] = std::sqrt(std::max(0.0, ascending_[n - 1 - k]));
-  }
+  for (Index k = 0; k < n; ++k) std::copy_n(gram_.data() + (n - 1 - k) * n, n, small_.data() + k * n);
   multiply_vectors(B);
   Index known = 0;
-  while (known < n && values_[known] > kKnown * values_[0]) {
-    double square = 0;  // the vector's own length tells the singular value better than the eigenvalue does
-    double* vector = large_.data() + known * more;
+  for (Index k = 0; k < n; ++k) {
+    double* vector = large_.data() + k * more;
+    double square = 0;
     for (Index j = 0; j < more; ++j) square += vector[j] * vector[j];
-    values_[known] = std::sqrt(square);
-    for (Index j = 0; j < more; ++j) vector[j] /= values_[known];
+    values_[k] = std::sqrt(square);  // far better than the root of a small eigenvalue
+    if (known < k || !(values_[k] > kKnown * values_[0])) continue;
+    for (Index j = 0; j < more; ++j) vector[j] /= values_[k];
     ++known;
   }
   if (known < more) complete(known);

@@ -239,7 +239,7 @@ void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolu
   other = solution;
   take(other);
   if (!(other.gap >= solution.gap)) std::swap(solution, other);
-  if (at_scale && !(at_scale->gap >= solution.gap)) solution = std::move(*at_scale);
+  if (at_scale && !(solution.gap <= at_scale->gap)) solution = std::move(*at_scale);
 }
 
 void MarginSolver::State::solve_entrywise(const MarginProblem& problem, MarginSolution& solution) {
