@@ -72,7 +72,9 @@ TEST(ThreadedClaims, DependOnTheSeedAndNotOnTheThreads) {
     const ClaimResult first = test_claim(claim, {.tasks = 2, .seed = 3}, one);
     expect_same(first, test_claim(claim, {.tasks = 2, .seed = 3}, three));
     const ClaimResult other = test_claim(claim, {.tasks = 2, .seed = 4}, three);
-    if (name != "separability") EXPECT_NE(first.worst, other.worst);
+    if (name != "separability") {
+      EXPECT_NE(first.worst, other.worst);
+    }
   }
 }
 
