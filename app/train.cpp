@@ -68,8 +68,9 @@ Attention selected_weights(const AttentionMap& map) {
   const auto queries = static_cast<Index>(map.selected.size());
   for (Index i = 0; i < queries; ++i) {
     weights.min = std::min(weights.min, map.weight(i));
-    weights.mean += map.weight(i) / static_cast<double>(queries);
+    weights.mean += map.weight(i);
   }
+  weights.mean /= static_cast<double>(queries);
   return weights;
 }
 
@@ -136,7 +137,7 @@ void print_table(const TrainedRun& run, const AttentionMap& map, const Options& 
                    shown < map.selected.size() ? " …" : ""));
   line("attention",
        fmt::format("{:.6g} on the selected token in the mean, {:.6g} at least", weights.mean, weights.min));
-  line("work", fmt::format("{:.3g} s", seconds));
+  line("work", fmt::format("{:.1e} s", seconds));
 }
 
 /// What the reader should know beside the result.
@@ -186,7 +187,7 @@ ExitCode run(const Session& session, Options& options) {
     return Session::interrupted() || (options.time_limit > 0 && seconds >= options.time_limit);
   };
   Trainer trainer = with_place(options.task, [&] { return Trainer(task, settings, start, threads); });
-  RunFile file(options.out, task, settings, trainer.state(), {.replace = session.force, .resume = options.resume});
+  RunFile file(options.out, task, settings, trainer, {.replace = session.force, .resume = options.resume});
   trainer_now = &trainer;
   file_now = &file;
   Index resumed_from = -1;

@@ -20,11 +20,11 @@ class RunFile {
     bool resume = false;   ///< take up the run whose journal is there; it may replace the file
   };
 
-  /// `first_state` is the trainer's at the start: together with task and settings it tells runs apart. InputError if
-  /// the file may not be written, if a journal is there and neither resume nor replace is set, or if the journal
+  /// The trainer is at its start: together with task and settings this tells runs apart. InputError if the file may not
+  /// be written, if a journal is there and neither resume nor replace is set, or if the journal
   /// is of another run or damaged.
-  RunFile(const std::string& path, const AttentionTask& task, const TrainSettings& settings,
-          const std::vector<double>& first_state, const Options& options);
+  RunFile(const std::string& path, const AttentionTask& task, const TrainSettings& settings, const Trainer& trainer,
+          const Options& options);
   ~RunFile();
 
   /// The state to go on from; empty: from the start.

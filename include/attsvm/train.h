@@ -44,7 +44,7 @@ struct TrainProgress {
   double loss = 0, norm = 0;  ///< of the point before the step; the loss is that of the minibatch
 };
 
-struct TrainSettings {
+struct TrainSettings {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order of thought
   Parametrization param = Parametrization::W;
   bool joint = false;  ///< train the head's v too (output weights of a hidden layer; B and λ stay)
   Index width = 0;     ///< columns of K and Q; 0: min(d,dz)
@@ -66,7 +66,8 @@ struct TrainSettings {
   std::uint64_t seed = 0;      ///< of start, minibatches and dropout
   std::uint32_t instance = 0;  ///< tells the runs of a sweep apart
   RecordPlan record{};
-  double stop_direction = 0;  ///< stop once the direction of W moved less than this while the steps doubled; 0: never
+  double stop_direction = 0;  ///< stop once W/‖W‖ moved by at most this while the steps doubled, and by no more than
+                              ///< in the doubling before; 0: never
   std::function<bool(const TrainProgress&)> progress{};  ///< called before every step; true stops the run
 };
 
@@ -107,8 +108,8 @@ class Trainer {
   /// Trains until something stops it; `keep` gets each record as it falls due, ascending in step.
   TrainStop run(const std::function<void(const Record&)>& keep);
 
-  Record now() const;  ///< the present point, with the loss over all queries
   Index step() const;
+  const Head& head() const;   ///< at the present point
   TrainedRun result() const;  ///< the present point, without records
 
   /// All numbers that the rest of the run depends on, and the way back. InputError if their count does not fit.

@@ -3,6 +3,7 @@
 #include <libdeflate.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -27,10 +28,12 @@ std::string describe(const TrainSettings& s) {
                      s.record.every, s.stop_direction, static_cast<int>(s.init));
 }
 
-std::uint64_t identity(const AttentionTask& task, const TrainSettings& settings, const std::vector<double>& state) {
+std::uint64_t identity(const AttentionTask& task, const TrainSettings& settings, const std::vector<double>& state,
+                       const Eigen::VectorXd& v) {
   const std::string text = describe(settings);
   std::uint32_t run = libdeflate_crc32(0, text.data(), text.size()), data = 0;
   run = libdeflate_crc32(run, state.data(), state.size() * sizeof(double));
+  run = libdeflate_crc32(run, v.data(), static_cast<std::size_t>(v.size()) * sizeof(double));
   for (const TaskField& field : task_fields()) {
     const Array& array = task.arrays().*field.member;
     if (!array.given()) continue;
@@ -69,7 +72,7 @@ Start load_start(const std::string& path, Parametrization param, Threads& thread
   }
   const RowMatrix v = read("v0");
   if (v.cols() > 1) refuse("{}: v0 has shape ({},{}); must be a vector", path, v.rows(), v.cols());
-  start.v = v;
+  if (v.size() > 0) start.v = v.col(0);
   if (start.W.size() + start.K.size() + start.Q.size() + start.v.size() == 0) {
     refuse("{}: has no array to start from; param = {} begins at {}", path, name_of(param),
            factors ? "K0 and Q0 (and v0)" : "W0 (and v0)");
@@ -83,6 +86,7 @@ struct RunFile::State {
   TrainSettings settings;
   bool replace;
   std::vector<double> first_state;
+  Eigen::VectorXd first_v;
   std::size_t frame_size;
   std::vector<double> waiting{};  // frames that are not in the journal
   std::optional<RunJournal> journal{};
@@ -91,7 +95,8 @@ struct RunFile::State {
   std::string journal_path() const { return path + ".journal"; }
   void open_journal(bool resume) {
     journal.emplace(journal_path(),
-                    RunJournal::Shape{identity(task, settings, first_state), first_state.size(), frame_size}, resume);
+                    RunJournal::Shape{identity(task, settings, first_state, first_v), first_state.size(), frame_size},
+                    resume);
   }
   void flush() {
     if (!journal) open_journal(false);
@@ -101,12 +106,11 @@ struct RunFile::State {
 };
 
 RunFile::RunFile(const std::string& path, const AttentionTask& task, const TrainSettings& settings,
-                 const std::vector<double>& first_state, const Options& options) {
-  const auto sizes = static_cast<std::size_t>(task.key_size() * task.query_size());
-  const auto head =
-      static_cast<std::size_t>(task.head().kind == HeadKind::hidden ? task.head().v.size() : task.value_size());
-  state_.reset(new State{path, task, settings, options.replace || options.resume, first_state,
-                         kNumbers + sizes + (settings.joint ? head : 0)});
+                 const Trainer& trainer, const Options& options) {
+  const auto weights = static_cast<std::size_t>(task.key_size() * task.query_size());
+  const auto head = static_cast<std::size_t>(settings.joint ? trainer.head().v.size() : 0);
+  state_.reset(new State{path, task, settings, options.replace || options.resume, trainer.state(), trainer.head().v,
+                         kNumbers + weights + head});
   std::error_code ignored;
   const bool there = std::filesystem::exists(state_->journal_path(), ignored);
   if (there && !options.resume && !options.replace) {
@@ -210,7 +214,7 @@ void RunFile::finish(const TrainedRun& run, const AttentionMap& map, bool may_go
   out.add("record_norm", numbers(kNorm));
   out.add("record_log_gradient", numbers(kLogGradient));
   out.add("record_attention", Array::own(std::move(attention), {r}));
-  out.add("attention", Array::own(RowMatrix(map.log_weights.array().exp())));
+  out.add("attention", Array::own(RowMatrix(map.log_weights.unaryExpr([](double x) { return std::exp(x); }))));
   out.add("log_attention", Array::own(map.log_weights));
   out.add("selected", Array::own(map.selected, {task.queries()}));
   out.commit();

@@ -5,6 +5,7 @@
 
 #include "base/blas.h"
 #include "base/refuse.h"
+#include "train/losses.h"
 #include "train/products.h"
 #include "train/query_pass.h"
 
@@ -17,10 +18,7 @@ constexpr double kNone = -std::numeric_limits<double>::infinity();
 template <class Term>
 double log_mean(std::span<const QueryGradient> queries, Term term) {
   double top = kNone, sum = 0;
-  for (const QueryGradient& query : queries) {
-    if (std::isnan(term(query))) return term(query);
-    top = std::max(top, term(query));
-  }
+  for (const QueryGradient& query : queries) top = std::max(top, term(query));
   if (top == kNone) return kNone;
   for (const QueryGradient& query : queries) sum += std::exp(term(query) - top);
   return top + std::log(sum / static_cast<double>(queries.size()));
@@ -82,7 +80,8 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
   const Index d = task.key_size(), dz = task.query_size(), width = head.v.size();
   const auto query_of = [&](Index row) { return all ? row : choice.queries[static_cast<std::size_t>(row)]; };
 
-  if (head.kind == HeadKind::linear && (exact || state.settings.excess) && (state.scored.size() != head.v.size() || state.scored != head.v)) {
+  if (head.kind == HeadKind::linear && (exact || state.settings.excess) &&
+      (state.scored.size() != width || state.scored != head.v)) {
     state.scores.compute(task, head.v, state.threads);
     state.scored = head.v;
   }
@@ -136,7 +135,12 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
   }
   const double scale = exact ? -std::log(static_cast<double>(count)) : 0;
   out.loss = loss / static_cast<double>(count);
-  out.log_loss = log_mean(state.queries, [](const QueryGradient& query) { return query.log_loss; });
+  constexpr double kOrdinary = 1e-290;  // the mean of smaller losses may have lost digits
+  const Loss kind = state.settings.loss;
+  out.log_loss =
+      out.loss > kOrdinary || kind == Loss::linear
+          ? std::log(out.loss)
+          : log_mean(state.queries, [&](const QueryGradient& query) { return log_loss_value(kind, query.u); });
   if (state.settings.excess) {
     out.log_excess = exact ? log_mean(state.queries, [](const QueryGradient& query) { return query.log_excess; })
                            : std::log(out.loss - best / static_cast<double>(count));

@@ -37,14 +37,16 @@ std::string_view name_of(Arithmetic arithmetic) { return arithmetic == Arithmeti
 
 double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 
-double loss_value(Loss loss, double u) {
+LossTerms loss_terms(Loss loss, double u) {
   switch (loss) {
-    case Loss::logistic:
-      return softplus(-u);
+    case Loss::logistic: {
+      const double common = std::log1p(std::exp(-std::abs(u)));
+      return {std::max(-u, 0.0) + common, -(std::max(u, 0.0) + common)};
+    }
     case Loss::exponential:
-      return std::exp(-u);
+      return {std::exp(-u), -u};
     case Loss::linear:
-      return -u;
+      return {-u, 0};
   }
   throw std::logic_error("unknown loss");
 }
@@ -57,18 +59,6 @@ double log_loss_value(Loss loss, double u) {
       return -u;
     case Loss::linear:
       return std::log(-u);
-  }
-  throw std::logic_error("unknown loss");
-}
-
-double log_slope(Loss loss, double u) {
-  switch (loss) {
-    case Loss::logistic:
-      return -softplus(u);
-    case Loss::exponential:
-      return -u;
-    case Loss::linear:
-      return 0;
   }
   throw std::logic_error("unknown loss");
 }

@@ -6,9 +6,13 @@ namespace attsvm {
 
 // ℓ(u) and what is needed of it, in the log domain where numbers get small. ℓ′ is negative for every loss.
 
-double loss_value(Loss loss, double u);
+struct LossTerms {
+  double value;      ///< ℓ(u)
+  double log_slope;  ///< log |ℓ′(u)|
+};
+
+LossTerms loss_terms(Loss loss, double u);
 double log_loss_value(Loss loss, double u);  ///< log ℓ(u); NaN where ℓ(u) < 0
-double log_slope(Loss loss, double u);       ///< log |ℓ′(u)|
 
 /// log(ℓ(best − gap) − ℓ(best)) for gap = e^{log_gap} ≥ 0, without cancellation.
 double log_loss_excess(Loss loss, double best, double log_gap);

@@ -9,7 +9,7 @@ namespace {
 
 bool small(Index m, Index n, Index k) { return m * n * k <= 32'768; }
 
-void add(double* to, double factor, const double* from, Index size) {
+void add(double* __restrict to, double factor, const double* __restrict from, Index size) {
   for (Index j = 0; j < size; ++j) to[j] += factor * from[j];
 }
 

@@ -14,6 +14,7 @@ namespace attsvm {
 namespace {
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
+constexpr double kSmall = -600;  // e^{kSmall} is an ordinary double, and so are weights that count beside it
 
 struct Query {
   const double *X, *V;
@@ -111,7 +112,7 @@ void add_excess(const QueryInput& in, const Query& query, const QueryScratch& sc
     if (behind(t) > 0) sum += std::exp(scratch.logits[t] - top) * behind(t);
   }
   const double best_score = query.y * scores.value(query.first + best);
-  out.best_loss = loss_value(in.settings.loss, best_score);
+  out.best_loss = loss_terms(in.settings.loss, best_score).value;
   out.log_excess = top == kNone ? kNone : log_loss_excess(in.settings.loss, best_score, top + std::log(sum / den));
 }
 
@@ -145,34 +146,49 @@ QueryGradient exact_query(const QueryInput& in, QueryScratch& scratch, double* g
     }
   }
 
-  // Tokens that tie with the peak carry no signal of their own and may outweigh the others: scale by the others.
+  // γ̄ − γ_p = e^top·lead. Tokens that tie with the peak are not in it: they may outweigh all others.
   double top = kNone, lead = 0;
   for (Index t = 0; t < T; ++t) {
     if (gap[t] != 0) top = std::max(top, e[t]);
   }
-  std::fill(g, g + query.d, 0.0);
-  if (top != kNone) {
-    for (Index t = 0; t < T; ++t) {
-      if (gap[t] != 0) lead += std::exp(e[t] - top) * gap[t] / den;
-    }
-    for (Index t = 0; t < T; ++t) {
-      if (t == p) continue;
-      const double own = gap[t] != 0 ? std::exp(e[t] - top) * gap[t] / den : 0;
-      const double h = own - scratch.weights[t] * lead / den;
-      if (h == 0) continue;
-      const double *x = query.x(t), *x_p = query.x(p);
-      for (Index j = 0; j < query.d; ++j) g[j] += h * (x[j] - x_p[j]);
-    }
+  scratch.relative.grow(T);
+  double* relative = scratch.relative.data();  // e^{e_t − top}
+  const double lift = std::exp(-std::max(top, kSmall));
+  for (Index t = 0; t < T; ++t) {
+    if (gap[t] == 0) continue;
+    relative[t] = top > kSmall ? scratch.weights[t] * lift : std::exp(e[t] - top);
+    lead += relative[t] * gap[t] / den;
+  }
+  const double drift = top == kNone ? 0 : std::exp(top) * lead;
+
+  // g = Σ_{t≠p} s_t (γ_t − γ̄)(x_t − x_p), each factor of x_t − x_p as mantissa · e^exponent.
+  const auto exponent = [&](Index t) {
+    const bool silent =
+        t == p || top == kNone || (e[t] == 0 && std::equal(query.x(t), query.x(t) + query.d, query.x(p)));
+    return silent ? kNone : gap[t] != 0 ? e[t] : e[t] + top;
+  };
+  double scale = kNone;
+  for (Index t = 0; t < T; ++t) scale = std::max(scale, exponent(t));
+  const bool overflow = !std::isfinite(den);
+  std::fill(g, g + query.d, overflow ? std::numeric_limits<double>::quiet_NaN() : 0.0);
+  for (Index t = 0; t < T && scale != kNone; ++t) {
+    if (t == p) continue;
+    const double power = scale != top ? std::exp(exponent(t) - scale) : gap[t] != 0 ? relative[t] : scratch.weights[t];
+    const double factor = power * (gap[t] != 0 ? gap[t] - drift : -lead) / den;
+    if (factor == 0) continue;
+    const double *x = query.x(t), *x_p = query.x(p);
+    for (Index j = 0; j < query.d; ++j) g[j] += factor * (x[j] - x_p[j]);
   }
 
-  const double f = linear ? peak_score + (top == kNone ? 0 : std::exp(top) * lead) : in.head.value(scratch.output);
+  const double f = linear ? peak_score + drift : in.head.value(scratch.output);
   const double u = query.y * f;
   QueryGradient out;
   out.sign = -query.y;
-  out.log_slope = log_slope(in.settings.loss, u);
-  out.log_weight = top == kNone ? kNone : top + out.log_slope;
-  out.loss = loss_value(in.settings.loss, u);
-  out.log_loss = log_loss_value(in.settings.loss, u);
+  const LossTerms terms = loss_terms(in.settings.loss, u);
+  out.u = u;
+  out.loss = terms.value;
+  out.log_slope = terms.log_slope;
+  out.log_weight = overflow ? 0 : scale == kNone ? kNone : scale + out.log_slope;
   if (feature != nullptr) write_feature(in.head, scratch.output, 1, feature);
   if (in.settings.excess) add_excess(in, query, scratch, den, out);
   return out;
@@ -189,7 +205,8 @@ QueryGradient plain_query(const QueryInput& in, QueryScratch& scratch, double* g
   mix_values(query, s, den, kept, scratch.output);
   scratch.slope = in.head.gradient(scratch.output);
   const double u = query.y * in.head.value(scratch.output);
-  const double slope = -std::exp(log_slope(in.settings.loss, u)) * query.y / in.count;
+  const LossTerms terms = loss_terms(in.settings.loss, u);
+  const double slope = -std::exp(terms.log_slope) * query.y / in.count;
 
   scratch.gaps.grow(query.T);
   double* ds = scratch.gaps.data();
@@ -207,8 +224,8 @@ QueryGradient plain_query(const QueryInput& in, QueryScratch& scratch, double* g
     for (Index j = 0; j < query.d; ++j) g[j] += da * x[j];
   }
   if (feature != nullptr) write_feature(in.head, scratch.output, slope, feature);
-  out.loss = loss_value(in.settings.loss, u);
-  out.log_loss = log_loss_value(in.settings.loss, u);
+  out.u = u;
+  out.loss = terms.value;
   return out;
 }
 

@@ -13,14 +13,14 @@ struct QueryGradient {
   double log_weight = 0;  ///< −infinity: the query has no gradient
   double log_slope = 0;
   double sign = 1;
-  double loss = 0, log_loss = 0;
-  double log_excess = 0;  ///< log(ℓ(u) − ℓ(best)), if wanted
-  double best_loss = 0;   ///< ℓ(best), if the excess is wanted
+  double u = 0, loss = 0;  ///< y f, and ℓ(u)
+  double log_excess = 0;   ///< log(ℓ(u) − ℓ(best)), if wanted
+  double best_loss = 0;    ///< ℓ(best), if the excess is wanted
 };
 
 /// Memory of one thread.
 struct QueryScratch {
-  Buffer<double> logits, weights, gaps, kept;
+  Buffer<double> logits, weights, relative, gaps, kept;
   Eigen::VectorXd output, slope;  // V ᵀ s and ∇h there
 };
 

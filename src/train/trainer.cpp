@@ -1,7 +1,9 @@
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "attsvm/train.h"
+#include "base/blas.h"
 #include "base/refuse.h"
 #include "train/batches.h"
 #include "train/parameters.h"
@@ -31,7 +33,8 @@ struct Trainer::Impl {
   const std::vector<const ScaledMatrix*>* gradients = nullptr;
   LossGradient at{}, full{};
   Index step = 0;
-  RowMatrix reference{};  // W/‖W‖ when the number of steps was a power of two
+  RowMatrix reference{};                    // W/‖W‖ when the number of steps was a power of two
+  RowMatrix moved = RowMatrix::Zero(1, 1);  // how far it moved from the one before
 };
 
 Trainer::Impl::Impl(const AttentionTask& task, const TrainSettings& given, const Start& start, Threads& threads)
@@ -92,12 +95,14 @@ bool Trainer::Impl::usable() const {
   return std::isfinite(safe_norm(now.W()));
 }
 
+/// A run far from its limit moves more from doubling to doubling; only one that moves less is about to arrive.
 bool Trainer::Impl::settled() {
   if (settings.stop_direction == 0 || !std::has_single_bit(static_cast<std::uint64_t>(step))) return false;
   const RowMatrix direction = now.W() / std::max(safe_norm(now.W()), std::numeric_limits<double>::min());
-  const double moved = (direction - reference).norm();
+  const double before = moved(0);
+  moved(0) = (direction - reference).norm();
   reference = direction;
-  return step > 1 && moved <= settings.stop_direction;
+  return step > 2 && moved(0) <= settings.stop_direction && moved(0) <= before;
 }
 
 /// Records that are still due hold the point at which the run came to rest.
@@ -145,7 +150,7 @@ TrainStop Trainer::run(const std::function<void(const Record&)>& keep) {
 
 Index Trainer::step() const { return impl_->step; }
 
-Record Trainer::now() const { return impl_->record(); }
+const Head& Trainer::head() const { return impl_->head; }
 
 TrainedRun Trainer::result() const {
   const Record here = impl_->record();
@@ -171,6 +176,7 @@ void for_each_array(My& my, Use&& use) {
   for (auto& array : my.now.arrays) use(array);
   for (auto& array : my.update.memory()) use(array);
   use(my.reference);
+  use(my.moved);
 }
 
 }  // namespace
@@ -213,6 +219,7 @@ std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const T
     refuse("starts has {} entries; must be none or one a task, {}", starts.size(), tasks.size());
   }
   std::vector<TrainedRun> runs(tasks.size());
+  const SingleThreadBlas blas;  // once for all runs
   threads.for_each(static_cast<Index>(tasks.size()), [&](Index k) {
     const auto at = static_cast<std::size_t>(k);
     Threads alone(1);
