@@ -1,6 +1,8 @@
 // The norms of W: their names, their values, and the solvers of the nuclear and the entrywise ones.
 #include "attsvm/norm.h"
 
+#include <fmt/format.h>
+
 #include <Eigen/SVD>
 #include <cmath>
 
