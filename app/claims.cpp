@@ -42,9 +42,7 @@ Tested test(const Claim& claim, const Options& options, const ClaimSettings& set
   Tested tested{.claim = &claim, .result = test_claim(claim, settings, threads)};
   tested.seconds = watch.seconds();
   if (const auto& example = tested.result.counterexample) {
-    std::error_code error;
-    std::filesystem::create_directories(options.out, error);
-    if (error) throw InputError(fmt::format("{}: cannot be made: {}", options.out, error.message()));
+    make_folder(options.out);
     tested.file = (std::filesystem::path(options.out) / fmt::format("{}.npz", claim.name)).string();
     save_task(tested.file, example->task, example->extras, true);
   }
@@ -117,6 +115,7 @@ ExitCode run(Session& session, Options& options) {
   Threads threads(session.threads);
   if (options.names == std::vector<std::string>{"list"}) return list_claims(session, threads.count());
   const auto list = chosen(options.names);
+  if (std::filesystem::exists(options.out)) make_folder(options.out);  // refuses a file before the work, not after it
   ProgressLine line(session);
   const Stopwatch watch;
   const auto over = [&] { return options.time_limit > 0 && watch.seconds() > options.time_limit; };

@@ -129,9 +129,6 @@ std::vector<std::string> infeasible_example(std::uint64_t seed, Threads& threads
 }
 
 void save(const AttentionTask& task, const Story& W, const std::string& out) {
-  std::error_code error;
-  std::filesystem::create_directories(out, error);
-  if (error) throw InputError(fmt::format("{}: cannot be made: {}", out, error.message()));
   const auto file = [&](const char* name) { return (std::filesystem::path(out) / name).string(); };
   const MarginProblem problem = MarginProblem::attention(task, W.check.selection);
   const double tolerance = SolveSettings{}.tolerance;
@@ -141,6 +138,7 @@ void save(const AttentionTask& task, const Story& W, const std::string& out) {
 }
 
 ExitCode run(Session& session, const Options& options) {
+  make_folder(options.out);
   Threads threads(session.threads);
   const AttentionTask task = generate({.n = 6, .T = 8, .d = 10}, options.seed).task;
   const Stopwatch watch;

@@ -56,6 +56,9 @@ class Stopwatch {
 /// Accepts numbers above 0, and says so when it does not.
 CLI::Validator positive_number();
 
+/// Makes a folder for output, unless it is there. InputError if it cannot be.
+void make_folder(const std::string& path);
+
 /// Text as lines that fit a terminal.
 std::vector<std::string> wrapped(std::string_view text);
 
