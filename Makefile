@@ -39,6 +39,7 @@ bench-peers:  ## the same problems through the solvers people use today (install
 	@build/peers/bin/pip install --quiet --disable-pip-version-check -r bench/peers/requirements.txt
 	@build/peers/bin/python bench/peers/frobenius.py build/bench
 	@build/peers/bin/python bench/peers/nuclear.py build/bench
+	@build/peers/bin/python bench/peers/train.py build/bench
 
 format:  ## lay out all C++ files
 	@scripts/install_packages test

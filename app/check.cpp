@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -89,12 +90,14 @@ Json to_json(const Check& check, const std::optional<StoredRun>& run, const std:
 
 std::string selection_text(const Selection& selection) {
   constexpr Index kShown = 20;
-  std::string text;
+  std::vector<std::string> texts;
   for (Index i = 0; i < std::min(kShown, selection.queries()); ++i) {
     const auto kept = selection.kept(i);
-    text += kept.size() == 1 ? fmt::format("{} ", kept.front()) : fmt::format("{{{}}} ", fmt::join(kept, ","));
+    const std::string tokens = fmt::format("{}", fmt::join(kept, ","));
+    texts.push_back(kept.size() == 1 ? tokens : "{" + tokens + "}");
   }
-  return selection.queries() > kShown ? text + fmt::format("... ({} queries)", selection.queries()) : text;
+  if (selection.queries() > kShown) texts.push_back(fmt::format("... ({} queries)", selection.queries()));
+  return fmt::format("{}", fmt::join(texts, " "));
 }
 
 std::string one_minus(double correlation) {
@@ -119,7 +122,7 @@ void print_correlations(const Check& check, const StoredRun& run) {
 
 void print_table(const Check& check, const std::optional<StoredRun>& run, const std::optional<LocalOptima>& optima,
                  const Options& options) {
-  constexpr std::size_t kShown = 10;
+  constexpr std::size_t kShown = 10, kClosest = 3;
   const auto line = [](const std::string& label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
   fmt::print("{}: {}\n", options.run.empty() ? options.task : options.run, name_of(check.verdict));
   line("because", check.reason);
@@ -132,13 +135,15 @@ void print_table(const Check& check, const std::optional<StoredRun>& run, const 
                                                     : "")
                         : "no W keeps this selection");
   if (check.report && check.separable) {
+    auto closest = check.report->support;
+    std::sort(closest.begin(), closest.end(),
+              [](const SupportToken& x, const SupportToken& y) { return x.score_gap < y.score_gap; });
     line("support",
-         fmt::format("{} tokens ({} ambiguous)", check.report->support.size(), check.report->ambiguous.size()));
-    for (std::size_t k = 0; k < std::min(kShown, check.report->support.size()); ++k) {
-      const SupportToken& token = check.report->support[k];
-      line("", fmt::format("query {}: token {}, score gap {:.4g}", token.query, token.token, token.score_gap));
+         fmt::format("{} tokens ({} ambiguous); closest in score:", closest.size(), check.report->ambiguous.size()));
+    for (std::size_t k = 0; k < std::min(kClosest, closest.size()); ++k) {
+      line("", fmt::format("query {}: token {}, score gap {:.4g}", closest[k].query, closest[k].token,
+                           closest[k].score_gap));
     }
-    if (check.report->support.size() > kShown) line("", "... --json lists them all");
   }
   if (check.equivalence && check.equivalence->holds_together()) {
     line("equivalence", fmt::format("W = finite part + {:.6g} x Gen-SVM", check.equivalence->R));

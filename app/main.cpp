@@ -9,6 +9,7 @@
 namespace {
 
 constexpr const char* kTeaching = R"(Examples:
+  attsvm demo                     the whole story on built-in data, in seconds
   attsvm generate random --n 6 --T 8 --d 10 --seed 1 -o task.npz
                                   draw a task as the published experiments do
   attsvm generate separable --n 100 --T 32 --d 64 --rank 4 -o head.npz
@@ -24,6 +25,7 @@ constexpr const char* kTeaching = R"(Examples:
                                   what did it select, and how close is it to that SVM?
   attsvm path task.npz -o path.npz
                                   the minimiser of the loss over growing balls
+  attsvm claims                   the statements of the theory, put to the test on random tasks
   attsvm info                     what does this program run on?
 Every verb explains itself: attsvm generate --help
 Files are NumPy .npz; numpy.savez writes what attsvm reads.
@@ -51,6 +53,8 @@ int main(int argc, char** argv) {
     program.require_subcommand(1);
     program.footer(kTeaching);
     add_check(program, session);
+    add_claims(program, session);
+    add_demo(program, session);
     add_generate(program, session);
     add_info(program, session);
     add_path(program, session);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 
@@ -69,6 +70,18 @@ void ProgressLine::show(const std::function<std::string()>& text) {
   last_ = watch_.seconds();
   fmt::print(stderr, "\r\x1b[K{}", text());
   std::fflush(stderr);
+}
+
+std::vector<std::string> wrapped(std::string_view text) {
+  constexpr std::size_t kWidth = 110;
+  std::vector<std::string> lines{""};
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    if (!lines.back().empty() && lines.back().size() + word.size() > kWidth) lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : " ") + std::string(word);
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+  }
+  return lines;
 }
 
 Json ties_json(const std::vector<Tie>& ties) {

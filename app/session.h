@@ -56,6 +56,9 @@ class Stopwatch {
 /// Accepts numbers above 0, and says so when it does not.
 CLI::Validator positive_number();
 
+/// Text as lines that fit a terminal.
+std::vector<std::string> wrapped(std::string_view text);
+
 Json ties_json(const std::vector<Tie>& ties);
 
 /// One line on a terminal that is written over; silent where stderr is not a terminal or --quiet was given.
@@ -77,6 +80,8 @@ class ProgressLine {
 
 // The verbs, one a file.
 void add_check(CLI::App& program, Session& session);
+void add_claims(CLI::App& program, Session& session);
+void add_demo(CLI::App& program, Session& session);
 void add_generate(CLI::App& program, Session& session);
 void add_info(CLI::App& program, Session& session);
 void add_path(CLI::App& program, Session& session);

@@ -4,13 +4,14 @@
 
 Peers: CVXOPT on the dual form, max 1'x with [I A(x); A(x)' I] >= 0, x >= 0 (the better of its forms at these sizes), SCS on the
 primal semidefinite form at 1e-9, and what people write: cvxpy with SCS as it is. Data are ready-made for the first two; cvxpy's
-users pay for building it. A peer that needs longer than SECONDS (default 60) for one solve is shown as out of time, and is not run
-again. The gap is what the answer really has: its W scaled until every row is met, against our certified optimum.
+users pay for building it. Times are the best of some rounds, ours and theirs: other work on the machine only adds to them. A peer
+that needs longer than SECONDS (default 60) for one solve is shown as out of time. The gap is what the answer really has: its W scaled until every row is met, against our certified optimum.
 """
 
 import json
 import multiprocessing
 import pathlib
+import queue
 import subprocess
 import sys
 import time
@@ -46,8 +47,7 @@ def cvxopt_dual(delta, zeta):
                    Gs=[cvxopt.matrix(G)], hs=[cvxopt.matrix(np.eye(size))])
 
     def solve():
-        Z = np.array(cvxopt.solvers.sdp(**problem)["zs"][0])
-        return -(Z + Z.T)[:d, d:]
+        return 2 * np.array(cvxopt.solvers.sdp(**problem)["zs"][0])[d:, :d].T  # of the lower triangle, which is what it fills
     return solve
 
 
@@ -85,23 +85,26 @@ PEERS = {"CVXOPT (dual)": cvxopt_dual, "SCS at 1e-9": lambda D, Z: scs_primal(D,
          "cvxpy + SCS": cvxpy_scs}
 
 
-def timed(name, delta, zeta, out):
+def timed(name, delta, zeta, rounds, out):
     solve = PEERS[name](delta, zeta)
-    out.put(None)  # the data are ready
-    start = time.perf_counter()
-    W = solve()
-    out.put((time.perf_counter() - start, W))
+    for _ in range(rounds):
+        start = time.perf_counter()
+        W = solve()
+        out.put((time.perf_counter() - start, W))
 
 
-def with_limit(name, delta, zeta, limit):
-    """(seconds, W) in a process of its own, or None."""
+def with_limit(name, delta, zeta, rounds, limit):
+    """(best seconds, W) of some rounds in a process of its own, or None if one takes too long."""
     out = multiprocessing.Queue()
-    child = multiprocessing.Process(target=timed, args=(name, delta, zeta, out))
+    child = multiprocessing.Process(target=timed, args=(name, delta, zeta, rounds, out))
     child.start()
+    best, W = None, None
     try:
-        out.get(timeout=10 * limit)
-        return out.get(timeout=limit)
-    except Exception:
+        for _ in range(rounds):
+            seconds, W = out.get(timeout=limit)
+            best = seconds if best is None else min(best, seconds)
+        return best, W
+    except queue.Empty:
         return None
     finally:
         child.terminate()
@@ -121,26 +124,18 @@ def main(build, limit=60.0):
         subprocess.run([build / "attsvm", "generate", "random", "--n", str(n), "--T", str(T), "--d", str(d), "--seed", "1", "-o", path, "--force",
                         "--quiet"], check=True, stdout=subprocess.DEVNULL)
         delta, zeta = rows(dict(np.load(path)))
-        seconds, answers, mine, late = {name: [] for name in PEERS}, {}, [], set()
-        for _ in range(rounds):
-            mine.append(ours(build / "bench_nuclear", path))
-            for name in PEERS:
-                result = None if name in late else with_limit(name, delta, zeta, limit)
-                if result is None:
-                    late.add(name)
-                else:
-                    seconds[name].append(result[0])
-                    answers[name] = result[1]
-        best = np.median([m["seconds"] for m in mine])
-        print(f"{f'({n},{T},{d})':<14}{'attsvm':<18}{best:>12.3g}{1:>12}{mine[0]['gap']:>12.1e}  rank {mine[0]['rank']}")
+        mine = min((ours(build / "bench_nuclear", path) for _ in range(3)), key=lambda one: one["seconds"])
+        best = mine["seconds"]
+        print(f"{f'({n},{T},{d})':<14}{'attsvm':<18}{best:>12.3g}{1:>12}{mine['gap']:>12.1e}  rank {mine['rank']}", flush=True)
         for name in PEERS:
-            if name in late:
+            result = with_limit(name, delta, zeta, rounds, limit)
+            if result is None:
                 print(f"{'':<14}{name:<18}{f'> {limit:.0f}':>12}{f'> {limit / best:.0f}':>12}{'out of time':>14}", flush=True)
                 continue
-            W = answers[name]
+            seconds, W = result
             margin = np.einsum("ka,ab,kb->k", delta, W, zeta).min()
-            gap = 1 - mine[0]["objective"] * margin / np.linalg.norm(W, "nuc") if margin > 0 else float("nan")
-            print(f"{'':<14}{name:<18}{np.median(seconds[name]):>12.3g}{np.median(seconds[name]) / best:>12.0f}{gap:>12.1e}", flush=True)
+            gap = 1 - mine["objective"] * margin / np.linalg.norm(W, "nuc") if margin > 0 else float("nan")
+            print(f"{'':<14}{name:<18}{seconds:>12.3g}{seconds / best:>12.0f}{gap:>12.1e}", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 // Everything, in the order in which it builds on itself.
 #include "attsvm/array.h"
 #include "attsvm/check.h"
+#include "attsvm/claims.h"
 #include "attsvm/equivalence.h"
 #include "attsvm/error.h"
 #include "attsvm/generate.h"

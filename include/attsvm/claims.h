@@ -33,8 +33,9 @@ struct ClaimFigure {
 };
 
 struct ClaimResult {
-  Index tasks = 0, held = 0;
-  double worst = 0;  ///< over all tasks, of what Claim::measure names; NaN if there were none
+  Index tasks = 0, held = 0;  ///< fewer tasks than asked for where draws that meet the conditions are rare
+  double worst = 0;           ///< largest of what Claim::measure names; infinite: not to be had; NaN: no tasks
+  bool stopped = false;       ///< the progress callback ended it early
   std::vector<ClaimFigure> figures;
   std::optional<CounterExample> counterexample;  ///< the worst task on which the claim failed
 };
@@ -44,15 +45,16 @@ struct Claim {
   std::string_view name;
   std::string_view statement;
   std::string_view tested;   ///< which tasks, which sizes, what counts as held
-  std::string_view measure;  ///< what `worst` is the worst of
+  std::string_view measure;  ///< what `worst` is the largest of; larger is worse
   Index tasks;               ///< default number
   ClaimResult (*test)(const Claim& claim, const ClaimSettings& settings, Threads& threads);
 };
 
 std::span<const Claim> claims();
 
-/// InputError if there is no claim of that name; the message lists them.
-const Claim& find_claim(std::string_view name);
+/// The claim of that name, or those that begin with it and a dash (path: path-W, path-KQ, path-p). InputError if there
+/// is none; the message lists them all.
+std::vector<const Claim*> find_claims(std::string_view name);
 
 /// A claim that does not hold everywhere is a finding: it is counted and shown, never an error.
 ClaimResult test_claim(const Claim& claim, const ClaimSettings& settings, Threads& threads);

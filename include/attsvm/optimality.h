@@ -48,4 +48,8 @@ LocalOptima enumerate_local_optima(const AttentionTask& task, Index limit, Threa
 /// How many selections of one token a query there are; stops counting beyond `limit`.
 Index count_selections(const AttentionTask& task, Index limit);
 
+/// Turns one token a query into the next such selection in lexicographic order; false after the last one, which
+/// becomes the first again.
+bool next_selection(const AttentionTask& task, std::vector<Index>& tokens);
+
 }  // namespace attsvm

@@ -28,7 +28,8 @@ struct PathPoint {
   double norm = 0;       ///< ‖W‖_F; (K,Q): (‖K‖² + ‖Q‖²)/2, which is ‖W‖_* at a minimiser
   double head_norm = 0;  ///< ‖v‖, joint only
   /// First-order conditions. With the ball's edge in force: the length of the tangent part of g/‖g‖, the larger of the
-  /// two balls'; inside: ‖g‖.
+  /// two balls'; inside: ‖g‖. (K,Q): at least σ₁(G)/μ − 1, which is 0 only where no other direction would lower the
+  /// loss.
   double stationarity = 0;
   bool inside = false;          ///< a finite minimiser that the ball does not hold back
   std::vector<Index> selected;  ///< argmax_t s_it

@@ -1,10 +1,10 @@
 #include "base/spectrum.h"
 
-#include <Eigen/SVD>
 #include <cmath>
 #include <limits>
 
 #include "base/blas.h"
+#include "base/decompositions.h"
 
 namespace attsvm {
 namespace {

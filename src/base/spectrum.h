@@ -1,8 +1,7 @@
 #pragma once
 
-#include <Eigen/Eigenvalues>
-
 #include "attsvm/array.h"
+#include "base/decompositions.h"
 
 namespace attsvm {
 

@@ -151,6 +151,7 @@ ZipEntry take_entry(Reader& reader) {
 /// Every entry ends where the next one (or the directory) begins, or before.
 void set_limits(std::vector<ZipEntry>& entries, std::uint64_t directory_offset) {
   std::vector<ZipEntry*> by_place;
+  by_place.reserve(entries.size());
   for (ZipEntry& entry : entries) by_place.push_back(&entry);
   std::sort(by_place.begin(), by_place.end(),
             [](const ZipEntry* a, const ZipEntry* b) { return a->header_offset < b->header_offset; });

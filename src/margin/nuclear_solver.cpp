@@ -1,15 +1,15 @@
 #include "margin/nuclear_solver.h"
 
-#include <Eigen/SVD>
 #include <cmath>
 #include <optional>
 
 #include "base/blas.h"
+#include "base/decompositions.h"
 
 namespace attsvm {
 namespace {
 
-constexpr Index kOwnLoops = 48;        // sizes below this never reach OpenBLAS
+constexpr Index kOwnLoops = 48;  // sizes below this never reach OpenBLAS
 constexpr Index kIterations = 100;
 constexpr double kTryFace = 1e-2;      // gap from which Newton's method on the face is tried
 constexpr double kRounding = 1e-11;    // gap beyond which the interior point method cannot see

@@ -1,11 +1,12 @@
-#include <Eigen/SVD>
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "attsvm/margin.h"
+#include "base/decompositions.h"
 #include "base/refuse.h"
 #include "margin/certificate.h"
 #include "margin/conflict_search.h"
@@ -224,9 +225,11 @@ void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolu
     if (solution.status == MarginStatus::optimal || stopped) return;
   }
   if (!start_from_frobenius(problem, large ? std::max(tolerance, kStartTolerance) : tolerance, solution)) return;
+  std::optional<MarginSolution> at_scale;
   if (large) {
     solve_nuclear_at_scale(problem, frobenius, solution);
     if (solution.status == MarginStatus::optimal || stopped || problem.rows() > NuclearSolver::kMostRows) return;
+    at_scale = solution;
   }
   const auto ask = [&](const SolveProgress& progress) { return stop(progress); };
   nuclear.solve(problem, frobenius, tolerance, ask);
@@ -236,6 +239,7 @@ void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolu
   other = solution;
   take(other);
   if (!(other.gap >= solution.gap)) std::swap(solution, other);
+  if (at_scale && !(at_scale->gap >= solution.gap)) solution = std::move(*at_scale);
 }
 
 void MarginSolver::State::solve_entrywise(const MarginProblem& problem, MarginSolution& solution) {

@@ -88,6 +88,15 @@ Index count_selections(const AttentionTask& task, Index limit) {
   return count;
 }
 
+bool next_selection(const AttentionTask& task, std::vector<Index>& tokens) {
+  for (Index i = task.queries() - 1; i >= 0; --i) {
+    Index& token = tokens[static_cast<std::size_t>(i)];
+    if (++token < task.visible(i)) return true;
+    token = 0;
+  }
+  return false;
+}
+
 LocalOptima enumerate_local_optima(const AttentionTask& task, Index limit, Threads& threads,
                                    const std::function<bool(Index)>& progress) {
   const Index count = count_selections(task, limit);
@@ -104,9 +113,7 @@ LocalOptima enumerate_local_optima(const AttentionTask& task, Index limit, Threa
     problems.clear();
     for (Index k = 0; k < kBatch && found.selections < count; ++k, ++found.selections) {
       problems.push_back(MarginProblem::attention(task, Selection::single(tokens)));
-      for (Index i = task.queries() - 1; i >= 0 && ++tokens[static_cast<std::size_t>(i)] == task.visible(i); --i) {
-        tokens[static_cast<std::size_t>(i)] = 0;
-      }
+      next_selection(task, tokens);
     }
     solve_many(problems, {}, threads, solutions);
     SelectionReport report;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "attsvm/random.h"
+#include "base/decompositions.h"
 #include "base/refuse.h"
 #include "theory/ball_minimizer.h"
 #include "theory/path_limits.h"
@@ -76,7 +77,8 @@ class Follower {
   }
 
   /// Begins in a direction, at the edge of the ball.
-  void begin_along(const MarginSolution& direction, double radius) {
+  void begin_along(const PathLimits::Limit& limit, double radius) {
+    const MarginSolution& direction = limit.weights;
     if (factored()) {
       theta_.setZero((d_ + dz_) * width_);
       const Index columns = std::min(width_, direction.K.cols());
@@ -86,6 +88,10 @@ class Follower {
       theta_ = direction.W.reshaped<Eigen::RowMajor>();
     }
     theta_ *= ball(radius) / theta_.norm();
+    if (settings_.joint) {
+      head_.kind = HeadKind::linear;
+      head_.v = limit.head.W * (settings_.head_radius * radius / limit.head.objective);
+    }
     inside_ = false;
     radius_ = radius;
     settle(radius);
@@ -174,6 +180,13 @@ class Follower {
   }
 
   void settle_weights() {
+    minimize_weights();
+    if (!factored()) return;
+    for (Index tries = 0; tries < width_ && !inside_ && escape_low_rank(); ++tries) minimize_weights();
+    stationarity_ = std::max(stationarity_, excess_slope_);
+  }
+
+  void minimize_weights() {
     const double size = factored() ? theta_.norm() * sensitivity_ : sensitivity_;
     const BallProblem problem{
         .gradient = [this](const Eigen::VectorXd& theta, ScaledGradient& out) { gradient(theta, out); },
@@ -185,6 +198,33 @@ class Follower {
     stationarity_ = minimum.stationarity;
     inside_ = minimum.inside;
     iterations_ += minimum.iterations;
+  }
+
+  /// (K,Q) of too low a rank can be stationary without being minimal: their gradient GQ, GᵀK does not see directions
+  /// in which both vanish. On the nuclear ball the loss falls along −u vᵀ if σ₁(G) exceeds the multiplier; a little of
+  /// it then takes the place of the weakest column. True: there was such a direction, and θ has left for it.
+  bool escape_low_rank() {
+    constexpr double kSlope = 1e-9, kStep = 1e-3;
+    unpack(theta_, W_, K_, Q_);
+    pass_.evaluate(W_, head_, {}, found_);
+    const Eigen::BDCSVD<Eigen::MatrixXd> slope(found_.W.direction, Eigen::ComputeThinU | Eigen::ComputeThinV);
+    const double multiplier = -found_.W.direction.cwiseProduct(W_).sum() / radius_;
+    excess_slope_ = std::max(0.0, slope.singularValues()(0) / multiplier - 1);
+    if (excess_slope_ <= kSlope) return false;
+    const Eigen::BDCSVD<Eigen::MatrixXd> parts(W_, Eigen::ComputeThinU | Eigen::ComputeThinV);
+    const Index count = std::min(width_, parts.singularValues().size());
+    K_.setZero();
+    Q_.setZero();
+    for (Index j = 0; j < count; ++j) {
+      const double root = std::sqrt(parts.singularValues()(j));
+      K_.col(j) = root * parts.matrixU().col(j);
+      Q_.col(j) = root * parts.matrixV().col(j);
+    }
+    K_.col(width_ - 1) = -kStep * std::sqrt(radius_) * slope.matrixU().col(0);
+    Q_.col(width_ - 1) = kStep * std::sqrt(radius_) * slope.matrixV().col(0);
+    Eigen::Map<RowMatrix>(theta_.data(), d_, width_) = K_;
+    Eigen::Map<RowMatrix>(theta_.data() + d_ * width_, dz_, width_) = Q_;
+    return true;
   }
 
   double settle_head() {
@@ -219,6 +259,7 @@ class Follower {
   double sensitivity_ = 1;
   Eigen::VectorXd theta_;
   double radius_ = 0, stationarity_ = 0;
+  double excess_slope_ = 0;  // how far σ₁(G) is above the multiplier, relative to it
   bool inside_ = false;
   Index iterations_ = 0;
   RowMatrix W_, K_, Q_;
@@ -251,7 +292,7 @@ std::vector<PathPoint> regularization_path(const AttentionTask& task, const Path
       consider(k, follower.point());
     }
   }
-  if (const MarginSolution* predicted = stopped ? nullptr : limits.prediction()) {
+  if (const PathLimits::Limit* predicted = stopped ? nullptr : limits.prediction()) {
     Follower follower(task, settings, threads);
     for (std::size_t k = 0; k < settings.radii.size() && !stop(settings.starts, settings.radii[k]); ++k) {
       follower.begin_along(*predicted, settings.radii[k]);

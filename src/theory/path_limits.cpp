@@ -21,13 +21,33 @@ PathLimits::PathLimits(const AttentionTask& task, Parametrization param, bool jo
       joint_(joint),
       solver_(threads) {}
 
-const MarginSolution* PathLimits::prediction() {
-  if (joint_ || task_.head().kind != HeadKind::linear) return nullptr;
-  const Selection best = optimal_tokens(task_).selection;
+/// The selection of the largest label margin; empty where there are too many, or no head tells the labels apart.
+std::vector<Index> PathLimits::best_labelled() {
+  constexpr Index kMost = 1000;
+  if (count_selections(task_, kMost) > kMost) return {};
+  std::vector<Index> tokens(static_cast<std::size_t>(task_.queries()), 0), best;
+  double smallest = std::numeric_limits<double>::infinity();
+  MarginSolution head;
+  do {
+    solver_.solve(MarginProblem::value(task_, Selection::single(tokens)), {}, head);
+    if (head.status != MarginStatus::optimal || head.objective >= smallest) continue;
+    smallest = head.objective;
+    best = tokens;
+  } while (next_selection(task_, tokens));
+  return best;
+}
+
+const PathLimits::Limit* PathLimits::prediction() {
   std::vector<Index> tokens;
-  for (Index i = 0; i < best.queries(); ++i) tokens.push_back(best.first(i));
-  const MarginSolution& solution = limit(tokens).weights;
-  return solution.status == MarginStatus::optimal && solution.objective > 0 ? &solution : nullptr;
+  if (joint_) {
+    tokens = best_labelled();
+  } else if (task_.head().kind == HeadKind::linear) {
+    const Selection best = optimal_tokens(task_).selection;
+    for (Index i = 0; i < best.queries(); ++i) tokens.push_back(best.first(i));
+  }
+  if (tokens.empty()) return nullptr;
+  const Limit& found = limit(tokens);
+  return found.weights.status == MarginStatus::optimal && found.weights.objective > 0 ? &found : nullptr;
 }
 
 const PathLimits::Limit& PathLimits::limit(const std::vector<Index>& selected) {

@@ -13,16 +13,19 @@ class PathLimits {
  public:
   PathLimits(const AttentionTask& task, Parametrization param, bool joint, Threads& threads);
 
-  /// The SVM solution of the optimal tokens; null where there is none, or where the head is trained or not linear.
-  const MarginSolution* prediction();
-  /// Fills in the correlations of a point with the limit of its own selection.
-  void compare(PathPoint& point);
-
- private:
   struct Limit {
     MarginSolution weights, head;
     Index relaxed = 0;
   };
+
+  /// Of the optimal tokens; where the head is trained, of the tokens by which labels are told apart best, if there are
+  /// few enough selections to look at. Null where there is none, or where the head is not linear.
+  const Limit* prediction();
+  /// Fills in the correlations of a point with the limit of its own selection.
+  void compare(PathPoint& point);
+
+ private:
+  std::vector<Index> best_labelled();
   const Limit& limit(const std::vector<Index>& selected);
 
   const AttentionTask& task_;

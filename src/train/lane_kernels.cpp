@@ -19,8 +19,8 @@ struct Lanes {
   using V = hn::Vec<D>;
   static constexpr D tag{};
   static HWY_INLINE Index width() { return static_cast<Index>(hn::Lanes(tag)); }
-  static HWY_INLINE V load(const double* at) { return hn::LoadU(tag, at); }
-  static HWY_INLINE void store(V v, double* at) { hn::StoreU(v, tag, at); }
+  static HWY_INLINE V load(const double* at) { return hn::Load(tag, at); }
+  static HWY_INLINE void store(V v, double* at) { hn::Store(v, tag, at); }
   static HWY_INLINE V set(double x) { return hn::Set(tag, x); }
   static HWY_INLINE V exp1(V x) {
     Block<D, 1> block{{x}};

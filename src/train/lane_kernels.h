@@ -4,7 +4,8 @@
 
 namespace attsvm {
 
-/// Runs of one shape, side by side: number k of run l is entry k·lanes + l of an array. Linear heads, exact arithmetic.
+/// Runs of one shape, side by side: number k of run l is entry k·lanes + l of an array. Arrays begin at cache lines.
+/// Linear heads, exact arithmetic.
 ///
 /// W acts on the queries alone, so it is known by u_i = W z_i and by what has been added: W = W_0 + Σ_i a_i z_iᵀ. A
 /// step then costs n² d and not n d dz. In the same way Q is known by s_i = Qᵀz_i and Q = Q_0 + Σ_i z_i a_iᵀ; K is
@@ -19,9 +20,9 @@ struct LaneGroup {
   double epsilon = 0;      ///< added to the norm
 
   // The tasks.
-  const double *X = nullptr, *gamma = nullptr;  ///< keys (n,T,d), scores with the label (n,T)
-  const double* gram = nullptr;                 ///< z_i · z_k (n,n)
-  const double* visible = nullptr;              ///< (n)
+  double *X = nullptr, *gamma = nullptr;  ///< keys (n,T,d), scores with the label (n,T)
+  double* gram = nullptr;                 ///< z_i · z_k (n,n)
+  double* visible = nullptr;              ///< (n)
 
   // The point.
   double* reach = nullptr;  ///< u_i (n,d), or s_i (n,r)
@@ -36,7 +37,7 @@ struct LaneGroup {
 
   double *u = nullptr, *m = nullptr;              ///< scratch: K s_i (n,d), Kᵀ g_i (n,r)
   double *change = nullptr, *change_K = nullptr;  ///< directions of `reach` and K
-  double* work = nullptr;                         ///< scratch: max(2T, n, n·d)
+  double* work = nullptr;                         ///< scratch: 2T + n
 };
 
 /// Runs that one vector holds on this machine.

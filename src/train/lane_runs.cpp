@@ -12,9 +12,9 @@
 namespace attsvm {
 namespace {
 
-constexpr Index kMostTokens = 4096, kMostQueries = 32;  // numbers in the keys that all queries see; beyond, lanes lose
+constexpr Index kMostTokens = 4096, kMostQueries = 64;  // numbers in the keys that all queries see; beyond, lanes lose
 constexpr double kLargest = 1e20, kSmallest = 1e-20;    // sizes whose products and squares stay in range
-constexpr double kBlurred = 1e-4;  // score gaps below this part of the largest score lose four digits of sixteen
+constexpr double kBlurred = 1e-5;  // score gaps below this part of the largest score lose five digits of sixteen
 
 bool fits(const TrainSettings& settings, const AttentionTask& task, const Head& head) {
   const bool known = settings.optimizer == Optimizer::gd || settings.optimizer == Optimizer::ngd;
@@ -97,14 +97,14 @@ std::optional<LaneInput> lane_input(const AttentionTask& task, const TrainSettin
   return input;
 }
 
+double* LaneRuns::room(Index size) {
+  const auto doubles = static_cast<std::size_t>(size * group_.lanes);
+  return arrays_.emplace_back((doubles + 7) / 8, CacheLine{}).data()->numbers;
+}
+
 LaneRuns::LaneRuns(const LaneShape& shape, Index lanes, const TrainSettings& settings)
     : shape_(shape), first_(static_cast<std::size_t>(lanes)), Z_(static_cast<std::size_t>(lanes)) {
-  const auto& [n, T, d, dz, r] = shape;
-  const Index width = r > 0 ? r : d;
-  const auto room = [&](std::vector<double>& array, Index size) {
-    array.assign(static_cast<std::size_t>(size * lanes), 0);
-    return array.data();
-  };
+  const Index n = shape.n, T = shape.T, d = shape.d, r = shape.r, width = r > 0 ? r : d;
   group_ = {.lanes = lanes,
             .n = n,
             .T = T,
@@ -112,78 +112,77 @@ LaneRuns::LaneRuns(const LaneShape& shape, Index lanes, const TrainSettings& set
             .r = r,
             .loss = settings.loss,
             .normalized = settings.optimizer == Optimizer::ngd,
-            .epsilon = settings.epsilon,
-            .X = room(X_, n * T * d),
-            .gamma = room(gamma_, n * T),
-            .gram = room(gram_, n * n),
-            .visible = room(visible_, n),
-            .reach = room(reach_, n * width),
-            .added = room(added_, n * width),
-            .K = room(K_, d * r),
-            .f = room(f_, n),
-            .g = room(g_, n * d),
-            .c = room(c_, n),
-            .top = room(top_, 1),
-            .square = room(square_, 2),
-            .u = room(u_, r > 0 ? n * d : 0),
-            .m = room(m_, n * r),
-            .change = room(change_, n * width),
-            .change_K = room(change_K_, d * r),
-            .work = room(work_, 2 * T + n)};
+            .epsilon = settings.epsilon};
+  group_.X = room(n * T * d);
+  group_.gamma = room(n * T);
+  group_.gram = room(n * n);
+  group_.visible = room(n);
+  group_.reach = room(n * width);
+  group_.added = room(n * width);
+  group_.change = room(n * width);
+  group_.f = room(n);
+  group_.g = room(n * d);
+  group_.c = room(n);
+  group_.top = room(1);
+  group_.square = room(2);
+  group_.work = room(2 * T + n);
+  if (r == 0) return;
+  group_.K = room(d * r);
+  group_.change_K = room(d * r);
+  group_.u = room(n * d);
+  group_.m = room(n * r);
 }
 
 void LaneRuns::put(Index lane, const AttentionTask& task, const LaneInput& input, const Parameters& start) {
-  const auto& [n, T, d, dz, r] = shape_;
-  const auto set = [&, lanes = group_.lanes](std::vector<double>& array, Index k, double value) {
-    array[static_cast<std::size_t>(k * lanes + lane)] = value;
-  };
+  const Index n = shape_.n, T = shape_.T, d = shape_.d, dz = shape_.dz, r = shape_.r;
+  const auto set = [&](double* array, Index k, double value) { at(array, k, lane) = value; };
   RowMatrix& Z = Z_[static_cast<std::size_t>(lane)];
   Z.resize(n, dz);
   for (Index i = 0; i < n; ++i) {
     Z.row(i) = task.query(i).transpose();
-    set(visible_, i, static_cast<double>(task.visible(i)));
+    set(group_.visible, i, static_cast<double>(task.visible(i)));
     group_.ragged = group_.ragged || task.visible(i) < T;
     const ConstRows X = task.keys(task.sequence(i));
     for (Index t = 0; t < task.visible(i); ++t) {
-      for (Index j = 0; j < d; ++j) set(X_, (i * T + t) * d + j, X(t, j));
+      for (Index j = 0; j < d; ++j) set(group_.X, (i * T + t) * d + j, X(t, j));
     }
-    for (Index t = 0; t < T; ++t) set(gamma_, i * T + t, input.gamma[static_cast<std::size_t>(i * T + t)]);
+    for (Index t = 0; t < T; ++t) set(group_.gamma, i * T + t, input.gamma[static_cast<std::size_t>(i * T + t)]);
     for (Index k = 0; k <= i; ++k) {
       double product = 0;
       dots(Z.row(i).data(), 1, dz, Z.row(k).data(), &product);
-      set(gram_, i * n + k, product);
-      set(gram_, k * n + i, product);
+      set(group_.gram, i * n + k, product);
+      set(group_.gram, k * n + i, product);
     }
   }
   const RowMatrix& first = start.arrays[r > 0 ? 1 : 0];
   first_[static_cast<std::size_t>(lane)] = first;
   const RowMatrix reach = r > 0 ? RowMatrix(Z * first) : RowMatrix(Z * first.transpose());
-  for (Index k = 0; k < reach.size(); ++k) set(reach_, k, reach.data()[k]);
-  for (Index k = 0; k < d * r; ++k) set(K_, k, start.K().data()[k]);
+  for (Index k = 0; k < reach.size(); ++k) set(group_.reach, k, reach.data()[k]);
+  for (Index k = 0; k < d * r; ++k) set(group_.K, k, start.K().data()[k]);
 }
 
 bool LaneRuns::gradient_is_zero(Index lane) const {
-  return at(square_, 0, lane) <= 0 && (shape_.r == 0 || at(square_, 1, lane) <= 0);
+  return at(group_.square, 0, lane) <= 0 && (shape_.r == 0 || at(group_.square, 1, lane) <= 0);
 }
 
 void LaneRuns::read_point(Index lane, Parameters& point) const {
-  const auto& [n, T, d, dz, r] = shape_;
+  const Index n = shape_.n, d = shape_.d, r = shape_.r;
   const RowMatrix& Z = Z_[static_cast<std::size_t>(lane)];
   RowMatrix added(n, r > 0 ? r : d);
-  for (Index k = 0; k < added.size(); ++k) added.data()[k] = at(added_, k, lane);
+  for (Index k = 0; k < added.size(); ++k) added.data()[k] = at(group_.added, k, lane);
   const RowMatrix& first = first_[static_cast<std::size_t>(lane)];
   if (r == 0) {
     point.arrays[0] = first + added.transpose() * Z;
     return;
   }
-  for (Index k = 0; k < d * r; ++k) point.arrays[0].data()[k] = at(K_, k, lane);
+  for (Index k = 0; k < d * r; ++k) point.arrays[0].data()[k] = at(group_.K, k, lane);
   point.arrays[1] = first + Z.transpose() * added;
   point.form_product();
 }
 
 double LaneRuns::loss(Index lane) const {
   double sum = 0;
-  for (Index i = 0; i < shape_.n; ++i) sum += loss_terms(group_.loss, at(f_, i, lane)).value;
+  for (Index i = 0; i < shape_.n; ++i) sum += loss_terms(group_.loss, at(group_.f, i, lane)).value;
   return sum / static_cast<double>(shape_.n);
 }
 
@@ -194,17 +193,17 @@ Record LaneRuns::record(Index lane, Index step, Parameters& point) const {
   read_point(lane, point);
   Record here{.step = step, .loss = loss(lane), .norm = safe_norm(point.W()), .W = point.W()};
   double top = kNone, sum = 0, square = 0;
-  for (Index i = 0; i < n; ++i) top = std::max(top, log_loss_value(group_.loss, at(f_, i, lane)));
-  for (Index i = 0; i < n; ++i) sum += std::exp(log_loss_value(group_.loss, at(f_, i, lane)) - top);
+  for (Index i = 0; i < n; ++i) top = std::max(top, log_loss_value(group_.loss, at(group_.f, i, lane)));
+  for (Index i = 0; i < n; ++i) sum += std::exp(log_loss_value(group_.loss, at(group_.f, i, lane)) - top);
   here.log_loss = group_.loss == Loss::linear ? std::log(here.loss) : top + std::log(sum / count);
   for (Index i = 0; i < n; ++i) {
     for (Index k = 0; k < n; ++k) {
       double product = 0;
-      for (Index j = 0; j < d; ++j) product += at(g_, i * d + j, lane) * at(g_, k * d + j, lane);
-      square += at(c_, i, lane) * at(c_, k, lane) * at(gram_, i * n + k, lane) * product;
+      for (Index j = 0; j < d; ++j) product += at(group_.g, i * d + j, lane) * at(group_.g, k * d + j, lane);
+      square += at(group_.c, i, lane) * at(group_.c, k, lane) * at(group_.gram, i * n + k, lane) * product;
     }
   }
-  here.log_gradient = square > 0 ? at(top_, 0, lane) - std::log(count) + std::log(square) / 2 : kNone;
+  here.log_gradient = square > 0 ? at(group_.top, 0, lane) - std::log(count) + std::log(square) / 2 : kNone;
   return here;
 }
 

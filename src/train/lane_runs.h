@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <optional>
 
 #include "train/lane_kernels.h"
@@ -11,8 +10,6 @@ namespace attsvm {
 /// Runs of equal shape can share vectors.
 struct LaneShape {
   Index n = 0, T = 0, d = 0, dz = 0, r = 0;  ///< r = 0: W (or p) is trained
-
-  auto operator<=>(const LaneShape&) const = default;
 };
 
 /// A run that lanes can take, and its scores with the label, (n,T), equal bits where they tie.
@@ -47,23 +44,24 @@ class LaneRuns {
   /// use(number) for all that the rest of a run depends on.
   template <class Use>
   void for_each_number(Index lane, Use use) {
-    for (std::vector<double>* array : {&reach_, &added_, &K_}) {
-      for (Index k = 0; k < static_cast<Index>(array->size()) / group_.lanes; ++k) {
-        use((*array)[static_cast<std::size_t>(k * group_.lanes + lane)]);
-      }
-    }
+    const Index vectors = shape_.n * (shape_.r > 0 ? shape_.r : shape_.d);
+    for (Index k = 0; k < vectors; ++k) use(at(group_.reach, k, lane));
+    for (Index k = 0; k < vectors; ++k) use(at(group_.added, k, lane));
+    for (Index k = 0; k < shape_.d * shape_.r; ++k) use(at(group_.K, k, lane));
   }
 
  private:
-  double at(const std::vector<double>& array, Index k, Index lane) const {
-    return array[static_cast<std::size_t>(k * group_.lanes + lane)];
-  }
+  struct alignas(64) CacheLine {
+    double numbers[8];
+  };
+
+  double& at(double* array, Index k, Index lane) const { return array[k * group_.lanes + lane]; }
+  double* room(Index size);
 
   LaneShape shape_;
   LaneGroup group_;
-  std::vector<double> X_, gamma_, gram_, visible_, reach_, added_, K_, f_, g_, c_, top_, square_, u_, m_, change_,
-      change_K_, work_;
-  std::vector<RowMatrix> first_, Z_;  // of each lane: W or Q at the start, queries (n,dz)
+  std::vector<std::vector<CacheLine>> arrays_;  // what group_ points into
+  std::vector<RowMatrix> first_, Z_;            // of each lane: W or Q at the start, queries (n,dz)
 };
 
 }  // namespace attsvm

@@ -1,3 +1,4 @@
+#include <array>
 #include <map>
 
 #include "attsvm/train.h"
@@ -88,13 +89,14 @@ std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const T
 
   // One shape a vector; whoever fits no lane is a part of one run.
   std::vector<std::vector<std::size_t>> parts;
-  std::map<LaneShape, std::size_t> open;
+  std::map<std::array<Index, 5>, std::size_t> open;
   for (std::size_t run = 0; run < tasks.size(); ++run) {
     if (!entrants[run].input) {
       parts.push_back({run});
       continue;
     }
-    const auto [at, added] = open.try_emplace(entrants[run].input->shape, parts.size());
+    const LaneShape& shape = entrants[run].input->shape;
+    const auto [at, added] = open.try_emplace({shape.n, shape.T, shape.d, shape.dz, shape.r}, parts.size());
     if (!added && static_cast<Index>(parts[at->second].size()) == lane_width()) at->second = parts.size();
     if (at->second == parts.size()) parts.emplace_back();
     parts[at->second].push_back(run);

@@ -22,7 +22,7 @@ def shown_sessions(text):
 
 def settled(line):
     """Without what depends on rounding or on the clock."""
-    return re.sub(r"(gap |violation +)?[0-9.]+e-[0-9]+( s)?", "#", line)
+    return re.sub(r"((gap |violation +)?[0-9.]+e-[0-9]+( s)?|[0-9.]+ s\b)", "#", line)
 
 
 def test_readme_sessions(attsvm, tmp_path, monkeypatch):

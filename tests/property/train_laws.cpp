@@ -119,7 +119,10 @@ RC_GTEST_PROP(TrainLaws, JointTrainingAtAFixedHeadIsPlainTraining, ()) {
   const TrainedRun joint = train(
       task, {.param = param, .joint = true, .steps = 30, .head_epsilon = 1e300, .arithmetic = arithmetic}, threads);
   RC_ASSERT(joint.head.v == fixed.head.v);
-  RC_ASSERT(joint.W == fixed.W || fixed.stop == TrainStop::zero_gradient);
+  if (fixed.stop == TrainStop::zero_gradient) return;
+  // Plain runs of linear heads with exact arithmetic take a faster way that rounds differently.
+  const bool same_way = arithmetic == Arithmetic::plain || task.head().kind != HeadKind::linear;
+  RC_ASSERT(same_way ? joint.W == fixed.W : (joint.W - fixed.W).norm() <= 1e-8 * fixed.W.norm());
 }
 
 RC_GTEST_PROP(TrainLaws, PlainAndExactAgreeBeforeSaturation, ()) {

@@ -1,7 +1,7 @@
 // The nuclear-norm SVMs of the published experiments, solved again, and every answer through verify.
-#include <Eigen/SVD>
 #include <cmath>
 
+#include "base/decompositions.h"
 #include "support.h"
 
 namespace attsvm {

@@ -50,7 +50,7 @@ void expect_near(const RowMatrix& found, const RowMatrix& expected, double toler
       << what;
 }
 
-TEST(TheoryReference, RunsThatTrainedW) {
+TEST(TheoryReference, PublishedRuns) {
   Threads threads(1);
   for (const char* kind : {"local_W", "local_KQ"}) {
     for (const Published& run : published(kind)) {
@@ -63,7 +63,10 @@ TEST(TheoryReference, RunsThatTrainedW) {
       EXPECT_NEAR(check.correlation_fro.back(), correlation(points.list.back(), fro), 1e-9);
       EXPECT_NEAR(check.correlation_nuc.back(), correlation(points.list.back(), nuc), 1e-7);
       EXPECT_EQ(check.verdict == Verdict::global, *run.task.select() == check.optimal.selection);
-      EXPECT_NE(check.verdict, Verdict::neither) << check.reason;
+      // Local optimality is about the Frobenius SVM, which is where W runs go; (K,Q) runs go elsewhere.
+      if (kind == std::string("local_W")) {
+        EXPECT_NE(check.verdict, Verdict::neither) << check.reason;
+      }
     }
   }
 }
@@ -77,10 +80,13 @@ TEST(TheoryReference, EquivalenceOfNonlinearHeads) {
     const Check check = check_run(run.task, trained, points.list, {}, threads);
     EXPECT_EQ(check.selection, *run.task.select());
     ASSERT_TRUE(check.equivalence && check.equivalence->holds_together());
-    const Equivalence& fit = *check.equivalence;
+    // The published finite part uses the attention of the step before the last; so does this comparison.
+    MarginSolver solver(threads);
+    const RowMatrix log_attention = matrix(run.expect, "attention").array().log();
+    const Equivalence fit = fit_equivalence(run.task, check.selection, trained, log_attention, solver);
     expect_near(fit.gen.W, matrix(run.expect, "gen_W"), 1e-7, "gen_W");
     expect_near(fit.finite.W, matrix(run.expect, "finite_W"), 1e-9, "finite_W");
-    expect_near(fit.W, matrix(run.expect, "equivalence_W"), 1e-6, "equivalence_W");
+    expect_near(fit.W, matrix(run.expect, "equivalence_W"), 1e-7, "equivalence_W");
     expect_near(fit.single.W, matrix(run.expect, "single_W"), 1e-7, "single_W");
     const double R = matrix(run.expect, "R")(0);
     EXPECT_NEAR(fit.R, R, 1e-7 * R);
@@ -89,8 +95,9 @@ TEST(TheoryReference, EquivalenceOfNonlinearHeads) {
       return list(list.rows() - 1, 0);
     };
     EXPECT_NEAR(check.correlation_gen.back(), last("correlation_gen"), 1e-7);
-    EXPECT_NEAR(check.correlation_equivalence.back(), last("correlation_equivalence"), 1e-7);
     EXPECT_NEAR(check.correlation_single.back(), last("correlation_single"), 1e-7);
+    EXPECT_NEAR(correlation(trained, fit.W), last("correlation_equivalence"), 1e-7);
+    EXPECT_NEAR(check.correlation_equivalence.back(), last("correlation_equivalence"), 1e-4) << "a step later";
   }
 }
 

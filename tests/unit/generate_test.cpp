@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <Eigen/LU>
-#include <Eigen/SVD>
 #include <cmath>
 
+#include "base/decompositions.h"
 #include "support.h"
 
 namespace attsvm {

@@ -76,7 +76,9 @@ TEST(StudyRunner, PortionsAndInterruptionsLeaveNoTrace) {
     int calls = 0;
     const Collected part =
         collect(study, scratch.file("parts"), {.progress = [&](const StudyProgress&) { return ++calls > stop_after; }});
-    if (part.stop == StudyStop::asked) EXPECT_FALSE(part.cells.back().complete);
+    if (part.stop == StudyStop::asked) {
+      EXPECT_FALSE(part.cells.back().complete);
+    }
   }
   const Collected rest = collect(study, scratch.file("parts"), {});
   EXPECT_EQ(runs_csv(rest.cells, 0), whole);

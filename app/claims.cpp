@@ -1,0 +1,178 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+
+#include "session.h"
+
+namespace attsvm {
+namespace {
+
+struct Options {
+  std::vector<std::string> names;
+  std::string out = "claims";
+  double time_limit = 0;
+  ClaimSettings settings;
+};
+
+struct Tested {
+  const Claim* claim;
+  ClaimResult result;
+  double seconds = 0;
+  std::string file;  // of the counter-example
+};
+
+std::vector<const Claim*> chosen(const std::vector<std::string>& names) {
+  std::vector<const Claim*> list;
+  for (const std::string& name : names) {
+    for (const Claim* claim : find_claims(name)) {
+      if (std::find(list.begin(), list.end(), claim) == list.end()) list.push_back(claim);
+    }
+  }
+  if (!names.empty()) return list;
+  for (const Claim& claim : claims()) list.push_back(&claim);
+  return list;
+}
+
+/// Tests one claim and keeps its counter-example.
+Tested test(const Claim& claim, const Options& options, const ClaimSettings& settings, Threads& threads) {
+  const Stopwatch watch;
+  Tested tested{.claim = &claim, .result = test_claim(claim, settings, threads)};
+  tested.seconds = watch.seconds();
+  if (const auto& example = tested.result.counterexample) {
+    std::error_code error;
+    std::filesystem::create_directories(options.out, error);
+    if (error) throw InputError(fmt::format("{}: cannot be made: {}", options.out, error.message()));
+    tested.file = (std::filesystem::path(options.out) / fmt::format("{}.npz", claim.name)).string();
+    save_task(tested.file, example->task, example->extras, true);
+  }
+  return tested;
+}
+
+Json to_json(const Claim& claim) {
+  return {{"name", claim.name}, {"statement", claim.statement}, {"tested", claim.tested}, {"measure", claim.measure}};
+}
+
+Json to_json(const std::vector<Tested>& all, const Options& options, int threads) {
+  Json list = Json::array();
+  for (const Tested& one : all) {
+    Json figures = Json::object();
+    for (const ClaimFigure& figure : one.result.figures) figures[figure.label] = figure.value;
+    Json entry = to_json(*one.claim);
+    entry["tasks"] = one.result.tasks;
+    entry["held"] = one.result.held;
+    entry["worst"] = one.result.worst;
+    entry["seconds"] = one.seconds;
+    entry["counterexample"] = one.file.empty() ? Json(nullptr) : Json(one.file);
+    entry["words"] = one.file.empty() ? Json(nullptr) : Json(one.result.counterexample->words);
+    entry["figures"] = std::move(figures);
+    entry["stopped"] = one.result.stopped;
+    list.push_back(std::move(entry));
+  }
+  return {{"claims", list},
+          {"tasks", options.settings.tasks > 0 ? Json(options.settings.tasks) : Json(nullptr)},
+          {"seed", options.settings.seed},
+          {"out", options.out},
+          {"time_limit", options.time_limit},
+          {"threads", threads}};
+}
+
+void print_text(std::string_view text) {
+  for (const std::string& line : wrapped(text)) fmt::print("    {}\n", line);
+}
+
+void print(const Tested& one) {
+  const ClaimResult& result = one.result;
+  fmt::print("{:<22} {:>4} of {:<4} held   worst {:<10} {:>6.1f} s{}\n", one.claim->name, result.held, result.tasks,
+             std::isfinite(result.worst) ? fmt::format("{:.3g}", result.worst) : "-", one.seconds,
+             result.stopped ? "  (stopped early)" : "");
+  print_text(one.claim->statement);
+  print_text(fmt::format("worst: {}", one.claim->measure));
+  for (const ClaimFigure& figure : result.figures) fmt::print("    {:>10.4g}  {}\n", figure.value, figure.label);
+  if (!one.file.empty()) print_text(fmt::format("{}: {}", one.file, result.counterexample->words));
+  std::fflush(stdout);
+}
+
+ExitCode list_claims(const Session& session, int threads) {
+  if (session.json) {
+    Json list = Json::array();
+    for (const Claim& claim : claims()) {
+      list.push_back(to_json(claim));
+      list.back()["tasks"] = claim.tasks;
+    }
+    Session::print_json("claims", 0, {{"claims", list}, {"seed", nullptr}, {"threads", threads}});
+    return kDone;
+  }
+  for (const Claim& claim : claims()) {
+    fmt::print("{} ({} tasks)\n", claim.name, claim.tasks);
+    print_text(claim.statement);
+    print_text(fmt::format("tested on {}", claim.tested));
+  }
+  return kDone;
+}
+
+ExitCode run(Session& session, Options& options) {
+  Threads threads(session.threads);
+  if (options.names == std::vector<std::string>{"list"}) return list_claims(session, threads.count());
+  const auto list = chosen(options.names);
+  ProgressLine line(session);
+  const Stopwatch watch;
+  const auto over = [&] { return options.time_limit > 0 && watch.seconds() > options.time_limit; };
+  ClaimSettings settings = options.settings;
+  std::vector<Tested> all;
+  const Claim* now = nullptr;
+  settings.progress = [&](Index done) {
+    line.show(
+        [&] { return fmt::format("{} ({} of {}): {} tasks done", now->name, all.size() + 1, list.size(), done); });
+    return Session::interrupted() || over();
+  };
+  Session::watch_interrupts();
+  for (const Claim* claim : list) {
+    if (Session::interrupted() || over()) break;
+    now = claim;
+    Tested tested = test(*claim, options, settings, threads);
+    line.clear();
+    if (tested.result.stopped && tested.result.tasks == 0) break;
+    if (!session.json) print(tested);
+    all.push_back(std::move(tested));
+  }
+  const double seconds = watch.seconds();
+  const bool complete = all.size() == list.size() && !all.back().result.stopped;
+  if (session.json) {
+    Session::print_json("claims", seconds, to_json(all, options, threads.count()));
+  } else {
+    std::size_t whole = 0;
+    for (const Tested& one : all) whole += one.result.held == one.result.tasks ? 1 : 0;
+    fmt::print("{} of {} claims held on every task, {:.1f} s\n", whole, all.size(), seconds);
+  }
+  if (complete) return kDone;
+  return Session::interrupted() ? kInterrupted : kLimit;
+}
+
+}  // namespace
+
+void add_claims(CLI::App& program, Session& session) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = session.add_verb(program, "claims", "Put the statements of the theory to the test on random tasks",
+                                    R"(Examples:
+  attsvm claims list                      what there is to test, and on which tasks
+  attsvm claims                           all of it, about a minute
+  attsvm claims direction path --tasks 100
+                                          some of it at length; path stands for path-W, path-KQ and path-p
+  attsvm check claims/direction.npz       look at the worst task on which a claim failed
+A claim that fails somewhere is a finding, not an error: the exit code is 0, and the worst such task is written to
+DIR/NAME.npz with what happened on it (x_ arrays).
+Exit codes: 0 done, 4 stopped by --time-limit, 130 interrupted; what is done is printed)",
+                                    [&session, options] { return run(session, *options); });
+  verb->add_option("NAME", options->names, "Claims to test, or list (default: all)");
+  verb->add_option("--tasks", options->settings.tasks, "Random tasks for each claim (default: each claim's own number)")
+      ->check(CLI::Range(Index{1}, Index{1} << 24));
+  verb->add_option("--seed", options->settings.seed, "Seed of the tasks (default: 0)");
+  verb->add_option("--out", options->out, "Folder for counter-examples (default: claims)");
+  verb->add_option("--time-limit", options->time_limit, "Seconds after which what is done is given")
+      ->check(positive_number());
+}
+
+}  // namespace attsvm

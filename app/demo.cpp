@@ -1,0 +1,205 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+
+#include "session.h"
+
+namespace attsvm {
+namespace {
+
+struct Options {
+  std::string out = "demo";
+  std::uint64_t seed = 1;
+};
+
+/// A statement of the theory and what the demo's task says about it.
+struct Finding {
+  std::string_view claim;
+  bool held;
+  std::string evidence;
+};
+
+/// A run, the tokens it ends at, and both SVMs of those.
+struct Story {
+  TrainedRun run;
+  Check check;
+};
+
+constexpr Index kSteps = 20000;
+
+Story tell(const AttentionTask& task, Parametrization param, std::uint64_t seed, Threads& threads) {
+  const TrainSettings settings{
+      .param = param, .steps = kSteps, .seed = seed, .record = {.at = {0, 20, 200, 2000, kSteps}}};
+  Story story{.run = train(task, settings, threads), .check = {}};
+  std::vector<ConstRows> record;
+  for (const Record& point : story.run.records) {
+    record.emplace_back(point.W.data(), point.W.rows(), point.W.cols());
+  }
+  story.check = check_run(task, story.run.W, record, {}, threads);
+  return story;
+}
+
+bool verified(const AttentionTask& task, const Selection& selection, const MarginSolution& solution) {
+  const MarginProblem problem = MarginProblem::attention(task, selection);
+  return verify(task, stored(problem, solution, SolveSettings{}.tolerance)).valid;
+}
+
+Finding about_separability(const AttentionTask& task, const Story& W) {
+  const bool proven = W.check.separable && verified(task, W.check.selection, W.check.report->solution);
+  return {"separability", proven,
+          fmt::format("{}; the SVM of the selected tokens has the answer |W| = {:.6g}, verified",
+                      separability_condition(task).reason, W.check.report->solution.objective)};
+}
+
+Finding about_divergence(const Story& W) {
+  std::vector<std::string> norms;
+  bool grows = true;
+  for (std::size_t r = 0; r < W.run.records.size(); ++r) {
+    norms.push_back(fmt::format("{:.4g}", W.run.records[r].norm));
+    grows = grows && (r == 0 || W.run.records[r].norm > W.run.records[r - 1].norm);
+  }
+  return {"divergence", grows,
+          fmt::format("|W| is {} after 0, 20, 200, 2000 and {} steps; the gradient is down to 10^{:.0f}",
+                      fmt::join(norms, ", "), kSteps, W.run.log_gradient / std::log(10.0))};
+}
+
+std::string distances(const std::vector<double>& correlations) {
+  std::vector<std::string> texts;
+  for (std::size_t r = correlations.size() - 3; r < correlations.size(); ++r) {
+    texts.push_back(fmt::format("{:.2g}", 1 - correlations[r]));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+Finding about_direction(const Story& W) {
+  return {"direction", 1 - W.check.correlation_fro.back() <= 1e-4,
+          fmt::format("training W: 1 - correlation with the Frobenius solution is {} after 200, 2000 and {} steps, and "
+                      "{:.2g} with the nuclear one",
+                      distances(W.check.correlation_fro), kSteps, 1 - W.check.correlation_nuc.back())};
+}
+
+Finding about_bias(const Story& KQ) {
+  return {
+      "kq-bias", KQ.check.correlation_nuc.back() > KQ.check.correlation_fro.back(),
+      fmt::format("training (K,Q): 1 - correlation with the nuclear solution is {} after 200, 2000 and {} steps, and "
+                  "{:.2g} with the Frobenius one",
+                  distances(KQ.check.correlation_nuc), kSteps, 1 - KQ.check.correlation_fro.back())};
+}
+
+Finding about_verdict(const Story& W, const Story& KQ) {
+  const SelectionReport& report = *W.check.report;
+  double smallest = std::numeric_limits<double>::infinity();
+  for (const SupportToken& token : report.support) smallest = std::min(smallest, token.score_gap);
+  return {W.check.verdict == Verdict::global ? "global" : "local", W.check.verdict != Verdict::neither,
+          fmt::format("W ends {} and (K,Q) {}; W's selected tokens score at least {:.3g} above their {} support tokens",
+                      name_of(W.check.verdict), name_of(KQ.check.verdict), smallest, report.support.size())};
+}
+
+Finding about_rank(const AttentionTask& task, const Story& W) {
+  const Index bound = std::min({task.queries(), task.key_size(), task.query_size()});
+  const Index fro = numerical_rank(W.check.report->solution.W), nuc = W.check.nuclear.value().rank.rank;
+  return {"rank", std::max(fro, nuc) <= bound && verified(task, W.check.selection, W.check.nuclear.value()),
+          fmt::format("at most min(n,d,dz) = {}: Frobenius solution {}, nuclear solution {}", bound, fro, nuc)};
+}
+
+Finding about_path(const AttentionTask& task, std::uint64_t seed, Threads& threads) {
+  const auto points = regularization_path(task, {.radii = {10, 100, 1000}, .starts = 2, .seed = seed}, threads);
+  std::vector<double> correlations;
+  double stationarity = 0;
+  for (const PathPoint& point : points) {
+    correlations.push_back(point.correlation);
+    stationarity = std::max(stationarity, point.stationarity);
+  }
+  return {"path-W", 1 - correlations.back() <= 1e-3 && stationarity <= 1e-8,
+          fmt::format("the best W of norm 10, 100, 1000 is {} from the SVM in 1 - correlation (stationarity {:.1g})",
+                      distances(correlations), stationarity)};
+}
+
+/// An example of tokens that no W keeps, and why.
+std::vector<std::string> infeasible_example(std::uint64_t seed, Threads& threads) {
+  constexpr std::size_t kShown = 4;
+  const AttentionTask task = generate({.law = Law::infeasible, .n = 2, .T = 3, .d = 4}, seed).task;
+  const MarginProblem problem = MarginProblem::attention(task, *task.select());
+  const MarginSolution solution = solve(problem, {}, threads);
+  if (solution.status != MarginStatus::infeasible) throw std::logic_error("the infeasible example has a solution");
+  return describe_conflict(problem, solution.dual, kShown);
+}
+
+void save(const AttentionTask& task, const Story& W, const std::string& out) {
+  std::error_code error;
+  std::filesystem::create_directories(out, error);
+  if (error) throw InputError(fmt::format("{}: cannot be made: {}", out, error.message()));
+  const auto file = [&](const char* name) { return (std::filesystem::path(out) / name).string(); };
+  const MarginProblem problem = MarginProblem::attention(task, W.check.selection);
+  const double tolerance = SolveSettings{}.tolerance;
+  save_task(file("task.npz"), task, {{"x_trained_W", Array::own(W.run.W)}}, true);
+  save_solution(file("frobenius.npz"), stored(problem, W.check.report->solution, tolerance), true);
+  save_solution(file("nuclear.npz"), stored(problem, W.check.nuclear.value(), tolerance), true);
+}
+
+ExitCode run(Session& session, const Options& options) {
+  Threads threads(session.threads);
+  const AttentionTask task = generate({.n = 6, .T = 8, .d = 10}, options.seed).task;
+  const Stopwatch watch;
+  const Story W = tell(task, Parametrization::W, options.seed, threads);
+  const Story KQ = tell(task, Parametrization::KQ, options.seed, threads);
+  const std::vector<Finding> findings{about_separability(task, W),
+                                      about_divergence(W),
+                                      about_direction(W),
+                                      about_bias(KQ),
+                                      about_verdict(W, KQ),
+                                      about_rank(task, W),
+                                      about_path(task, options.seed, threads)};
+  const std::vector<std::string> conflict = infeasible_example(options.seed, threads);
+  const double seconds = watch.seconds();
+  save(task, W, options.out);
+  if (session.json) {
+    Json list = Json::array();
+    for (const Finding& one : findings) {
+      list.push_back({{"name", one.claim},
+                      {"statement", find_claims(one.claim).front()->statement},
+                      {"held", one.held},
+                      {"evidence", one.evidence}});
+    }
+    Session::print_json("demo", seconds,
+                        {{"claims", list},
+                         {"infeasible_example", conflict},
+                         {"seed", options.seed},
+                         {"out", options.out},
+                         {"threads", threads.count()}});
+    return kDone;
+  }
+  fmt::print(
+      "A random attention task: 6 queries, 8 tokens each, d = 10. Softmax attention is trained on it twice, and\n"
+      "the SVMs of the tokens that it selects are solved. What the theory says, and what is seen here:\n\n");
+  for (const Finding& one : findings) {
+    fmt::print("{} {}\n", one.held ? "[holds]" : "[FAILS]", one.claim);
+    for (const std::string& line : wrapped(find_claims(one.claim).front()->statement)) fmt::print("    {}\n", line);
+    for (const std::string& line : wrapped(one.evidence)) fmt::print("    > {}\n", line);
+  }
+  fmt::print("\nNot every choice of tokens can be separated. Two queries of three tokens that no W keeps, and why:\n");
+  for (const std::string& line : conflict) fmt::print("    {}\n", line);
+  fmt::print(
+      "\n{:.1f} s. In {}/: task.npz, frobenius.npz, nuclear.npz (attsvm verify checks the last two against the "
+      "first).\nattsvm claims puts each statement to the test on many tasks.\n",
+      seconds, options.out);
+  return kDone;
+}
+
+}  // namespace
+
+void add_demo(CLI::App& program, Session& session) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = session.add_verb(program, "demo", "The whole story on built-in data, in seconds", R"(Examples:
+  attsvm demo                     train W and (K,Q), solve both SVMs, see what the theory says
+  attsvm demo --seed 7 --out d    another task
+The folder is updated in place.)",
+                                    [&session, options] { return run(session, *options); });
+  verb->add_option("--out", options->out, "Folder to write (default: demo)");
+  verb->add_option("--seed", options->seed, "Seed of the task (default: 1)");
+}
+
+}  // namespace attsvm

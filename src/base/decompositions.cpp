@@ -1,0 +1,4 @@
+#include "base/decompositions.h"
+
+template class Eigen::BDCSVD<Eigen::MatrixXd>;
+template class Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>;

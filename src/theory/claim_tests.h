@@ -1,0 +1,17 @@
+#pragma once
+
+#include "attsvm/claims.h"
+
+namespace attsvm {
+
+// The experiments, one a claim; the table in claims.cpp says what each one is about.
+using ClaimTest = ClaimResult(const Claim&, const ClaimSettings&, Threads&);
+
+ClaimTest test_separability, test_rank;
+ClaimTest test_divergence;
+ClaimTest test_direction, test_sequence, test_global, test_first_gradient, test_kq_bias;
+ClaimTest test_local, test_necessity, test_over_parametrization;
+ClaimTest test_path_w, test_path_kq, test_path_p, test_joint_tight, test_joint_loose;
+ClaimTest test_lemma, test_equivalence_relu, test_equivalence_quadratic;
+
+}  // namespace attsvm

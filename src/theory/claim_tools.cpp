@@ -1,0 +1,165 @@
+#include "theory/claim_tools.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "attsvm/optimality.h"
+#include "attsvm/score.h"
+#include "attsvm/verify.h"
+
+namespace attsvm {
+namespace {
+
+constexpr Index kBatch = 32;                        // draws between two looks at the clock, at most
+constexpr std::uint32_t kScoreStream = 0x5c0e0001;  // apart from the streams of generate()
+
+}  // namespace
+
+Tally::Tally(const Claim& claim, const ClaimSettings& settings)
+    : settings_(settings),
+      wanted_(settings.tasks > 0 ? settings.tasks : claim.tasks),
+      batch_(std::min(kBatch, 2 * wanted_)) {
+  result_.worst = -kUnmeasured;
+}
+
+void Tally::for_batches(Index limit, Index batch, const std::function<void(Index, Index)>& work) {
+  if (limit == 0) limit = wanted_;
+  for (Index first = 0; first < limit && !full(); first += batch) {
+    if (settings_.progress && settings_.progress(result_.tasks)) {
+      result_.stopped = true;
+      return;
+    }
+    work(first, std::min(batch, limit - first));
+  }
+}
+
+void Tally::add(const AttentionTask& task, bool held, double measure, std::string words,
+                std::map<std::string, Array> extras) {
+  if (full()) return;
+  if (std::isnan(measure)) measure = kUnmeasured;
+  ++result_.tasks;
+  result_.held += held ? 1 : 0;
+  result_.worst = std::max(result_.worst, measure);
+  if (held || (result_.counterexample && measure <= worst_failure_)) return;
+  worst_failure_ = measure;
+  result_.counterexample.emplace(CounterExample{task, std::move(extras), std::move(words)});
+}
+
+void Tally::share(std::string label, Index part, Index whole) {
+  if (whole > 0) figure(std::move(label), static_cast<double>(part) / static_cast<double>(whole));
+}
+
+ClaimResult Tally::result() && {
+  if (result_.tasks == 0) result_.worst = std::numeric_limits<double>::quiet_NaN();
+  return std::move(result_);
+}
+
+void Mean::add(double value) {
+  sum_ += value;
+  ++count_;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+void each_task(Threads& threads, Index count, const std::function<void(std::size_t, Threads&)>& work) {
+  threads.for_each(count, [&](Index k) {
+    Threads alone(1);
+    work(static_cast<std::size_t>(k), alone);
+  });
+}
+
+std::vector<AttentionTask> draw_tasks(const Recipe& recipe, std::uint64_t seed, Index first, Index count) {
+  std::vector<AttentionTask> tasks;
+  for (Index k = first; k < first + count; ++k) {
+    tasks.push_back(generate(recipe, seed, static_cast<std::uint32_t>(k)).task);
+  }
+  return tasks;
+}
+
+std::vector<AttentionTask> draw_equal_scores(const Recipe& recipe, std::uint64_t seed, Index first, Index count) {
+  std::vector<AttentionTask> tasks;
+  for (Index k = first; k < first + count; ++k) {
+    const auto instance = static_cast<std::uint32_t>(k);
+    TaskArrays arrays = generate(recipe, seed, instance).task.arrays();
+    const Random random(seed, instance, kScoreStream);
+    const Index n = arrays.tokens.shape[0], T = arrays.tokens.shape[1];
+    std::vector<double> scores;
+    for (Index i = 0; i < n; ++i) {
+      const auto at = static_cast<std::uint64_t>(3 * i);
+      const auto best = static_cast<Index>(random.below(static_cast<std::uint64_t>(T), at));
+      const double low = random.normal(at + 1), high = low + 0.1 + random.uniform(at + 2);
+      for (Index t = 0; t < T; ++t) scores.push_back(t == best ? high : low);
+    }
+    arrays.keys = arrays.tokens;
+    arrays.tokens = Array::own(std::move(scores), {n, T, 1});
+    arrays.labels = {};
+    arrays.head = Array::own(std::vector<double>{1}, {1});
+    tasks.emplace_back(std::move(arrays));
+  }
+  return tasks;
+}
+
+RowMatrix random_matrix(const Random& random, Index rows, Index cols, double size) {
+  RowMatrix matrix(rows, cols);
+  random.normals({matrix.data(), static_cast<std::size_t>(matrix.size())});
+  return matrix * (size / matrix.norm());
+}
+
+void require_verified(const MarginProblem& problem, const MarginSolution& solution) {
+  const Verification judged = verify(problem.task(), stored(problem, solution, SolveSettings{}.tolerance));
+  if (!judged.valid) throw std::logic_error("a solution does not pass verify: " + judged.reason);
+}
+
+std::vector<MarginSolution> solve_verified(std::span<const MarginProblem> problems, const Norm& norm,
+                                           Threads& threads) {
+  std::vector<MarginSolution> solutions;
+  solve_many(problems, {.norm = norm}, threads, solutions);
+  threads.for_each(static_cast<Index>(problems.size()), [&](Index k) {
+    const auto at = static_cast<std::size_t>(k);
+    require_verified(problems[at], solutions[at]);
+  });
+  return solutions;
+}
+
+std::vector<MarginProblem> attention_problems(std::span<const AttentionTask> tasks,
+                                              std::span<const std::vector<Index>> selected) {
+  std::vector<MarginProblem> problems;
+  for (std::size_t k = 0; k < tasks.size(); ++k) {
+    problems.push_back(MarginProblem::attention(tasks[k], Selection::single(selected[k])));
+  }
+  return problems;
+}
+
+std::vector<std::vector<Index>> optimal_of(std::span<const AttentionTask> tasks) {
+  std::vector<std::vector<Index>> all;
+  for (const AttentionTask& task : tasks) {
+    const Selection best = optimal_tokens(task).selection;
+    std::vector<Index>& tokens = all.emplace_back();
+    for (Index i = 0; i < best.queries(); ++i) tokens.push_back(best.first(i));
+  }
+  return all;
+}
+
+std::vector<std::vector<Index>> selected_by(std::span<const AttentionTask> tasks, std::span<const TrainedRun> runs,
+                                            Threads& threads) {
+  std::vector<std::vector<Index>> all(tasks.size());
+  each_task(threads, static_cast<Index>(tasks.size()),
+            [&](std::size_t k, Threads& alone) { all[k] = attention_map(tasks[k], runs[k].W, alone).selected; });
+  return all;
+}
+
+double distance(const RowMatrix& W, const MarginSolution& solution) {
+  if (solution.status != MarginStatus::optimal) return kUnmeasured;
+  const double gap = 1 - correlation(W, solution.W);
+  return std::isnan(gap) ? kUnmeasured : gap;
+}
+
+}  // namespace attsvm

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attsvm/claims.h"
+#include "attsvm/generate.h"
+#include "attsvm/margin.h"
+#include "attsvm/random.h"
+#include "attsvm/train.h"
+
+namespace attsvm {
+
+// What the experiments behind the claims share.
+
+inline constexpr double kUnmeasured = std::numeric_limits<double>::infinity();
+
+/// Adds up what the tasks of one experiment say, in the order in which they were drawn.
+class Tally {
+ public:
+  Tally(const Claim& claim, const ClaimSettings& settings);
+
+  Index wanted() const { return wanted_; }
+  bool full() const { return result_.tasks == wanted_; }
+  std::uint64_t seed() const { return settings_.seed; }
+
+  /// Calls work(first, count) with consecutive draw numbers, a batch at a time, until enough tasks are counted, `limit`
+  /// draws were taken (0: as many as tasks are wanted) or somebody stops the experiment.
+  void for_batches(Index limit, const std::function<void(Index first, Index count)>& work) {
+    for_batches(limit, batch_, work);
+  }
+  /// The same with batches of one, for tasks that take long.
+  void for_each_draw(const std::function<void(Index)>& work) {
+    for_batches(0, 1, [&](Index first, Index) { work(first); });
+  }
+
+  /// A larger measure is worse; kUnmeasured where a failed task has none. Tasks beyond those wanted are not counted.
+  void add(const AttentionTask& task, bool held, double measure, std::string words,
+           std::map<std::string, Array> extras = {});
+
+  void figure(std::string label, double value) { result_.figures.push_back({std::move(label), value}); }
+  /// `part` of `whole`; no figure where whole is 0.
+  void share(std::string label, Index part, Index whole);
+  ClaimResult result() &&;
+
+ private:
+  void for_batches(Index limit, Index batch, const std::function<void(Index first, Index count)>& work);
+
+  const ClaimSettings& settings_;
+  Index wanted_, batch_;
+  ClaimResult result_;
+  double worst_failure_ = -kUnmeasured;
+};
+
+/// The mean of numbers added one by one; NaN where there are none.
+class Mean {
+ public:
+  void add(double value);
+  double value() const { return sum_ / static_cast<double>(count_); }
+  Index count() const { return count_; }
+
+ private:
+  double sum_ = 0;
+  Index count_ = 0;
+};
+
+double median(std::vector<double> values);  ///< NaN where there are none
+
+/// Calls work(k, alone) for k = 0 … count−1 on all threads; `alone` is for calls that want Threads.
+void each_task(Threads& threads, Index count, const std::function<void(std::size_t k, Threads& alone)>& work);
+
+std::vector<AttentionTask> draw_tasks(const Recipe& recipe, std::uint64_t seed, Index first, Index count);
+
+/// Tasks whose keys are drawn by the recipe, while each input has one token of the highest score and all others share a
+/// lower one: values are numbers apart from the keys, best token and scores are drawn.
+std::vector<AttentionTask> draw_equal_scores(const Recipe& recipe, std::uint64_t seed, Index first, Index count);
+
+/// (rows, cols) normals of Frobenius norm `size`.
+RowMatrix random_matrix(const Random& random, Index rows, Index cols, double size);
+
+/// Checks an answer by verify(). A bug if it is not what it says.
+void require_verified(const MarginProblem& problem, const MarginSolution& solution);
+
+/// The problems' solutions, each checked by verify().
+std::vector<MarginSolution> solve_verified(std::span<const MarginProblem> problems, const Norm& norm, Threads& threads);
+
+/// The Att-SVM of one selection a task.
+std::vector<MarginProblem> attention_problems(std::span<const AttentionTask> tasks,
+                                              std::span<const std::vector<Index>> selected);
+
+std::vector<std::vector<Index>> optimal_of(std::span<const AttentionTask> tasks);
+std::vector<std::vector<Index>> selected_by(std::span<const AttentionTask> tasks, std::span<const TrainedRun> runs,
+                                            Threads& threads);
+
+/// 1 − correlation with a solution; kUnmeasured where there is none, or W is zero.
+double distance(const RowMatrix& W, const MarginSolution& solution);
+
+}  // namespace attsvm

@@ -1,0 +1,204 @@
+// Claims about where training ends: the direction of W, from any start, from a good one, and of K Qᵀ.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "theory/claim_tests.h"
+#include "theory/claim_tools.h"
+
+namespace attsvm {
+namespace {
+
+constexpr Index kSteps = 20000;    // of 0.1, normalized: ‖W‖ is then about 2000
+constexpr double kAligned = 1e-4;  // 1 − correlation that counts as converged by then; it falls like 1/steps²
+constexpr std::uint32_t kStartStream = 0x5c0e0100;
+
+std::string far_from(double distance, std::span<const Index> selected) {
+  return fmt::format("1 - correlation is {:.3g} at the end; selected tokens {}", distance, fmt::join(selected, " "));
+}
+
+/// Runs from zero, against the SVM of the tokens that they end at.
+ClaimResult test_own_selection(const Recipe& recipe, const Claim& claim, const ClaimSettings& settings,
+                               Threads& threads) {
+  constexpr Index kEarly = kSteps / 10;
+  Tally tally(claim, settings);
+  std::vector<double> distances, early;
+  Index closer = 0, optimal = 0;
+  tally.for_batches(0, [&](Index first, Index count) {
+    const auto tasks = draw_tasks(recipe, settings.seed, first, count);
+    const auto runs = train_many(tasks, {.steps = kSteps, .record = {.at = {kEarly, kSteps}}}, threads);
+    const auto selected = selected_by(tasks, runs, threads);
+    const auto best = optimal_of(tasks);
+    const auto svm = solve_verified(attention_problems(tasks, selected), Norm::frobenius(), threads);
+    for (std::size_t k = 0; k < tasks.size(); ++k) {
+      const double now = distance(runs[k].W, svm[k]), before = distance(runs[k].records.front().W, svm[k]);
+      distances.push_back(now);
+      early.push_back(before);
+      closer += now < before ? 1 : 0;
+      optimal += selected[k] == best[k] ? 1 : 0;
+      tally.add(tasks[k], now <= kAligned, now, far_from(now, selected[k]), {{"x_W", Array::own(runs[k].W)}});
+    }
+  });
+  tally.figure(fmt::format("median 1 - correlation after {} steps", kEarly), median(early));
+  tally.figure(fmt::format("median 1 - correlation after {} steps", kSteps), median(distances));
+  tally.share("share of runs that are closer at the end than after a tenth of it", closer,
+              static_cast<Index>(distances.size()));
+  tally.share("share of runs that select the optimal tokens", optimal, static_cast<Index>(distances.size()));
+  return std::move(tally).result();
+}
+
+/// δᵀ W ζ of the row that is worst served.
+double smallest_row(const MarginProblem& problem, const RowMatrix& W) { return problem.values(W).minCoeff(); }
+
+}  // namespace
+
+ClaimResult test_direction(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
+  return test_own_selection({.n = 6, .T = 8, .d = 10}, claim, settings, threads);
+}
+
+ClaimResult test_sequence(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
+  return test_own_selection({.n = 2, .T = 5, .d = 8, .pattern = QueryPattern::causal}, claim, settings, threads);
+}
+
+ClaimResult test_global(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
+  constexpr Recipe kRecipe{.n = 6, .T = 8, .d = 10};
+  constexpr std::array<std::string_view, 3> kStarts{"a random W of norm 1", "a random W of norm 10",
+                                                    "10 away from W^mm"};
+  Tally tally(claim, settings);
+  std::array<std::vector<double>, kStarts.size()> distances;
+  Index not_optimal = 0, runs_done = 0;
+  tally.for_batches(0, [&](Index first, Index count) {
+    const auto tasks = draw_equal_scores(kRecipe, settings.seed, first, count);
+    const auto best = optimal_of(tasks);
+    const auto svm = solve_verified(attention_problems(tasks, best), Norm::frobenius(), threads);
+    std::vector<double> worst(tasks.size(), 0);
+    std::vector<std::size_t> worst_start(tasks.size(), 0);
+    std::vector<RowMatrix> worst_W(tasks.size());
+    for (std::size_t s = 0; s < kStarts.size(); ++s) {
+      std::vector<Start> starts;
+      for (std::size_t k = 0; k < tasks.size(); ++k) {
+        const Random random(settings.seed, static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(k),
+                            kStartStream + static_cast<std::uint32_t>(s));
+        const RowMatrix& mm = svm[k].W;
+        starts.push_back({.W = s == 2 ? RowMatrix(-10 / mm.norm() * mm)
+                                      : random_matrix(random, mm.rows(), mm.cols(), s == 0 ? 1 : 10)});
+      }
+      const auto runs = train_many(tasks, {.steps = kSteps}, threads, starts);
+      const auto selected = selected_by(tasks, runs, threads);
+      for (std::size_t k = 0; k < tasks.size(); ++k) {
+        const double now = distance(runs[k].W, svm[k]);
+        ++runs_done;
+        not_optimal += selected[k] != best[k] ? 1 : 0;
+        distances[s].push_back(now);
+        if (now < worst[k]) continue;
+        worst[k] = now;
+        worst_start[k] = s;
+        worst_W[k] = starts[k].W;
+      }
+    }
+    for (std::size_t k = 0; k < tasks.size(); ++k) {
+      tally.add(tasks[k], worst[k] <= kAligned, worst[k],
+                fmt::format("from {}: {}", kStarts[worst_start[k]], far_from(worst[k], best[k])),
+                {{"x_W0", Array::own(worst_W[k])}});
+    }
+  });
+  for (std::size_t s = 0; s < kStarts.size(); ++s) {
+    tally.figure(fmt::format("median 1 - correlation from {}", kStarts[s]), median(distances[s]));
+  }
+  tally.share("share of runs that do not select the optimal tokens", not_optimal, runs_done);
+  return std::move(tally).result();
+}
+
+ClaimResult test_first_gradient(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
+  constexpr Recipe kRecipe{.n = 3, .T = 4, .d = 24};
+  constexpr Index kMostDraws = 16;   // for every task wanted
+  constexpr double kThinnest = 0.1;  // smallest row of the gradient's direction that is clear of zero
+  constexpr double kHeadStart = 20;  // logits by which every optimal token begins ahead
+  // Up to 200 away from zero: the run must become far longer than its start.
+  constexpr double kLongStep = 0.5;
+  Tally tally(claim, settings);
+  Index draws = 0, met = 0;
+  std::vector<double> distances;
+  tally.for_batches(kMostDraws * tally.wanted(), [&](Index first, Index count) {
+    std::vector<AttentionTask> tasks;
+    std::vector<Start> starts;
+    for (AttentionTask& task : draw_tasks(kRecipe, settings.seed, first, count)) {
+      ++draws;
+      const std::vector<Index> best = optimal_of({&task, 1}).front();
+      const MarginProblem problem = MarginProblem::attention(task, Selection::single(best));
+      LossGradient found;
+      GradientPass(task, {}, threads).evaluate(RowMatrix::Zero(problem.d(), problem.dz()), task.head(), {}, found);
+      const RowMatrix direction = -found.W.direction / found.W.direction.norm();
+      const double thinnest = smallest_row(problem, direction);
+      if (thinnest < kThinnest) continue;
+      ++met;
+      starts.push_back({.W = kHeadStart / thinnest * direction});
+      tasks.push_back(std::move(task));
+    }
+    const auto best = optimal_of(tasks);
+    const auto svm = solve_verified(attention_problems(tasks, best), Norm::frobenius(), threads);
+    const auto runs = train_many(tasks, {.step = kLongStep, .steps = 2 * kSteps}, threads, starts);
+    const auto selected = selected_by(tasks, runs, threads);
+    for (std::size_t k = 0; k < tasks.size(); ++k) {
+      const double now = distance(runs[k].W, svm[k]);
+      distances.push_back(now);
+      tally.add(tasks[k], selected[k] == best[k] && now <= kAligned, now, far_from(now, selected[k]),
+                {{"x_W0", Array::own(starts[k].W)}});
+    }
+  });
+  tally.share("share of draws whose first gradient separates the optimal tokens", met, draws);
+  tally.figure("median 1 - correlation", median(distances));
+  return std::move(tally).result();
+}
+
+ClaimResult test_kq_bias(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
+  constexpr Recipe kRecipe{.n = 6, .T = 8, .d = 10};
+  constexpr Index kShort = 5000;
+  struct Means {
+    Mean frobenius, nuclear;
+  };
+  Means factored, whole;
+  Index reversed = 0, runs_done = 0;
+  Tally tally(claim, settings);
+  tally.for_batches(0, [&](Index first, Index count) {
+    const auto tasks = draw_tasks(kRecipe, settings.seed, first, count);
+    for (const Parametrization param : {Parametrization::KQ, Parametrization::W}) {
+      const bool kq = param == Parametrization::KQ;
+      const auto runs = train_many(tasks,
+                                   {.param = param,
+                                    .steps = kShort,
+                                    .init = Init::random,
+                                    .seed = settings.seed,
+                                    .instance = static_cast<std::uint32_t>(first)},
+                                   threads);
+      const auto selected = selected_by(tasks, runs, threads);
+      const auto problems = attention_problems(tasks, selected);
+      const auto fro = solve_verified(problems, Norm::frobenius(), threads);
+      const auto nuc = solve_verified(problems, Norm::nuclear(), threads);
+      for (std::size_t k = 0; k < tasks.size(); ++k) {
+        const double to_fro = distance(runs[k].W, fro[k]), to_nuc = distance(runs[k].W, nuc[k]);
+        (kq ? factored : whole).frobenius.add(1 - to_fro);
+        (kq ? factored : whole).nuclear.add(1 - to_nuc);
+        if (kq) {
+          tally.add(tasks[k], to_nuc < to_fro, to_nuc - to_fro,
+                    fmt::format("1 - correlation is {:.3g} with the nuclear and {:.3g} with the Frobenius solution",
+                                to_nuc, to_fro),
+                    {{"x_K", Array::own(runs[k].K)}, {"x_Q", Array::own(runs[k].Q)}});
+        } else {
+          ++runs_done;
+          reversed += to_fro < to_nuc ? 1 : 0;
+        }
+      }
+    }
+  });
+  tally.figure("(K,Q) runs: mean correlation with the nuclear solution", factored.nuclear.value());
+  tally.figure("(K,Q) runs: mean correlation with the Frobenius solution", factored.frobenius.value());
+  tally.figure("W runs: mean correlation with the nuclear solution", whole.nuclear.value());
+  tally.figure("W runs: mean correlation with the Frobenius solution", whole.frobenius.value());
+  tally.share("share of W runs that are closer to the Frobenius solution", reversed, runs_done);
+  return std::move(tally).result();
+}
+
+}  // namespace attsvm

@@ -1,0 +1,110 @@
+"""attsvm claims and attsvm demo."""
+
+import os
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+FIELDS = ("name", "statement", "tasks", "held", "worst", "seconds", "counterexample")
+
+
+@pytest.fixture
+def tested(attsvm, tmp_path):
+    """tested("rank", "--tasks", 3): the JSON fields; counter-examples go to tmp_path/out."""
+
+    def run(*args):
+        result = attsvm("claims", *args, "--json", "--out", tmp_path / "out")
+        assert result.code == 0 and result.out.count("\n") == 1 and result.err == "", result
+        return result.json()
+
+    return run
+
+
+def test_json_fields(tested, tmp_path):
+    fields = tested("rank", "separability", "--tasks", 6, "--seed", 2)
+    assert fields["command"] == "claims" and fields["seed"] == 2 and fields["tasks"] == 6
+    assert [claim["name"] for claim in fields["claims"]] == ["rank", "separability"]
+    for claim in fields["claims"]:
+        assert all(field in claim for field in FIELDS)
+        assert claim["tasks"] == claim["held"] == 6 and claim["counterexample"] is None
+        assert claim["worst"] <= 0 and claim["seconds"] > 0 and claim["figures"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_failed_claim_leaves_a_task(attsvm, tested, tmp_path):
+    (claim,) = tested("joint-loose", "--tasks", 2)["claims"]
+    assert claim["held"] < claim["tasks"]
+    assert claim["counterexample"] == str(tmp_path / "out" / "joint-loose.npz") and claim["words"]
+    info = attsvm("info", claim["counterexample"], "--json")
+    assert info.code == 0 and info.json()["attention"] == "prompt"
+    with np.load(claim["counterexample"]) as arrays:
+        assert arrays["x_p"].shape == (6, 1)
+    table = attsvm("claims", "joint-loose", "--tasks", 2, "--out", tmp_path / "out")
+    assert table.code == 0 and "joint-loose" in table.out and claim["words"][:30] in table.out, "updated in place"
+
+
+def test_list(attsvm, tested):
+    listed = tested("list")["claims"]
+    assert {"separability", "divergence", "direction", "global", "first-gradient", "local", "necessity",
+            "over-parametrization", "kq-bias", "rank", "path-W", "path-KQ", "path-p", "joint-tight", "joint-loose",
+            "p-W-lemma", "equivalence-relu", "equivalence-quadratic", "sequence"} == {c["name"] for c in listed}
+    text = attsvm("claims", "list").out
+    assert all(claim["name"] in text for claim in listed)
+
+
+def test_groups_and_repetitions(tested):
+    names = [claim["name"] for claim in tested("path", "path-W", "--tasks", 1)["claims"]]
+    assert names == ["path-W", "path-KQ", "path-p"]
+
+
+def test_unknown_names_and_bad_numbers_are_refused(attsvm):
+    for args in (["nothing"], ["rank", "list"], ["rank", "--tasks", 0], ["rank", "--time-limit", 0]):
+        result = attsvm("claims", *args, "--json")
+        assert result.code == 2 and result.out == "" and len(result.err.splitlines()) == 1, result
+    assert "separability" in attsvm("claims", "nothing").err
+
+
+def test_json_is_the_same_for_any_number_of_threads(attsvm, tmp_path):
+    seen = []
+    for threads in (1, 2):
+        fields = attsvm("claims", "p-W-lemma", "first-gradient", "--tasks", 2, "--json", "--threads", threads,
+                        "--out", tmp_path).json()
+        for part in (fields, *fields["claims"]):
+            part.pop("seconds")
+        fields.pop("threads")
+        seen.append(fields)
+    assert seen[0] == seen[1]
+
+
+def test_time_limit_and_interrupt_give_what_is_done(attsvm, tmp_path):
+    result = attsvm("claims", "rank", "over-parametrization", "--tasks", 1000, "--time-limit", 1, "--json",
+                    "--out", tmp_path)
+    assert result.code == 4 and result.json()["claims"][-1]["tasks"] < 1000
+    program = subprocess.Popen([os.environ["ATTSVM_PROGRAM"], "claims", "p-W-lemma", "over-parametrization", "--tasks",
+                                "5000", "--json", "--out", tmp_path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(1)
+    program.send_signal(signal.SIGINT)
+    out, err = program.communicate(timeout=60)
+    assert program.returncode == 130 and err == b"" and b'"claims"' in out
+
+
+def test_demo(attsvm, tmp_path):
+    result = attsvm("demo", "--out", tmp_path / "demo", "--json")
+    assert result.code == 0 and result.err == ""
+    claims = result.json()["claims"]
+    assert {"separability", "direction", "kq-bias", "rank", "path-W"} <= {claim["name"] for claim in claims}
+    assert all(claim["held"] and claim["evidence"] for claim in claims)
+    for norm in ("frobenius", "nuclear"):
+        assert attsvm("verify", tmp_path / "demo" / "task.npz", tmp_path / "demo" / f"{norm}.npz").code == 0
+    again = attsvm("demo", "--out", tmp_path / "demo")
+    assert again.code == 0 and "[holds] direction" in again.out and "no W keeps" in again.out
+    assert "[FAILS]" not in again.out
+
+
+def test_demo_refuses_a_folder_that_cannot_be(attsvm, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = attsvm("demo", "--out", tmp_path / "file")
+    assert result.code == 2 and str(tmp_path / "file") in result.err and result.out == ""
