@@ -87,8 +87,10 @@ std::string draw_svg(const std::string& script_file, std::string& problem) {
   }
   std::string svg = out.contents();
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !svg.ends_with("</svg>\n\n")) {
-    const std::string words = err.contents();
-    problem = printable(fmt::format("gnuplot could not draw {}: {}", script_file, words.substr(0, 300)));
+    std::string words = err.contents();  // the complaint is the last line, after the command and a pointer into it
+    while (words.ends_with('\n')) words.pop_back();
+    words.erase(0, words.rfind('\n') + 1);
+    problem = printable(fmt::format("gnuplot could not draw {}: {}", script_file, words));
     return {};
   }
   return svg;

@@ -124,7 +124,7 @@ class Script {
       bool some = false;
       for (std::size_t i = 0; i < curve.x.size(); ++i) {
         const double x = curve.x[i], y = curve.y[i];
-        if (!std::isfinite(x) || !std::isfinite(y) || (panel.log_x && x <= 0) || (panel.log_y && y <= 0)) {
+        if (!shown(panel, curve, i)) {
           line("");
           continue;
         }
@@ -155,8 +155,10 @@ class Script {
                                           : panel.title));
     line("set xlabel {} offset 0,0.4", quoted(panel.x_label));
     line("set ylabel {} offset 1,0", quoted(panel.y_label));
-    write_axis('x', panel.log_x, panel.x_range);
-    write_axis('y', panel.log_y, panel.y_range);
+    // Without a single point gnuplot finds no range of its own and gives up on the whole figure.
+    const std::pair<double, double> any{1, 10};
+    write_axis('x', panel.log_x, has_points(panel) || panel.x_range ? panel.x_range : any);
+    write_axis('y', panel.log_y, has_points(panel) || panel.y_range ? panel.y_range : any);
     line("set size {}", panel.square ? "ratio -1" : "noratio");
     if (panel.key.empty()) {
       line("set key off");
@@ -176,6 +178,20 @@ class Script {
     }
     text_ += '\n';
     if (k == 0) line("unset label");
+  }
+
+  static bool shown(const Panel& panel, const Curve& curve, std::size_t i) {
+    const double x = curve.x[i], y = curve.y[i];
+    return std::isfinite(x) && std::isfinite(y) && (!panel.log_x || x > 0) && (!panel.log_y || y > 0);
+  }
+
+  static bool has_points(const Panel& panel) {
+    for (const Curve& curve : panel.curves) {
+      for (std::size_t i = 0; i < curve.x.size(); ++i) {
+        if (shown(panel, curve, i)) return true;
+      }
+    }
+    return false;
   }
 
   void write_axis(char axis, bool log, const std::optional<std::pair<double, double>>& range) {

@@ -130,7 +130,7 @@ class GdPaths final : public Study {
                              {"correlation_fro", "of W with the Frobenius SVM"},
                              {"correlation_nuc", "of W with the nuclear SVM"}};
     summary.figure = {
-        .title = "Paths of W z_1 and W z_2 in the plane",
+        .title = "Paths of W z in the plane",
         .caption =
             "Lines end after 2,000 steps or at the edge of the window. Rays: what the SVM of the selected tokens "
             "predicts, W^mm z_i for W runs and "
@@ -188,12 +188,13 @@ class GdPaths final : public Study {
 
   /// Plain and exact runs of one setting share a panel.
   static void draw(const CellRows& rows, Figure& figure) {
-    constexpr double kWindow = 8;
     const Json &s = rows.cell.settings, &result = *rows.results().front();
     const bool is_W = s.at("param") == "W", exact = s.at("arithmetic") == "exact";
+    const double reach = s.at("T") == 3 ? 60 : 8;
     const std::string title = fmt::format("T = {}, {} trained", s.at("T").get<Index>(), is_W ? "W" : "(K,Q)");
     if (figure.panels.empty() || figure.panels.back().title != title) {
-      figure.panels.push_back(plane(title, kWindow));
+      figure.panels.push_back(plane(title, reach));
+      if (is_W) figure.panels.back().key.clear();  // the panel to the right of it has the same legend
     }
     Panel& panel = figure.panels.back();
     for (int i = 1; i <= 2; ++i) {
@@ -204,8 +205,8 @@ class GdPaths final : public Study {
                  .y = numbers_list(result.at(name("", "y")))};
       if (exact) {
         const char* svm = is_W ? "fro_" : "nuc_";
-        panel.curves.push_back(ray(fmt::format("W^{{mm}}{} z_{}", is_W ? "" : "_{*}", i), 5 + i,
-                                   result.at(name(svm, "x")), result.at(name(svm, "y")), 2 * kWindow));
+        panel.curves.push_back(
+            ray(fmt::format("SVM, z_{}", i), 5 + i, result.at(name(svm, "x")), result.at(name(svm, "y")), 2 * reach));
       }
       panel.curves.push_back(std::move(path));
     }

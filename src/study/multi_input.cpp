@@ -139,8 +139,8 @@ class MultiInput final : public Study {
   static void draw(const std::vector<CellRows>& cells, Figure& figure) {
     figure = {.title = "Several inputs: every prompt turns to the p-SVM",
               .caption =
-                  "First data set. (a, b) paths of p from six starts, exact directions; solid grey ray: the p-SVM of "
-                  "the model's keys, dotted ray: "
+                  "First data set. (a, b) paths of p from six starts, exact directions; grey ray: the p-SVM of "
+                  "the model's keys, black ray: "
                   "the SVM of identity keys that the published figure shows, its first two coordinates (it has a "
                   "third). (c, d) start "
                   "(1,0,0).",

@@ -144,7 +144,14 @@ TEST(Figure, ForeignTextStaysText) {
 
 TEST(Figure, EmptyFiguresAreDrawnToo) {
   const Scratch scratch;
-  const Figure figure{.title = "t", .panels = {{.title = "p", .curves = {{.label = "l"}}}, {.title = "q"}}};
+  const Figure figure{
+      .title = "t",
+      .panels = {{.title = "p", .curves = {{.label = "l"}}},
+                 {.title = "q"},
+                 {.title = "r",
+                  .log_x = true,
+                  .curves = {{.mark = Mark::boxes, .x = {-1}, .y = {1}, .low = {0}, .high = {1}}}},
+                 {.title = "s", .curves = {{.mark = Mark::bars, .x = {1}, .y = {1}, .low = {0}, .high = {1}}}}}};
   test::write_contents(scratch.file("figure.gp"), gnuplot_script(figure));
   std::string problem;
   EXPECT_NE(draw_svg(scratch.file("figure.gp"), problem).find("</svg>"), std::string::npos) << problem;
