@@ -118,7 +118,10 @@ bool ExactSolver::guess_by_gram(const std::function<bool()>& stop) {
   for (Index count = 1; count <= kSweepLimit; ++count) {
     const Index changed = sweep(rows_.whole_gram(), rows_.whole_ld(), live_, low_.data(), x_.data(), residual_.data());
     if (count > kFirstSweeps && changed == 0) break;
-    if (stop()) return true;
+    if (stop()) {
+      weigh(rows_.view(), x_.data(), rows_.work(), W_.data());
+      return true;
+    }
   }
   set_.clear();
   for (Index k = 0; k < live_; ++k) {
