@@ -101,11 +101,10 @@ ExactSolver::Outcome ExactSolver::active_set(const std::function<bool()>& stop) 
   start_from_guess();
 
   double record = 0, loosened = 1;
+  bool stopped = false;
   for (Index since = 0;; ++iterations_) {
-    if (stop()) {
-      expand();
-      return Outcome::stopped;
-    }
+    stopped = stop();
+    if (stopped) break;
     double norm = 0;
     for (Index j = 0; j < basis_.size(); ++j) norm += y_[j] * y_[j];
     norm = std::sqrt(norm);
@@ -187,7 +186,7 @@ ExactSolver::Outcome ExactSolver::active_set(const std::function<bool()>& stop) 
   x_.fill(live_, 0.0);
   for (Index j = 0; j < basis_.size(); ++j) x_[set_[j]] = free_[set_[j]] != 0 ? set_x_[j] : std::max(set_x_[j], 0.0);
   expand();
-  return Outcome::optimal;
+  return stopped ? Outcome::stopped : Outcome::optimal;
 }
 
 /// W back in full coordinates, refined there against the full rows.

@@ -114,20 +114,25 @@ double EntrywiseSolver::standing() {
   const double dual_norm = norm_.dual_of(entries_);
   bound_ = dual_norm > 0 ? b_.dot(lambda_) / dual_norm : 0;
   double stretch = 0, violation = 0;
+  bool fixed = false;  // an equality to something else than 0 leaves W no other length
   for (Index k = 0; k < m_; ++k) {
-    if (b_(k) > 0 && equal_[k] == 0) {
+    if (equal_[k] != 0) {
+      fixed = fixed || b_(k) != 0;
+    } else if (b_(k) > 0) {
       stretch = std::max(stretch, value_(k) > 0 ? b_(k) / value_(k) : HUGE_VAL);
-    } else {
-      violation = std::max(violation, equal_[k] != 0 ? std::abs(value_(k) - b_(k)) : b_(k) - value_(k));
     }
   }
+  if (fixed || !(stretch > 0 && std::isfinite(stretch))) stretch = 1;
+  for (Index k = 0; k < m_; ++k) {
+    const double missing = b_(k) - stretch * value_(k);
+    violation = std::max(violation, equal_[k] != 0 ? std::abs(missing) : missing);
+  }
   entries_ = Eigen::Map<const RowMatrix>(w_.data(), d_, dz_);
-  const double size = norm_.of(entries_);
-  objective_ = size * (stretch > 0 ? stretch : 1);
+  objective_ = norm_.of(entries_) * stretch;
   const double gap = std::abs(objective_ - bound_) / objective_ + violation;
   if (gap < best_gap_) {
     best_gap_ = gap;
-    best_W_ = entries_ * scale_;
+    best_W_ = entries_ * (scale_ * stretch);
     best_dual_.setZero(rows_of_problem_);
     for (Index k = 0; k < m_; ++k) best_dual_(row_[k]) = lambda_(k) / size_(k);
   }
