@@ -25,6 +25,9 @@ struct PathSettings {
 struct PathPoint {
   double radius = 0;
   double loss = 0, log_loss = 0;
+  /// What minimisers are compared by: log(L − L*), which tells them apart where L is constant to rounding. The same as
+  /// log_loss where L* is not known (the head is trained or not linear).
+  double log_excess = 0;
   double norm = 0;       ///< ‖W‖_F; (K,Q): (‖K‖² + ‖Q‖²)/2, which is ‖W‖_* at a minimiser
   double head_norm = 0;  ///< ‖v‖, joint only
   /// First-order conditions. With the ball's edge in force: the length of the tangent part of g/‖g‖, the larger of the

@@ -52,6 +52,43 @@ ClaimResult test_own_selection(const Recipe& recipe, const Claim& claim, const C
 /// δᵀ W ζ of the row that is worst served.
 double smallest_row(const MarginProblem& problem, const RowMatrix& W) { return problem.values(W).minCoeff(); }
 
+/// The task with some of its queries alone; it must have labels +1.
+AttentionTask with_queries(const AttentionTask& task, const std::vector<Index>& kept) {
+  TaskArrays arrays = task.arrays();
+  RowMatrix queries(static_cast<Index>(kept.size()), task.query_size());
+  for (std::size_t k = 0; k < kept.size(); ++k) queries.row(static_cast<Index>(k)) = task.query(kept[k]);
+  arrays.queries = Array::own(queries);
+  arrays.sequence = Array::own(kept, {queries.rows()});
+  return AttentionTask(std::move(arrays));
+}
+
+/// A run that leaves the optimal tokens of some queries behind: is its limit the SVM of the other queries alone? It can
+/// be where that SVM puts those tokens more than its margin behind, so that nothing is left to pull them back.
+struct Stuck {
+  double to_others = kUnmeasured;  // 1 − correlation with that SVM
+  bool predicted = false;          // it leaves the tokens so far behind
+};
+
+Stuck explain(const AttentionTask& task, const std::vector<Index>& best, const std::vector<Index>& selected,
+              const RowMatrix& W, Threads& threads) {
+  std::vector<Index> right, wrong, tokens;
+  for (Index i = 0; i < task.queries(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    (selected[at] == best[at] ? right : wrong).push_back(i);
+    if (selected[at] == best[at]) tokens.push_back(best[at]);
+  }
+  if (right.empty()) return {};
+  const AttentionTask rest = with_queries(task, right);
+  const auto problems = attention_problems({&rest, 1}, {&tokens, 1});
+  const MarginSolution svm = solve_verified(problems, Norm::frobenius(), threads).front();
+  Stuck stuck{.to_others = distance(W, svm), .predicted = true};
+  for (const Index i : wrong) {
+    const Eigen::VectorXd logits = task.keys(task.sequence(i)) * (svm.W * task.query(i));
+    if (logits.maxCoeff() - logits(best[static_cast<std::size_t>(i)]) <= 1) stuck.predicted = false;
+  }
+  return stuck;
+}
+
 }  // namespace
 
 ClaimResult test_direction(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
@@ -68,7 +105,9 @@ ClaimResult test_global(const Claim& claim, const ClaimSettings& settings, Threa
                                                     "10 away from W^mm"};
   Tally tally(claim, settings);
   std::array<std::vector<double>, kStarts.size()> distances;
-  Index not_optimal = 0, runs_done = 0;
+  std::array<Index, kStarts.size()> missed{};
+  Index stuck_runs = 0, predicted = 0;
+  std::vector<double> to_others;
   tally.for_batches(0, [&](Index first, Index count) {
     const auto tasks = draw_equal_scores(kRecipe, settings.seed, first, count);
     const auto best = optimal_of(tasks);
@@ -76,6 +115,7 @@ ClaimResult test_global(const Claim& claim, const ClaimSettings& settings, Threa
     std::vector<double> worst(tasks.size(), 0);
     std::vector<std::size_t> worst_start(tasks.size(), 0);
     std::vector<RowMatrix> worst_W(tasks.size());
+    std::vector<std::vector<Index>> worst_end = best;
     for (std::size_t s = 0; s < kStarts.size(); ++s) {
       std::vector<Start> starts;
       for (std::size_t k = 0; k < tasks.size(); ++k) {
@@ -89,25 +129,36 @@ ClaimResult test_global(const Claim& claim, const ClaimSettings& settings, Threa
       const auto selected = selected_by(tasks, runs, threads);
       for (std::size_t k = 0; k < tasks.size(); ++k) {
         const double now = distance(runs[k].W, svm[k]);
-        ++runs_done;
-        not_optimal += selected[k] != best[k] ? 1 : 0;
         distances[s].push_back(now);
+        if (selected[k] != best[k]) {
+          const Stuck stuck = explain(tasks[k], best[k], selected[k], runs[k].W, threads);
+          ++missed[s];
+          ++stuck_runs;
+          predicted += stuck.predicted ? 1 : 0;
+          to_others.push_back(stuck.to_others);
+        }
         if (now < worst[k]) continue;
         worst[k] = now;
         worst_start[k] = s;
         worst_W[k] = starts[k].W;
+        worst_end[k] = selected[k];
       }
     }
     for (std::size_t k = 0; k < tasks.size(); ++k) {
       tally.add(tasks[k], worst[k] <= kAligned, worst[k],
-                fmt::format("from {}: {}", kStarts[worst_start[k]], far_from(worst[k], best[k])),
+                fmt::format("from {}: {}", kStarts[worst_start[k]], far_from(worst[k], worst_end[k])),
                 {{"x_W0", Array::own(worst_W[k])}});
     }
   });
-  for (std::size_t s = 0; s < kStarts.size(); ++s) {
+  for (std::size_t s = 0; s < kStarts.size() && !distances[s].empty(); ++s) {
     tally.figure(fmt::format("median 1 - correlation from {}", kStarts[s]), median(distances[s]));
+    tally.share(fmt::format("share of runs from {} that miss optimal tokens", kStarts[s]), missed[s],
+                static_cast<Index>(distances[s].size()));
   }
-  tally.share("share of runs that do not select the optimal tokens", not_optimal, runs_done);
+  tally.share("share of those whose missed tokens the SVM of the other queries puts out of reach", predicted,
+              stuck_runs);
+  if (stuck_runs > 0)
+    tally.figure("median 1 - correlation of those with the SVM of the other queries", median(to_others));
   return std::move(tally).result();
 }
 

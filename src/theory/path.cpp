@@ -47,7 +47,11 @@ class Follower {
   Follower(const AttentionTask& task, const PathSettings& settings, Threads& threads)
       : task_(task),
         settings_(settings),
-        pass_(task, {.loss = settings.loss, .head_gradient = settings.joint}, threads),
+        pass_(task,
+              {.loss = settings.loss,
+               .head_gradient = settings.joint,
+               .excess = !settings.joint && task.head().kind == HeadKind::linear},
+              threads),
         head_(task.head()),
         d_(task.key_size()),
         dz_(task.query_size()),
@@ -111,6 +115,7 @@ class Follower {
     pass_.evaluate(point.W, head_, {}, found);
     point.loss = found.loss;
     point.log_loss = found.log_loss;
+    point.log_excess = settings_.joint || head_.kind != HeadKind::linear ? found.log_loss : found.log_excess;
     point.norm = factored() ? theta_.squaredNorm() / 2 : theta_.norm();
     if (settings_.joint) {
       point.v = head_.v;
@@ -277,7 +282,7 @@ std::vector<PathPoint> regularization_path(const AttentionTask& task, const Path
     seen[k].insert(point.selected);
     if (k == best.size()) {
       best.push_back(std::move(point));
-    } else if (point.loss < best[k].loss || (point.loss == best[k].loss && point.log_loss < best[k].log_loss)) {
+    } else if (point.log_excess < best[k].log_excess) {
       best[k] = std::move(point);
     }
     best[k].minima = static_cast<Index>(seen[k].size());
