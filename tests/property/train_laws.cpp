@@ -122,7 +122,7 @@ RC_GTEST_PROP(TrainLaws, JointTrainingAtAFixedHeadIsPlainTraining, ()) {
   if (fixed.stop == TrainStop::zero_gradient) return;
   // Plain runs of linear heads with exact arithmetic take a faster way that rounds differently.
   const bool same_way = arithmetic == Arithmetic::plain || task.head().kind != HeadKind::linear;
-  RC_ASSERT(same_way ? joint.W == fixed.W : (joint.W - fixed.W).norm() <= 1e-8 * fixed.W.norm());
+  RC_ASSERT((same_way ? joint.W == fixed.W : (joint.W - fixed.W).norm() <= 1e-8 * fixed.W.norm()));
 }
 
 RC_GTEST_PROP(TrainLaws, PlainAndExactAgreeBeforeSaturation, ()) {
