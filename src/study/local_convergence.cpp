@@ -21,7 +21,8 @@ class LocalConvergence final : public Study {
                 "Cross attention, n = 6, T = 8, d = 10, unit Gaussian data, random labels, linear head; W and (K,Q) "
                 "trained "
                 "from uniform random starts with 2,000 normalized gradient steps of 0.1; 100 seeds. Plain arithmetic "
-                "adds 2^-52 to norms and as ridge on (K,Q), as published; exact arithmetic needs neither.",
+                "adds 2^-52 to norms and as ridge on (K,Q), as published, and is run without that ridge too; exact "
+                "arithmetic has neither.",
             .paper =
                 "Transformers as Support Vector Machines: softmax weights of the selected tokens go to one; W runs "
                 "align with "
@@ -29,22 +30,26 @@ class LocalConvergence final : public Study {
   }
 
   std::vector<StudyCell> cells() const override {
+    struct Variant {
+      const char* name;
+      Parametrization param;
+      Arithmetic arithmetic;
+      double epsilon, ridge;
+    };
     std::vector<StudyCell> cells;
-    for (const Arithmetic arithmetic : {Arithmetic::plain, Arithmetic::exact}) {
-      for (const Parametrization param : {Parametrization::W, Parametrization::KQ}) {
-        const bool plain = arithmetic == Arithmetic::plain;
-        const TrainSettings training{.param = param,
-                                     .epsilon = plain ? kPublishedEpsilon : 0,
-                                     .ridge = plain && param == Parametrization::KQ ? kPublishedEpsilon : 0,
-                                     .arithmetic = arithmetic,
-                                     .init = Init::random};
-        Json settings{{"n", 6}, {"T", 8}, {"d", 10}};
-        settings.update(json_of(training));
-        cells.push_back({.name = fmt::format("{} {}", name_of(param), name_of(arithmetic)),
-                         .settings = std::move(settings),
-                         .runs = 100,
-                         .cost = 2000 * 4});
-      }
+    for (const Variant& one :
+         {Variant{"W plain", Parametrization::W, Arithmetic::plain, kPublishedEpsilon, 0},
+          Variant{"KQ plain", Parametrization::KQ, Arithmetic::plain, kPublishedEpsilon, kPublishedEpsilon},
+          Variant{"W exact", Parametrization::W, Arithmetic::exact, 0, 0},
+          Variant{"KQ exact", Parametrization::KQ, Arithmetic::exact, 0, 0},
+          Variant{"KQ plain without ridge", Parametrization::KQ, Arithmetic::plain, kPublishedEpsilon, 0}}) {
+      Json settings{{"n", 6}, {"T", 8}, {"d", 10}};
+      settings.update(json_of({.param = one.param,
+                               .epsilon = one.epsilon,
+                               .ridge = one.ridge,
+                               .arithmetic = one.arithmetic,
+                               .init = Init::random}));
+      cells.push_back({.name = one.name, .settings = std::move(settings), .runs = 100, .cost = 2000 * 4});
     }
     return cells;
   }
@@ -68,6 +73,7 @@ class LocalConvergence final : public Study {
     Summary summary;
     summary.table.columns = {{"param", "what is trained"},
                              {"arithmetic", "plain doubles, or exact directions"},
+                             {"ridge", "weight of the squared norms of K and Q added to the loss"},
                              {"step", "gradient steps taken"},
                              {"attention", "softmax weight of the selected token, mean over queries and runs"},
                              {"attention_sd", "its standard deviation over runs"},
@@ -77,7 +83,7 @@ class LocalConvergence final : public Study {
                              {"correlation_nuc_sd", "its standard deviation over runs"}};
     for (const CellRows& rows : cells) add_rows(rows, summary.table);
     draw(cells, summary.figure);
-    if (cells.size() == 4) explain(cells, summary.findings);
+    explain(cells, summary.findings);
     return summary;
   }
 
@@ -117,8 +123,9 @@ class LocalConvergence final : public Study {
                     nuc = mean_curve(results, "correlation_nuc");
     for (std::size_t k = 0; k < steps.size(); ++k) {
       const auto sd = [&](const MeanCurve& curve) { return (curve.high[k] - curve.low[k]) / 2; };
-      table.rows.push_back(Json::array({rows.cell.settings.at("param"), rows.cell.settings.at("arithmetic"), steps[k],
-                                        attention.mean[k], sd(attention), fro.mean[k], sd(fro), nuc.mean[k], sd(nuc)}));
+      table.rows.push_back(Json::array({rows.cell.settings.at("param"), rows.cell.settings.at("arithmetic"),
+                                        rows.cell.settings.at("ridge"), steps[k], attention.mean[k], sd(attention),
+                                        fro.mean[k], sd(fro), nuc.mean[k], sd(nuc)}));
     }
   }
 
@@ -169,18 +176,21 @@ class LocalConvergence final : public Study {
                 .log_x = true,
                 .log_y = true,
                 .x_range = {{1, 2000}},
-                .key = "right top"};
+                .key = "left bottom"};
     for (const CellRows& rows : cells) {
       const bool is_plain = rows.cell.settings.at("arithmetic") == "plain",
                  is_W = rows.cell.settings.at("param") == "W";
+      const bool published = !is_plain || is_W || rows.cell.settings.at("ridge") > 0;
       const std::string run = is_W ? "W" : "(K,Q)";
+      distance.curves.push_back(
+          curve(rows, is_W ? "correlation_fro" : "correlation_nuc",
+                run + ", " + arithmetic_words(rows.cell.settings.at("arithmetic")) + (published ? "" : ", no ridge"),
+                published ? (is_W ? 0 : 1) + (is_plain ? 0 : 2) : 6, true));
+      if (!published) continue;
       if (is_plain) weights.curves.push_back(curve(rows, "attention", run, is_W ? 0 : 1, false));
       Panel& panel = is_plain ? plain : exact;
       panel.curves.push_back(curve(rows, "correlation_fro", run + " run with W^{mm}", is_W ? 0 : 3, false));
       panel.curves.push_back(curve(rows, "correlation_nuc", run + " run with W^{mm}_{*}", is_W ? 1 : 2, false));
-      distance.curves.push_back(curve(rows, is_W ? "correlation_fro" : "correlation_nuc",
-                                      run + ", " + arithmetic_words(rows.cell.settings.at("arithmetic")),
-                                      (is_W ? 0 : 1) + (is_plain ? 0 : 2), true));
     }
     figure.panels = {std::move(weights), std::move(plain), std::move(exact), std::move(distance)};
   }
@@ -190,7 +200,7 @@ class LocalConvergence final : public Study {
   }
 
   static void explain(const std::vector<CellRows>& cells, std::vector<Finding>& findings) {
-    const CellRows &W = cells[0], &KQ = cells[1], &exact_W = cells[2], &exact_KQ = cells[3];
+    const CellRows &W = cells[0], &KQ = cells[1], &exact_W = cells[2], &exact_KQ = cells[3], &bare_KQ = cells[4];
     const auto optimal = [](const CellRows& rows) {
       return 100 * sample_of(numbers_of(rows.results(), "optimal")).mean;
     };
@@ -208,15 +218,22 @@ class LocalConvergence final : public Study {
                 "correlation with the nuclear solution."});
     findings.push_back(
         {.paper = "Correlations level off.",
+         .ours = fmt::format("With exact directions W runs reach {} and go on improving.",
+                             words(exact_W, "final_correlation_fro")),
+         .why =
+             "After a few hundred steps the gradient is below 2^-52, and what plain arithmetic normalizes is rounding "
+             "noise."});
+    findings.push_back(
+        {.paper = "The published code adds a ridge of 2^-52 on (K,Q), as if it did not matter.",
          .ours = fmt::format(
-             "With exact directions W runs reach {} and go on improving; (K,Q) runs reach {} with the nuclear "
-             "solution and stay about there.",
-             words(exact_W, "final_correlation_fro"), words(exact_KQ, "final_correlation_nuc")),
-         .why = "After a few hundred steps the gradient is below 2^-52, and what plain arithmetic normalizes is "
-                "rounding noise. "
-                "That K and Q are each divided by their own norm, which does not keep them balanced, is a likely "
-                "reason for "
-                "what remains in the (K,Q) runs."});
+             "Without it (K,Q) runs in plain arithmetic end at {} with the nuclear solution, and with exact "
+             "directions and no ridge at {}.",
+             words(bare_KQ, "final_correlation_nuc"), words(exact_KQ, "final_correlation_nuc")),
+         .why =
+             "Once gradients have fallen to the size of the ridge, the run settles at the minimiser of loss plus "
+             "ridge, a "
+             "point of the regularization path, which is close to the nuclear solution. Without the ridge, exact runs "
+             "approach it only slowly (0.988 on average after 20,000 steps)."});
     findings.push_back(
         {.paper = "The selection is the optimal one in 70 of 100 W runs and 76 of 100 (K,Q) runs (published code).",
          .ours = fmt::format("In {:.0f} % and {:.0f} % of the runs.", optimal(W), optimal(KQ)),

@@ -264,7 +264,8 @@ def test_svm_ranks_are_the_certified_ones(attsvm, tmp_path):
 def test_local_convergence_lands_near_the_published_means(attsvm, tmp_path):
     runs = 20
     assert attsvm("reproduce", "local-convergence", "--runs", runs, "--out", tmp_path).code == 0
-    rows = {(row["param"], row["arithmetic"], int(row["step"])): row for row in table_of(tmp_path, "local-convergence")}
+    rows = {(row["param"], row["arithmetic"], int(row["step"])): row for row in table_of(tmp_path, "local-convergence")
+            if not (row["param"] == "KQ" and row["arithmetic"] == "plain" and float(row["ridge"]) == 0)}
     published = [("W", 2000, "fro", .9962, .0023), ("W", 2000, "nuc", .863, .044), ("KQ", 2000, "fro", .854, .045),
                  ("KQ", 2000, "nuc", .9964, .0025), ("W", 100, "fro", .741, .075), ("KQ", 100, "nuc", .855, .093)]
     for param, step, norm, mean, sd in published:
