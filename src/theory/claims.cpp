@@ -103,7 +103,7 @@ constexpr std::array kClaims{
         "only be level instead.",
         "as joint-tight, with at least one input clear of the label margin; the head's ball is the prompt's for what "
         "counts, and 10 and 100 times as large for comparison",
-        "larger 1 - correlation of p and v at R = 1000", 6, test_joint_loose},
+        "larger 1 - correlation of p and v at R = 1000", 16, test_joint_loose},
     Claim{
         "p-W-lemma",
         "Gradient descent on a prompt p, and on W with one fixed query u and the step divided by |u|^2, give the same "
