@@ -46,8 +46,13 @@ const PathLimits::Limit* PathLimits::prediction() {
     for (Index i = 0; i < best.queries(); ++i) tokens.push_back(best.first(i));
   }
   if (tokens.empty()) return nullptr;
-  const Limit& found = limit(tokens);
-  return found.weights.status == MarginStatus::optimal && found.weights.objective > 0 ? &found : nullptr;
+  predicted_ = limit(tokens);
+  if (predicted_.relaxed > 0) {
+    // On the ray of the relaxed SVM tokens are level, and a descent may leave for others; this one is clear of that.
+    solver_.solve(MarginProblem::attention(task_, Selection::single(tokens)), {.norm = norm_}, predicted_.weights);
+  }
+  const bool solved = predicted_.weights.status == MarginStatus::optimal && predicted_.weights.objective > 0;
+  return solved ? &predicted_ : nullptr;
 }
 
 const PathLimits::Limit& PathLimits::limit(const std::vector<Index>& selected) {

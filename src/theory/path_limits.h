@@ -18,8 +18,9 @@ class PathLimits {
     Index relaxed = 0;
   };
 
-  /// Of the optimal tokens; where the head is trained, of the tokens by which labels are told apart best, if there are
-  /// few enough selections to look at. Null where there is none, or where the head is not linear.
+  /// Where to start: the limit of the optimal tokens; where the head is trained, the SVMs (none relaxed) of the tokens
+  /// by which labels are told apart best, if there are few enough selections to look at. Null where there is none, or
+  /// where the head is not linear.
   const Limit* prediction();
   /// Fills in the correlations of a point with the limit of its own selection.
   void compare(PathPoint& point);
@@ -33,6 +34,7 @@ class PathLimits {
   bool joint_;
   MarginSolver solver_;
   std::map<std::vector<Index>, Limit> known_;
+  Limit predicted_;
 };
 
 }  // namespace attsvm
