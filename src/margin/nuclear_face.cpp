@@ -10,6 +10,7 @@ namespace {
 
 constexpr Index kSteps = 12;
 constexpr double kConverged = 1e-13, kDependentRow = 1e-11, kNoProgress = 0.5;
+constexpr double kUseful = 1e-10;  // residual that is kept where rounding allows no better: ‖W‖ is huge there
 
 }  // namespace
 
@@ -24,6 +25,10 @@ bool NuclearFace::solve(NuclearRows& rows, const Eigen::MatrixXd& W, const doubl
   x_.grow(m_);
   std::copy_n(lambda, m_, lambda_.data());
   rows.values(W_, value_.data());
+  demand_ = 1;
+  for (Index k = 0; k < m_; ++k) {
+    if (rows.rhs(k) > 0) demand_ = std::min(demand_, rows.rhs(k));
+  }
   double best = HUGE_VAL;
   int patience = 3;
   for (steps_ = 0; steps_ < kSteps; ++steps_) {
@@ -31,7 +36,7 @@ bool NuclearFace::solve(NuclearRows& rows, const Eigen::MatrixXd& W, const doubl
     if (!split()) return false;
     const double now = residual();
     if (now <= kConverged) return true;
-    if (!(now <= kNoProgress * best) && --patience == 0) return false;
+    if (!(now <= kNoProgress * best) && --patience == 0) return now <= kUseful;
     best = std::min(best, now);
     if (!newton_step()) return false;
   }
@@ -72,7 +77,8 @@ bool NuclearFace::split() {
   return true;
 }
 
-/// How far (low_, λ) is from optimal.
+/// How far (low_, λ) is from optimal. Rows count relative to the least that any asks for: by that W is stretched where it
+/// misses one.
 double NuclearFace::residual() {
   rows_->values(low_, value_.data());
   double worst = error_.norm(), largest = 0;
@@ -82,7 +88,7 @@ double NuclearFace::residual() {
     const double slack = value_[k] - rows_->rhs(k);
     const bool in = next < active_.size() && active_[next] == k;
     if (in) ++next;
-    worst = std::max(worst, in ? std::abs(slack) : -slack);
+    worst = std::max(worst, (in ? std::abs(slack) : -slack) / demand_);
     if (in && !rows_->equal(k)) worst = std::max(worst, -lambda_[k] / largest);
   }
   return worst;
@@ -91,12 +97,10 @@ double NuclearFace::residual() {
 /// dW = XJT + TJX, upper right, J = [0 dA; dAᵀ 0]: how W on the face answers to a change of A.
 void NuclearFace::respond(const Eigen::MatrixXd& dA, Eigen::MatrixXd& dW) {
   const Index N = P_ + Q_;
-  coupling_.setZero(N, N);
-  coupling_.topRightCorner(P_, Q_) = dA;
-  coupling_.bottomLeftCorner(Q_, P_) = dA.transpose();
+  coupling_.resize(Q_, P_);
   product_.resize(N, N);
   answer_.resize(N, N);
-  multiply(coupling_.data(), N, N, T_.data(), N, N, product_.data());
+  multiply_coupled(dA.data(), P_, Q_, T_.data(), coupling_.data(), product_.data());
   multiply(X_.data(), N, N, product_.data(), N, N, answer_.data());
   dW = answer_.topRightCorner(P_, Q_) + answer_.bottomLeftCorner(Q_, P_).transpose();
 }

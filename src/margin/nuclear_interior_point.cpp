@@ -110,12 +110,10 @@ void NuclearInteriorPoint::measure() {
 
 /// out = ¼(Y J T + T J Y), J = [0 dA; dAᵀ 0]: how X answers to a change of A, or of both.
 void NuclearInteriorPoint::couple(const Eigen::MatrixXd& Y, const Eigen::MatrixXd& dA, Eigen::MatrixXd& out) {
-  coupling_.setZero(N_, N_);
-  coupling_.topRightCorner(P_, Q_) = dA;
-  coupling_.bottomLeftCorner(Q_, P_) = dA.transpose();
+  coupling_.resize(Q_, P_);
   product_.resize(N_, N_);
   trial_.resize(N_, N_);
-  multiply(coupling_.data(), N_, N_, T_.data(), N_, N_, product_.data());
+  multiply_coupled(dA.data(), P_, Q_, T_.data(), coupling_.data(), product_.data());
   multiply(Y.data(), N_, N_, product_.data(), N_, N_, trial_.data());
   out = 0.25 * (trial_ + trial_.transpose());
 }

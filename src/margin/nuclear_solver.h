@@ -37,17 +37,22 @@ class NuclearSolver {
   std::string_view method() const { return method_; }
 
  private:
+  bool choose_near(const MarginSolution& frobenius);
+  Outcome descend(NuclearRows& rows, const MarginSolution& frobenius, double tolerance,
+                  const std::function<bool(const SolveProgress&)>& stop);
+  void spread_dual();
   bool needs_blas() const;
   void take_face();
   void take_interior_point();
-  double balance(const double* lambda, const double* slack) const;
+  static double balance(const NuclearRows& rows, const double* lambda, const double* slack);
   void export_dual(const double* lambda);
 
   const MarginProblem* problem_ = nullptr;
-  NuclearRows rows_;
+  NuclearRows rows_, some_;
+  IndexList near_;  // the rows of the interior point method
   NuclearInteriorPoint interior_;
   NuclearFace face_;
-  Eigen::MatrixXd W_;
+  Eigen::MatrixXd start_, W_;
   Buffer<double> lambda_, slack_;
   RowMatrix K_, Q_;
   Eigen::VectorXd dual_;
