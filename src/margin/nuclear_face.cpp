@@ -1,5 +1,6 @@
 #include "margin/nuclear_face.h"
 
+#include <Eigen/SVD>
 #include <cmath>
 #include <numbers>
 
@@ -10,7 +11,8 @@ namespace {
 
 constexpr Index kSteps = 12;
 constexpr double kConverged = 1e-13, kDependentRow = 1e-11, kNoProgress = 0.5;
-constexpr double kUseful = 1e-10;  // residual that is kept where rounding allows no better: ‖W‖ is huge there
+constexpr double kUseful = 1e-10;      // residual that is put up with where rounding allows no better
+constexpr double kSmallDemand = 1e-2;  // right-hand sides so far below ‖W‖ that rounding shows
 
 }  // namespace
 
@@ -25,9 +27,9 @@ bool NuclearFace::solve(NuclearRows& rows, const Eigen::MatrixXd& W, const doubl
   x_.grow(m_);
   std::copy_n(lambda, m_, lambda_.data());
   rows.values(W_, value_.data());
-  demand_ = 1;
+  double demand = 1;
   for (Index k = 0; k < m_; ++k) {
-    if (rows.rhs(k) > 0) demand_ = std::min(demand_, rows.rhs(k));
+    if (rows.rhs(k) > 0) demand = std::min(demand, rows.rhs(k));
   }
   double best = HUGE_VAL;
   int patience = 3;
@@ -35,12 +37,25 @@ bool NuclearFace::solve(NuclearRows& rows, const Eigen::MatrixXd& W, const doubl
     choose_rows(balance);
     if (!split()) return false;
     const double now = residual();
-    if (now <= kConverged) return true;
-    if (!(now <= kNoProgress * best) && --patience == 0) return now <= kUseful;
+    if (now <= kConverged) return demand > kSmallDemand || finish();
+    if (!(now <= kNoProgress * best) && --patience == 0) return now <= kUseful && finish();
     best = std::min(best, now);
     if (!newton_step()) return false;
   }
   return false;
+}
+
+/// Where rows nearly conflict the multipliers are huge and cancel in A(λ), and M carries that rounding into the rows.
+/// So the last W is not read off M: it is that of a last step, which meets the rows, at the rank found.
+bool NuclearFace::finish() {
+  const Index r = sigma_.size();
+  if (!newton_step()) return false;
+  ++steps_;
+  const Eigen::JacobiSVD<Eigen::MatrixXd> svd(W_, Eigen::ComputeThinU | Eigen::ComputeThinV);
+  U_ = svd.matrixU().leftCols(r);
+  V_ = svd.matrixV().leftCols(r);
+  sigma_ = svd.singularValues().head(r);
+  return true;
 }
 
 void NuclearFace::choose_rows(double balance) {
@@ -77,8 +92,7 @@ bool NuclearFace::split() {
   return true;
 }
 
-/// How far (low_, λ) is from optimal. Rows count relative to the least that any asks for: by that W is stretched where it
-/// misses one.
+/// How far (low_, λ) is from optimal.
 double NuclearFace::residual() {
   rows_->values(low_, value_.data());
   double worst = error_.norm(), largest = 0;
@@ -88,7 +102,7 @@ double NuclearFace::residual() {
     const double slack = value_[k] - rows_->rhs(k);
     const bool in = next < active_.size() && active_[next] == k;
     if (in) ++next;
-    worst = std::max(worst, (in ? std::abs(slack) : -slack) / demand_);
+    worst = std::max(worst, in ? std::abs(slack) : -slack);
     if (in && !rows_->equal(k)) worst = std::max(worst, -lambda_[k] / largest);
   }
   return worst;

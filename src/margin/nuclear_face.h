@@ -28,13 +28,13 @@ class NuclearFace {
   void choose_rows(double balance);
   bool split();
   double residual();
+  bool finish();
   bool newton_step();
   void respond(const Eigen::MatrixXd& dA, Eigen::MatrixXd& dW);
 
   NuclearRows* rows_ = nullptr;
   NuclearSchur schur_;
   Index P_ = 0, Q_ = 0, m_ = 0, steps_ = 0;
-  double demand_ = 1;  // least positive right-hand side, 1 at most
   IndexList active_;
   Buffer<double> lambda_, value_, x_;
   Eigen::MatrixXd W_, A_, M_, gram_, U_, V_, low_, rest_, error_;  // low_: M's part above 1; rest_: A beyond U Vᵀ

@@ -9,11 +9,11 @@
 namespace attsvm {
 namespace {
 
-constexpr Index kOwnLoops = 48;        // sizes below this never reach OpenBLAS
+constexpr Index kOwnLoops = 48;  // sizes below this never reach OpenBLAS
 constexpr Index kIterations = 100;
-constexpr double kNear = 1;            // slack of the rows that the interior point method starts with
+constexpr Index kFewRows = 64;         // up to here the interior point method sees all of them
+constexpr double kNear = 0.25;         // slack of the rows that the interior point method starts with
 constexpr double kNearlyAll = 0.8;     // share of the rows from which on it takes all of them
-constexpr int kTriesOnPart = 2;        // of the face, before all rows are taken
 constexpr double kTryFace = 1e-2;      // gap from which Newton's method on the face is tried
 constexpr double kRounding = 1e-11;    // gap beyond which the interior point method cannot see
 constexpr double kNegligible = 1e-12;  // singular values of a matrix that is not of a known rank
@@ -34,38 +34,61 @@ NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const 
   std::optional<SingleThreadBlas> blas;
   if (needs_blas()) blas.emplace();
   rows_.weights_in(frobenius.W, start_);
-  if (choose_near(frobenius)) {
+  choose_near(frobenius);
+  for (Index count = -1; near_.size() < rows_.count() && near_.size() > count;) {
+    count = near_.size();
     some_.take(rows_, near_);
     const Outcome outcome = descend(some_, frobenius, tolerance, stop);
     if (outcome != Outcome::stalled) return outcome;
+    add_violated();
   }
   near_.clear();
   for (Index k = 0; k < rows_.count(); ++k) near_.push(k);
   return descend(rows_, frobenius, tolerance, stop);
 }
 
-/// Rows that the Frobenius answer meets by little: most of those that the nuclear one meets with equality. False: that
-/// is nearly all of them.
-bool NuclearSolver::choose_near(const MarginSolution& frobenius) {
+/// Rows that the Frobenius answer meets by little: most of those that the nuclear one meets with equality. All of them
+/// where that saves little.
+void NuclearSolver::choose_near(const MarginSolution& frobenius) {
   near_.clear();
+  const bool few = rows_.count() <= kFewRows;
   for (Index k = 0; k < rows_.count(); ++k) {
     const Index row = rows_.row(k);
     const double within = kNear * std::max(1.0, std::abs(problem_->rhs(row)));
-    if (rows_.equal(k) || frobenius.dual(row) != 0 || frobenius.slack(row) <= within) near_.push(k);
+    if (few || rows_.equal(k) || frobenius.dual(row) != 0 || frobenius.slack(row) <= within) near_.push(k);
   }
-  return near_.size() > 0 && static_cast<double>(near_.size()) < kNearlyAll * static_cast<double>(rows_.count());
+  if (static_cast<double>(near_.size()) < kNearlyAll * static_cast<double>(rows_.count())) return;
+  near_.clear();
+  for (Index k = 0; k < rows_.count(); ++k) near_.push(k);
+}
+
+/// Takes into near_ what the interior point method's W violates.
+bool NuclearSolver::add_violated() {
+  interior_.weights(W_);
+  value_.grow(rows_.count());
+  rows_.values(W_, value_.data());
+  next_.clear();
+  Index member = 0;
+  for (Index k = 0; k < rows_.count(); ++k) {
+    const bool in = member < near_.size() && near_[member] == k;
+    if (in) ++member;
+    if (in || value_[k] < rows_.rhs(k)) next_.push(k);
+  }
+  next_.swap(near_);
+  return near_.size() > next_.size();
 }
 
 /// The interior point method on `rows`, which are rows near_ of all; Newton on the face sees all of them, and takes in
-/// those that are violated. Stalled on a part of the rows: all are needed.
+/// those that are violated. Stalled on a part of the rows: others are needed.
 NuclearSolver::Outcome NuclearSolver::descend(NuclearRows& rows, const MarginSolution& frobenius, double tolerance,
                                               const std::function<bool(const SolveProgress&)>& stop) {
   const bool all = rows.count() == rows_.count();
   lambda_.grow(rows_.count());
   for (Index k = 0; k < rows.count(); ++k) lambda_[k] = frobenius.dual(rows.row(k)) * rows.dual_in(k);
   interior_.start(rows, start_, lambda_.data());
-  const double feasible = frobenius.W.stableNorm() * std::sqrt(static_cast<double>(std::min(problem_->d(), problem_->dz())));
-  for (int tries = 0;; ++iterations_) {
+  const double feasible =
+      frobenius.W.stableNorm() * std::sqrt(static_cast<double>(std::min(problem_->d(), problem_->dz())));
+  for (const Index first = iterations_;; ++iterations_) {
     if (stop({.iteration = iterations_,
               .objective = feasible,
               .dual_objective = interior_.bound() * rows_.weight_scale()})) {
@@ -81,9 +104,9 @@ NuclearSolver::Outcome NuclearSolver::descend(NuclearRows& rows, const MarginSol
         take_face();
         return Outcome::converged;
       }
-      if (!all && ++tries == kTriesOnPart) return Outcome::stalled;
+      if (!all && add_violated()) return Outcome::stalled;
     }
-    if (gap < kRounding || iterations_ >= kIterations || !interior_.step()) {
+    if (gap < kRounding || iterations_ - first == kIterations || !interior_.step()) {
       if (!all) return Outcome::stalled;
       take_interior_point();
       return gap < tolerance ? Outcome::converged : Outcome::stalled;
@@ -112,7 +135,8 @@ bool NuclearSolver::refine(const MarginProblem& problem, const MarginSolution& n
     lambda_[k] = near.dual(rows_.row(k)) * rows_.dual_in(k);
     slack_[k] -= rows_.rhs(k);
   }
-  if (count == 0 || !face_.solve(rows_, W_, lambda_.data(), balance(rows_, lambda_.data(), slack_.data()))) return false;
+  if (count == 0 || !face_.solve(rows_, W_, lambda_.data(), balance(rows_, lambda_.data(), slack_.data())))
+    return false;
   iterations_ = face_.steps();
   method_ = "Newton on the face";
   take_face();

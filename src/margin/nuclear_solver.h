@@ -37,7 +37,8 @@ class NuclearSolver {
   std::string_view method() const { return method_; }
 
  private:
-  bool choose_near(const MarginSolution& frobenius);
+  void choose_near(const MarginSolution& frobenius);
+  bool add_violated();
   Outcome descend(NuclearRows& rows, const MarginSolution& frobenius, double tolerance,
                   const std::function<bool(const SolveProgress&)>& stop);
   void spread_dual();
@@ -49,11 +50,11 @@ class NuclearSolver {
 
   const MarginProblem* problem_ = nullptr;
   NuclearRows rows_, some_;
-  IndexList near_;  // the rows of the interior point method
+  IndexList near_, next_;  // near_: the rows of the interior point method
   NuclearInteriorPoint interior_;
   NuclearFace face_;
   Eigen::MatrixXd start_, W_;
-  Buffer<double> lambda_, slack_;
+  Buffer<double> lambda_, slack_, value_;
   RowMatrix K_, Q_;
   Eigen::VectorXd dual_;
   Index iterations_ = 0;
