@@ -1,5 +1,6 @@
 #include "margin/nuclear_face.h"
 
+#include <Eigen/SVD>
 #include <cmath>
 #include <numbers>
 
@@ -10,6 +11,8 @@ namespace {
 
 constexpr Index kSteps = 12;
 constexpr double kConverged = 1e-13, kDependentRow = 1e-11, kNoProgress = 0.5;
+constexpr double kUseful = 1e-10;      // residual that is put up with where rounding allows no better
+constexpr double kSmallDemand = 1e-2;  // right-hand sides so far below ‖W‖ that rounding shows
 
 }  // namespace
 
@@ -24,18 +27,35 @@ bool NuclearFace::solve(NuclearRows& rows, const Eigen::MatrixXd& W, const doubl
   x_.grow(m_);
   std::copy_n(lambda, m_, lambda_.data());
   rows.values(W_, value_.data());
+  double demand = 1;
+  for (Index k = 0; k < m_; ++k) {
+    if (rows.rhs(k) > 0) demand = std::min(demand, rows.rhs(k));
+  }
   double best = HUGE_VAL;
   int patience = 3;
   for (steps_ = 0; steps_ < kSteps; ++steps_) {
     choose_rows(balance);
     if (!split()) return false;
     const double now = residual();
-    if (now <= kConverged) return true;
-    if (!(now <= kNoProgress * best) && --patience == 0) return false;
+    if (now <= kConverged) return demand > kSmallDemand || finish();
+    if (!(now <= kNoProgress * best) && --patience == 0) return now <= kUseful && finish();
     best = std::min(best, now);
     if (!newton_step()) return false;
   }
   return false;
+}
+
+/// Where rows nearly conflict the multipliers are huge and cancel in A(λ), and M carries that rounding into the rows.
+/// So the last W is not read off M: it is that of a last step, which meets the rows, at the rank found.
+bool NuclearFace::finish() {
+  const Index r = sigma_.size();
+  if (!newton_step()) return false;
+  ++steps_;
+  const Eigen::JacobiSVD<Eigen::MatrixXd> svd(W_, Eigen::ComputeThinU | Eigen::ComputeThinV);
+  U_ = svd.matrixU().leftCols(r);
+  V_ = svd.matrixV().leftCols(r);
+  sigma_ = svd.singularValues().head(r);
+  return true;
 }
 
 void NuclearFace::choose_rows(double balance) {
@@ -91,12 +111,10 @@ double NuclearFace::residual() {
 /// dW = XJT + TJX, upper right, J = [0 dA; dAᵀ 0]: how W on the face answers to a change of A.
 void NuclearFace::respond(const Eigen::MatrixXd& dA, Eigen::MatrixXd& dW) {
   const Index N = P_ + Q_;
-  coupling_.setZero(N, N);
-  coupling_.topRightCorner(P_, Q_) = dA;
-  coupling_.bottomLeftCorner(Q_, P_) = dA.transpose();
+  coupling_.resize(Q_, P_);
   product_.resize(N, N);
   answer_.resize(N, N);
-  multiply(coupling_.data(), N, N, T_.data(), N, N, product_.data());
+  multiply_coupled(dA.data(), P_, Q_, T_.data(), coupling_.data(), product_.data());
   multiply(X_.data(), N, N, product_.data(), N, N, answer_.data());
   dW = answer_.topRightCorner(P_, Q_) + answer_.bottomLeftCorner(Q_, P_).transpose();
 }

@@ -28,6 +28,7 @@ class NuclearFace {
   void choose_rows(double balance);
   bool split();
   double residual();
+  bool finish();
   bool newton_step();
   void respond(const Eigen::MatrixXd& dA, Eigen::MatrixXd& dW);
 

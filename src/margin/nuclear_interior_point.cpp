@@ -6,10 +6,11 @@
 namespace attsvm {
 namespace {
 
-constexpr double kStartNorm = 0.7;  // ‖A(λ)‖_F at the start
-constexpr double kCentral = 0.3;    // λs/μ of rows that have no multiplier at the start
-constexpr double kRoom = 0.1;       // slack that a row is given at least when that is computed
-constexpr double kStay = 0.95;      // fraction of the way to the boundary
+constexpr double kStartNorm = 0.7;     // ‖A(λ)‖_F at the start
+constexpr double kCentral = 0.3;       // λs/μ of rows that have no multiplier at the start
+constexpr double kRoom = 0.1;          // slack that a row is given at least when that is computed
+constexpr double kStay = 0.95;         // fraction of the way to the boundary
+constexpr double kNegligible = 1e-24;  // squared singular value, relative
 constexpr double kTinyPivot = 1e-14;
 constexpr double kSmallestStep = 1e-3;
 constexpr double kShort = 0.2, kRecenter = 0.7;
@@ -32,8 +33,8 @@ void NuclearInteriorPoint::start(NuclearRows& rows, const Eigen::MatrixXd& W, co
     if (!rows.equal(k)) ++inequalities;
   }
   barrier_ = static_cast<double>(N_ + inequalities);
-  // X = μT is central for S, and its W = μT₁₂ much like A and so like the W given: μ makes it twice as large. Rows
-  // without a multiplier get what is central for the slack they then have.
+  // X = μT is central for S, and its W = μT₁₂ much like A and so like the W given: μ makes it twice as large, and what
+  // is missing to twice W itself is added. Rows without a multiplier get what is central for the slack they then have.
   rows.values(W, value_.data());
   scale_dual(kStartNorm);
   match(2, W);
@@ -44,12 +45,31 @@ void NuclearInteriorPoint::start(NuclearRows& rows, const Eigen::MatrixXd& W, co
   scale_dual(kStartNorm);
   match(2, W);
   X_ = mu_ * T_;
-  W_ *= mu_;
+  step_to(2 * W);
   rows.values(W_, value_.data());
   for (Index k = 0; k < m_; ++k) {
     slack_[k] = rows.equal(k) ? 0 : std::max(value_[k] - rows.rhs(k), kCentral * std::min(mu_ / lambda_[k], 1.0));
   }
   measure();
+}
+
+/// Moves the corner of X to W, and with D = UΣVᵀ the change adds UΣUᵀ and VΣVᵀ to the blocks: X stays positive.
+void NuclearInteriorPoint::step_to(const Eigen::MatrixXd& W) {
+  product_ = W - X_.topRightCorner(P_, Q_);
+  gram_.noalias() = product_.transpose() * product_;
+  eigen_.compute(gram_);
+  const double least = kNegligible * eigen_.eigenvalues()(Q_ - 1);
+  for (Index j = 0; j < Q_; ++j) {
+    const double square = eigen_.eigenvalues()(j);
+    if (!(square > least)) continue;
+    const auto v = eigen_.eigenvectors().col(j);
+    along_.noalias() = product_ * v;
+    X_.topLeftCorner(P_, P_).noalias() += along_ * (along_.transpose() / std::sqrt(square));
+    X_.bottomRightCorner(Q_, Q_).noalias() += v * (v.transpose() * std::sqrt(square));
+  }
+  W_ = W;
+  X_.topRightCorner(P_, Q_) = W;
+  X_.bottomLeftCorner(Q_, P_) = W.transpose();
 }
 
 /// Scales λ so that ‖A(λ)‖_F is `norm`, and inverts S.
@@ -110,12 +130,10 @@ void NuclearInteriorPoint::measure() {
 
 /// out = ¼(Y J T + T J Y), J = [0 dA; dAᵀ 0]: how X answers to a change of A, or of both.
 void NuclearInteriorPoint::couple(const Eigen::MatrixXd& Y, const Eigen::MatrixXd& dA, Eigen::MatrixXd& out) {
-  coupling_.setZero(N_, N_);
-  coupling_.topRightCorner(P_, Q_) = dA;
-  coupling_.bottomLeftCorner(Q_, P_) = dA.transpose();
+  coupling_.resize(Q_, P_);
   product_.resize(N_, N_);
   trial_.resize(N_, N_);
-  multiply(coupling_.data(), N_, N_, T_.data(), N_, N_, product_.data());
+  multiply_coupled(dA.data(), P_, Q_, T_.data(), coupling_.data(), product_.data());
   multiply(Y.data(), N_, N_, product_.data(), N_, N_, trial_.data());
   out = 0.25 * (trial_ + trial_.transpose());
 }

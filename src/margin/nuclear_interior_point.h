@@ -1,6 +1,7 @@
 #pragma once
 
 #include <Eigen/Cholesky>
+#include <Eigen/Eigenvalues>
 
 #include "margin/nuclear_schur.h"
 
@@ -30,6 +31,7 @@ class NuclearInteriorPoint {
   bool invert_dual();
   void measure();
   void scale_dual(double norm);
+  void step_to(const Eigen::MatrixXd& W);
   void match(double times, const Eigen::MatrixXd& W);
   void couple(const Eigen::MatrixXd& Y, const Eigen::MatrixXd& dA, Eigen::MatrixXd& out);
   void direction(double target, bool corrected);
@@ -42,6 +44,8 @@ class NuclearInteriorPoint {
   double barrier_ = 0;  // its parameter: N plus the inequalities
   Eigen::MatrixXd A_, X_, T_, dA_, dX_, affine_dA_, affine_dX_, coupling_, product_, correction_, trial_, gram_, W_;
   Eigen::MatrixXd gram0_, gram1_, gram2_;
+  Eigen::VectorXd along_;
+  Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen_;
   Eigen::LLT<Eigen::MatrixXd> right_factor_, factor_;
   Buffer<double> lambda_, slack_, dlambda_, dslack_, affine_dlambda_, affine_dslack_, value_, diagonal_, goal_;
   double objective_ = 0, bound_ = 0, gap_ = 0, mu_ = 0;

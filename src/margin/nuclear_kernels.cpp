@@ -16,7 +16,7 @@ constexpr V v;
 inline Index lanes() { return static_cast<Index>(hn::Lanes(v)); }
 
 void multiply_lanes(const double* HWY_RESTRICT A, Index rows, Index inner, const double* HWY_RESTRICT B, Index ldb,
-                    Index cols, double* HWY_RESTRICT C) {
+                    Index cols, double* HWY_RESTRICT C, Index ldc) {
   const Index w = lanes();
   for (Index j = 0; j < cols; j += 4) {
     const double* b[4];
@@ -24,7 +24,7 @@ void multiply_lanes(const double* HWY_RESTRICT A, Index rows, Index inner, const
     for (Index e = 0; e < 4; ++e) {
       const Index column = j + e < cols ? j + e : cols - 1;  // past the end: the last one again
       b[e] = B + column * ldb;
-      c[e] = C + column * rows;
+      c[e] = C + column * ldc;
     }
     for (Index i = 0; i < rows; i += w) {
       auto a0 = hn::Zero(v), a1 = a0, a2 = a0, a3 = a0;
@@ -86,16 +86,28 @@ HWY_AFTER_NAMESPACE();
 namespace attsvm {
 namespace {
 constexpr Index kBlasWork = 1 << 17;  // multiplications from which OpenBLAS is faster
-}
 HWY_EXPORT(multiply_lanes);
 HWY_EXPORT(schur_lanes);
 
-void multiply(const double* A, Index rows, Index inner, const double* B, Index ldb, Index cols, double* C) {
+void multiply(const double* A, Index rows, Index inner, const double* B, Index ldb, Index cols, double* C, Index ldc) {
   if (rows * inner * cols >= kBlasWork) {  // column-major C = AB is row-major C' = B'A'
-    gemm(false, false, cols, rows, inner, 1, B, ldb, A, rows, 0, C, rows);
+    gemm(false, false, cols, rows, inner, 1, B, ldb, A, rows, 0, C, ldc);
   } else {
-    HWY_DYNAMIC_DISPATCH(multiply_lanes)(A, rows, inner, B, ldb, cols, C);
+    HWY_DYNAMIC_DISPATCH(multiply_lanes)(A, rows, inner, B, ldb, cols, C, ldc);
   }
+}
+}  // namespace
+
+void multiply(const double* A, Index rows, Index inner, const double* B, Index ldb, Index cols, double* C) {
+  multiply(A, rows, inner, B, ldb, cols, C, rows);
+}
+void multiply_coupled(const double* A, Index P, Index Q, const double* T, double* transposed, double* C) {
+  const Index N = P + Q;
+  for (Index j = 0; j < Q; ++j) {
+    for (Index i = 0; i < P; ++i) transposed[i * Q + j] = A[j * P + i];
+  }
+  multiply(A, P, Q, T + P, N, N, C, N);
+  multiply(transposed, Q, P, T, N, N, C + P, N);
 }
 void schur_matrix(const SchurParts& parts, double factor, double* work, double* G, Index ldg) {
   HWY_DYNAMIC_DISPATCH(schur_lanes)(parts, factor, work, G, ldg);

@@ -9,6 +9,9 @@ namespace attsvm {
 /// C = A B for A (rows × inner) and B (inner × cols); rows is a multiple of 4 and the leading size of A and C.
 void multiply(const double* A, Index rows, Index inner, const double* B, Index ldb, Index cols, double* C);
 
+/// C = [0 A; Aᵀ 0] T for A (P × Q, both multiples of 4) and square T. `transposed` has room for Aᵀ.
+void multiply_coupled(const double* A, Index P, Index Q, const double* T, double* transposed, double* C);
+
 /// What the Schur matrix of a set of rows is made of. With pairs of symmetric matrices (X, T) and of matrices (x, t)
 /// coupling left and right: entry (k,l) = (δ_kᵀT δ_l)(ζ_kᵀX'ζ_l) + (δ_kᵀX δ_l)(ζ_kᵀT'ζ_l) + (δ_kᵀxζ_l)(δ_lᵀtζ_k) +
 /// (δ_kᵀtζ_l)(δ_lᵀxζ_k).

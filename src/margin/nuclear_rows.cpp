@@ -72,6 +72,40 @@ void NuclearRows::load(const MarginProblem& problem, double size) {
       project(right_.q(0), zp, right_.size(), zeta_.data() + i * zp, full_.data() + i * right_size_);
     zeta_.swap(full_);
   }
+  lay_out();
+}
+
+void NuclearRows::take(const NuclearRows& all, const IndexList& list) {
+  problem_ = all.problem_;
+  scale_ = all.scale_;
+  left_size_ = all.left_size_;
+  right_size_ = all.right_size_;
+  count_ = list.size();
+  queries_ = 0;
+  for (auto* buffer : {&rhs_, &size_}) buffer->grow(count_);
+  row_.grow(count_);
+  query_.grow(count_);
+  equal_.grow(count_);
+  delta_.grow(count_ * left_size_);
+  zeta_.grow(all.queries_ * right_size_);
+  for (Index k = 0, last = -1; k < count_; ++k) {
+    const Index from = list[k];
+    if (all.query_[from] != last) {
+      last = all.query_[from];
+      std::copy_n(all.zeta(last), right_size_, zeta_.data() + queries_ * right_size_);
+      ++queries_;
+    }
+    row_[k] = all.row_[from];
+    query_[k] = queries_ - 1;
+    equal_[k] = all.equal_[from];
+    rhs_[k] = all.rhs_[from];
+    size_[k] = all.size_[from];
+    std::copy_n(all.delta(from), left_size_, delta_.data() + k * left_size_);
+  }
+  lay_out();
+}
+
+void NuclearRows::lay_out() {
   zeta_across_.grow(queries_ * right_size_);
   for (Index i = 0; i < queries_; ++i) {
     for (Index j = 0; j < right_size_; ++j) zeta_across_[j * queries_ + i] = zeta(i)[j];

@@ -14,6 +14,8 @@ class NuclearRows {
  public:
   /// `size`: the Frobenius norm of the smallest W that meets the rows, or about that.
   void load(const MarginProblem& problem, double size);
+  /// Some of the rows of `all` (ascending), in its coordinates. To be read by solvers: nothing leads out of it.
+  void take(const NuclearRows& all, const IndexList& list);
 
   Index count() const { return count_; }        ///< rows that are not zero
   Index queries() const { return queries_; }    ///< queries they belong to
@@ -41,6 +43,8 @@ class NuclearRows {
   double dual_in(Index k) const { return size_[k]; }             ///< multiplier here / in the problem
 
  private:
+  void lay_out();
+
   const MarginProblem* problem_ = nullptr;
   Index count_ = 0, queries_ = 0, left_size_ = 0, right_size_ = 0;
   double scale_ = 1;

@@ -11,6 +11,9 @@ namespace {
 
 constexpr Index kOwnLoops = 48;  // sizes below this never reach OpenBLAS
 constexpr Index kIterations = 100;
+constexpr Index kFewRows = 64;         // up to here the interior point method sees all of them
+constexpr double kNear = 0.25;         // slack of the rows that the interior point method starts with
+constexpr double kNearlyAll = 0.8;     // share of the rows from which on it takes all of them
 constexpr double kTryFace = 1e-2;      // gap from which Newton's method on the face is tried
 constexpr double kRounding = 1e-11;    // gap beyond which the interior point method cannot see
 constexpr double kNegligible = 1e-12;  // singular values of a matrix that is not of a known rank
@@ -30,12 +33,62 @@ NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const 
   rows_.load(problem, size);
   std::optional<SingleThreadBlas> blas;
   if (needs_blas()) blas.emplace();
-  rows_.weights_in(frobenius.W, W_);
+  rows_.weights_in(frobenius.W, start_);
+  choose_near(frobenius);
+  for (Index count = -1; near_.size() < rows_.count() && near_.size() > count;) {
+    count = near_.size();
+    some_.take(rows_, near_);
+    const Outcome outcome = descend(some_, frobenius, tolerance, stop);
+    if (outcome != Outcome::stalled) return outcome;
+    add_violated();
+  }
+  near_.clear();
+  for (Index k = 0; k < rows_.count(); ++k) near_.push(k);
+  return descend(rows_, frobenius, tolerance, stop);
+}
+
+/// Rows that the Frobenius answer meets by little: most of those that the nuclear one meets with equality. All of them
+/// where that saves little.
+void NuclearSolver::choose_near(const MarginSolution& frobenius) {
+  near_.clear();
+  const bool few = rows_.count() <= kFewRows;
+  for (Index k = 0; k < rows_.count(); ++k) {
+    const Index row = rows_.row(k);
+    const double within = kNear * std::max(1.0, std::abs(problem_->rhs(row)));
+    if (few || rows_.equal(k) || frobenius.dual(row) != 0 || frobenius.slack(row) <= within) near_.push(k);
+  }
+  if (static_cast<double>(near_.size()) < kNearlyAll * static_cast<double>(rows_.count())) return;
+  near_.clear();
+  for (Index k = 0; k < rows_.count(); ++k) near_.push(k);
+}
+
+/// Takes into near_ what the interior point method's W violates.
+bool NuclearSolver::add_violated() {
+  interior_.weights(W_);
+  value_.grow(rows_.count());
+  rows_.values(W_, value_.data());
+  next_.clear();
+  Index member = 0;
+  for (Index k = 0; k < rows_.count(); ++k) {
+    const bool in = member < near_.size() && near_[member] == k;
+    if (in) ++member;
+    if (in || value_[k] < rows_.rhs(k)) next_.push(k);
+  }
+  next_.swap(near_);
+  return near_.size() > next_.size();
+}
+
+/// The interior point method on `rows`, which are rows near_ of all; Newton on the face sees all of them, and takes in
+/// those that are violated. Stalled on a part of the rows: others are needed.
+NuclearSolver::Outcome NuclearSolver::descend(NuclearRows& rows, const MarginSolution& frobenius, double tolerance,
+                                              const std::function<bool(const SolveProgress&)>& stop) {
+  const bool all = rows.count() == rows_.count();
   lambda_.grow(rows_.count());
-  for (Index k = 0; k < rows_.count(); ++k) lambda_[k] = frobenius.dual(rows_.row(k)) * rows_.dual_in(k);
-  interior_.start(rows_, W_, lambda_.data());
-  const double feasible = size * std::sqrt(static_cast<double>(std::min(problem.d(), problem.dz())));
-  for (;; ++iterations_) {
+  for (Index k = 0; k < rows.count(); ++k) lambda_[k] = frobenius.dual(rows.row(k)) * rows.dual_in(k);
+  interior_.start(rows, start_, lambda_.data());
+  const double feasible =
+      frobenius.W.stableNorm() * std::sqrt(static_cast<double>(std::min(problem_->d(), problem_->dz())));
+  for (const Index first = iterations_;; ++iterations_) {
     if (stop({.iteration = iterations_,
               .objective = feasible,
               .dual_objective = interior_.bound() * rows_.weight_scale()})) {
@@ -45,17 +98,26 @@ NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const 
     const double gap = interior_.gap();
     if (gap < kTryFace) {
       interior_.weights(W_);
-      if (face_.solve(rows_, W_, interior_.lambda(), balance(interior_.lambda(), interior_.slack()))) {
+      spread_dual();
+      if (face_.solve(rows_, W_, lambda_.data(), balance(rows, interior_.lambda(), interior_.slack()))) {
         method_ = "interior point, Newton on the face";
         take_face();
         return Outcome::converged;
       }
+      if (!all && add_violated()) return Outcome::stalled;
     }
-    if (gap < kRounding || iterations_ == kIterations || !interior_.step()) {
+    if (gap < kRounding || iterations_ - first == kIterations || !interior_.step()) {
+      if (!all) return Outcome::stalled;
       take_interior_point();
       return gap < tolerance ? Outcome::converged : Outcome::stalled;
     }
   }
+}
+
+/// lambda_: the multipliers of the interior point method, for all rows.
+void NuclearSolver::spread_dual() {
+  std::fill_n(lambda_.data(), rows_.count(), 0.0);
+  for (Index k = 0; k < near_.size(); ++k) lambda_[near_[k]] = interior_.lambda()[k];
 }
 
 bool NuclearSolver::refine(const MarginProblem& problem, const MarginSolution& near) {
@@ -73,7 +135,8 @@ bool NuclearSolver::refine(const MarginProblem& problem, const MarginSolution& n
     lambda_[k] = near.dual(rows_.row(k)) * rows_.dual_in(k);
     slack_[k] -= rows_.rhs(k);
   }
-  if (count == 0 || !face_.solve(rows_, W_, lambda_.data(), balance(lambda_.data(), slack_.data()))) return false;
+  if (count == 0 || !face_.solve(rows_, W_, lambda_.data(), balance(rows_, lambda_.data(), slack_.data())))
+    return false;
   iterations_ = face_.steps();
   method_ = "Newton on the face";
   take_face();
@@ -84,10 +147,10 @@ bool NuclearSolver::refine(const MarginProblem& problem, const MarginSolution& n
 bool NuclearSolver::needs_blas() const { return std::max(rows_.count(), rows_.left() + rows_.right()) >= kOwnLoops; }
 
 /// Multipliers per slack: where rows part into active ones and others.
-double NuclearSolver::balance(const double* lambda, const double* slack) const {
+double NuclearSolver::balance(const NuclearRows& rows, const double* lambda, const double* slack) {
   double heaviest = 0, widest = 0;
-  for (Index k = 0; k < rows_.count(); ++k) {
-    if (rows_.equal(k)) continue;
+  for (Index k = 0; k < rows.count(); ++k) {
+    if (rows.equal(k)) continue;
     heaviest = std::max(heaviest, lambda[k]);
     widest = std::max(widest, slack[k]);
   }
@@ -100,7 +163,7 @@ void NuclearSolver::export_dual(const double* lambda) {
 }
 
 void NuclearSolver::take_frobenius(const MarginProblem& problem, const MarginSolution& frobenius) {
-  method_ = "rank one";
+  method_ = problem.rows() > kMostRows ? "Frobenius answer" : "rank one";
   dual_ = frobenius.dual;
   const Eigen::BDCSVD<Eigen::MatrixXd> svd(frobenius.W, Eigen::ComputeThinU | Eigen::ComputeThinV);
   const Eigen::VectorXd& sigma = svd.singularValues();
@@ -108,7 +171,6 @@ void NuclearSolver::take_frobenius(const MarginProblem& problem, const MarginSol
   while (r < sigma.size() && sigma(r) > kNegligible * sigma(0)) ++r;
   K_ = svd.matrixU().leftCols(r) * sigma.head(r).cwiseSqrt().asDiagonal();
   Q_ = svd.matrixV().leftCols(r) * sigma.head(r).cwiseSqrt().asDiagonal();
-  if (problem.rows() > kMostRows) method_ = "Frobenius answer";
 }
 
 void NuclearSolver::take_face() {
@@ -128,7 +190,8 @@ void NuclearSolver::take_interior_point() {
   const Eigen::VectorXd root = (sigma.head(r) * rows_.weight_scale()).cwiseSqrt();
   rows_.left_out(svd.matrixU().leftCols(r) * root.asDiagonal(), K_);
   rows_.right_out(svd.matrixV().leftCols(r) * root.asDiagonal(), Q_);
-  export_dual(interior_.lambda());
+  spread_dual();
+  export_dual(lambda_.data());
 }
 
 void NuclearSolver::write(RowMatrix& K, RowMatrix& Q, Eigen::VectorXd& lambda) const {

@@ -37,18 +37,24 @@ class NuclearSolver {
   std::string_view method() const { return method_; }
 
  private:
+  void choose_near(const MarginSolution& frobenius);
+  bool add_violated();
+  Outcome descend(NuclearRows& rows, const MarginSolution& frobenius, double tolerance,
+                  const std::function<bool(const SolveProgress&)>& stop);
+  void spread_dual();
   bool needs_blas() const;
   void take_face();
   void take_interior_point();
-  double balance(const double* lambda, const double* slack) const;
+  static double balance(const NuclearRows& rows, const double* lambda, const double* slack);
   void export_dual(const double* lambda);
 
   const MarginProblem* problem_ = nullptr;
-  NuclearRows rows_;
+  NuclearRows rows_, some_;
+  IndexList near_, next_;  // near_: the rows of the interior point method
   NuclearInteriorPoint interior_;
   NuclearFace face_;
-  Eigen::MatrixXd W_;
-  Buffer<double> lambda_, slack_;
+  Eigen::MatrixXd start_, W_;
+  Buffer<double> lambda_, slack_, value_;
   RowMatrix K_, Q_;
   Eigen::VectorXd dual_;
   Index iterations_ = 0;

@@ -21,6 +21,7 @@ namespace attsvm {
 namespace {
 
 constexpr Index kExactRows = 1500;     // up to here the exact solver is also the fastest
+constexpr Index kNuclearRows = 300;    // from here on a working set is faster than an interior point method on all rows
 constexpr Index kMostUnknowns = 2048;  // of the interior point method, which factorises a matrix of that size
 constexpr Index kRowsPerUnknown = 8;
 constexpr double kStartTolerance = 1e-2;     // of the Frobenius answer a large nuclear solve starts from
@@ -187,7 +188,7 @@ bool MarginSolver::State::start_from_frobenius(const MarginProblem& problem, dou
 
 /// Where W is a vector the norms agree, and the Frobenius answer is the nuclear one.
 bool MarginSolver::State::suits_nuclear_working_set(const MarginProblem& problem) {
-  return problem.rows() > kExactRows && problem.kind() != ProblemKind::value && problem.d() > 1 && problem.dz() > 1 &&
+  return problem.rows() > kNuclearRows && problem.kind() != ProblemKind::value && problem.d() > 1 && problem.dz() > 1 &&
          problem.groups().size() > 1;
 }
 
@@ -205,6 +206,14 @@ void MarginSolver::State::solve_nuclear_at_scale(const MarginProblem& problem, c
   for (SolveProgress& each : solution.history) each.seconds += before;
   solution.method = "nuclear working set";
   certifier.certify(problem, tolerance, solution);
+  if (solution.status != MarginStatus::optimal || problem.rows() > kExactRows || stopped) return;
+  if (!nuclear.refine(problem, solution)) return;  // to rounding, where that costs little
+  other = solution;
+  nuclear.write(other.K, other.Q, other.dual);
+  other.iterations += nuclear.iterations();
+  other.method = "nuclear working set, Newton on the face";
+  certifier.certify(problem, tolerance, other);
+  if (other.gap < solution.gap) std::swap(solution, other);
 }
 
 void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolution& solution) {
@@ -218,8 +227,14 @@ void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolu
   const MarginSolution* warm = settings->warm_start;
   if (solution.warm_started && warm->K.cols() > 0 && warm->W.rows() == problem.d() && warm->W.cols() == problem.dz()) {
     if (large) {
+      solution.K = warm->K;
+      solution.Q = warm->Q;
+      solution.dual = warm->dual;
+      solution.method = "warm start";
+      certifier.certify(problem, tolerance, solution);
+      if (solution.status == MarginStatus::optimal) return;
       solve_nuclear_at_scale(problem, *warm, solution);
-    } else if (problem.rows() <= kExactRows && nuclear.refine(problem, *warm)) {
+    } else if (nuclear.refine(problem, *warm)) {
       take(solution);
     }
     if (solution.status == MarginStatus::optimal || stopped) return;
