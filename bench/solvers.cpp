@@ -15,8 +15,8 @@
 
 #include "attsvm/attsvm.h"
 #include "base/blas.h"
-#include "margin/scaled_problem.h"
 #include "base/stream_kernels.h"
+#include "margin/scaled_problem.h"
 #include "measure.h"
 
 namespace {

@@ -36,17 +36,16 @@ void save_path(const std::string& path, const std::vector<PathPoint>& points, bo
     inside.push_back(point.inside);
   }
   const Index queries = count > 0 ? static_cast<Index>(points.front().selected.size()) : 0;
-  std::vector<std::pair<std::string, Array>> arrays{
-      {"radius", numbers(points, &PathPoint::radius)},
-      {"loss", numbers(points, &PathPoint::loss)},
-      {"log_loss", numbers(points, &PathPoint::log_loss)},
-      {"norm", numbers(points, &PathPoint::norm)},
-      {"stationarity", numbers(points, &PathPoint::stationarity)},
-      {"inside", Array::own(inside, {count})},
-      {"minima", Array::own(std::move(minima), {count})},
-      {"selected", Array::own(std::move(selected), {count, queries})},
-      {"correlation", numbers(points, &PathPoint::correlation)},
-      {"W", matrices(points, &PathPoint::W)}};
+  std::vector<std::pair<std::string, Array>> arrays{{"radius", numbers(points, &PathPoint::radius)},
+                                                    {"loss", numbers(points, &PathPoint::loss)},
+                                                    {"log_loss", numbers(points, &PathPoint::log_loss)},
+                                                    {"norm", numbers(points, &PathPoint::norm)},
+                                                    {"stationarity", numbers(points, &PathPoint::stationarity)},
+                                                    {"inside", Array::own(inside, {count})},
+                                                    {"minima", Array::own(std::move(minima), {count})},
+                                                    {"selected", Array::own(std::move(selected), {count, queries})},
+                                                    {"correlation", numbers(points, &PathPoint::correlation)},
+                                                    {"W", matrices(points, &PathPoint::W)}};
   if (points.front().K.size() > 0) {
     arrays.emplace_back("K", matrices(points, &PathPoint::K));
     arrays.emplace_back("Q", matrices(points, &PathPoint::Q));

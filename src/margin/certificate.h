@@ -47,11 +47,11 @@ class Certifier {
 
   Threads& threads_;
   bool careful_ = false;
-  double norm_ = 0, size_ = 0;  // of A: its Frobenius norm, and what it would be if no terms cancelled
-  double reach_ = 0;            // largest ‖δ_k‖ ‖ζ_k‖ ‖W‖
+  double norm_ = 0, size_ = 0;        // of A: its Frobenius norm, and what it would be if no terms cancelled
+  double reach_ = 0;                  // largest ‖δ_k‖ ‖ζ_k‖ ‖W‖
   Eigen::VectorXd values_, squares_;  // of the rows: δᵀWζ, and ‖δ‖² as the fast pass sees it
-  std::vector<Share> shares_;  // A ends up in the first
-  Spectrum spectrum_;          // of A, for nuclear answers
+  std::vector<Share> shares_;         // A ends up in the first
+  Spectrum spectrum_;                 // of A, for nuclear answers
   RankCertifier rank_;
   Eigen::Matrix<Real, Eigen::Dynamic, 1> wide_u_, wide_g_;
   Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic> wide_A_;
