@@ -161,7 +161,7 @@ TEST_P(Paths, EndInTheSvmOfTheirSelection) {
       EXPECT_LE(points[k].stationarity, 1e-8) << "radius " << points[k].radius;
       EXPECT_NEAR(points[k].norm, points[k].radius, 1e-9 * points[k].radius);
       if (k > 0) {
-        EXPECT_LE(points[k].loss, points[k - 1].loss);
+        EXPECT_LT(points[k].log_excess, points[k - 1].log_excess);
       }
     }
     EXPECT_GT(points.back().correlation, 1 - 1e-3);
