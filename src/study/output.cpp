@@ -24,8 +24,9 @@ std::string csv_field(const Json& value) {
 
 std::string csv_line(const std::vector<Json>& fields) {
   std::string line;
-  for (const Json& field : fields) line += (line.empty() ? "" : ",") + csv_field(field);
-  return line + "\n";
+  for (const Json& field : fields) line += csv_field(field) + ",";
+  line.back() = '\n';
+  return line;
 }
 
 Json figure_json(const Figure& figure) {
