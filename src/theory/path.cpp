@@ -16,7 +16,6 @@ namespace {
 constexpr double kGrowth = 2;       // largest factor between two radii at which a path is followed
 constexpr double kWidestStart = 4;  // largest norm of a random start
 constexpr int kRounds = 200;        // of the two balls of joint paths in turn
-constexpr double kPrincipal = 4;    // radius at which starts are drawn at most
 
 void require_sensible(const AttentionTask& task, const PathSettings& settings) {
   if (settings.radii.empty()) refuse("radii: at least one is needed");
