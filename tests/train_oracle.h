@@ -73,8 +73,8 @@ struct Dual {
   friend bool operator>(const Dual& a, const Dual& b) { return a.value > b.value; }
   friend Dual exp(const Dual& a) {
     using std::exp;
-    const T value = exp(a.value);
-    return {value, value * a.slope};
+    const T grown = exp(a.value);
+    return {grown, grown * a.slope};
   }
   friend Dual log(const Dual& a) {
     using std::log;
