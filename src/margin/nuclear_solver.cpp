@@ -27,7 +27,8 @@ NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const 
   const double size = frobenius.W.stableNorm();
   const bool vectors = problem.d() == 1 || problem.dz() == 1 || problem.groups().size() == 1;
   if (size == 0 || vectors || problem.rows() > kMostRows) {  // the norms agree on matrices of rank one
-    take_frobenius(problem, frobenius);
+    take_frobenius(frobenius);
+    if (size == 0 || vectors) method_ = "rank one";
     return problem.rows() > kMostRows ? Outcome::stalled : Outcome::converged;
   }
   rows_.load(problem, size);
@@ -162,8 +163,8 @@ void NuclearSolver::export_dual(const double* lambda) {
   for (Index k = 0; k < rows_.count(); ++k) dual_(rows_.row(k)) = lambda[k] / rows_.dual_in(k);
 }
 
-void NuclearSolver::take_frobenius(const MarginProblem& problem, const MarginSolution& frobenius) {
-  method_ = problem.rows() > kMostRows ? "Frobenius answer" : "rank one";
+void NuclearSolver::take_frobenius(const MarginSolution& frobenius) {
+  method_ = "Frobenius answer";
   dual_ = frobenius.dual;
   const Eigen::BDCSVD<Eigen::MatrixXd> svd(frobenius.W, Eigen::ComputeThinU | Eigen::ComputeThinV);
   const Eigen::VectorXd& sigma = svd.singularValues();

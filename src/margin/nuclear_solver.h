@@ -28,7 +28,7 @@ class NuclearSolver {
   bool refine(const MarginProblem& problem, const MarginSolution& near);
 
   /// The answer of that norm, as it is.
-  void take_frobenius(const MarginProblem& problem, const MarginSolution& frobenius);
+  void take_frobenius(const MarginSolution& frobenius);
 
   /// K, Q with W = K Qᵀ, balanced; λ up to a positive factor. Whatever the outcome: the best there is.
   void write(RowMatrix& K, RowMatrix& Q, Eigen::VectorXd& lambda) const;

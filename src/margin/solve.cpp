@@ -234,7 +234,7 @@ void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolu
       certifier.certify(problem, tolerance, solution);
       if (solution.status == MarginStatus::optimal) return;
       solve_nuclear_at_scale(problem, *warm, solution);
-    } else if (nuclear.refine(problem, *warm)) {
+    } else if (problem.rows() <= kExactRows && nuclear.refine(problem, *warm)) {
       take(solution);
     }
     if (solution.status == MarginStatus::optimal || stopped) return;
@@ -250,7 +250,7 @@ void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolu
   nuclear.solve(problem, frobenius, tolerance, ask);
   take(solution);
   if (solution.status == MarginStatus::optimal) return;
-  nuclear.take_frobenius(problem, frobenius);  // feasible at least, and its gap is honest too
+  nuclear.take_frobenius(frobenius);  // feasible at least, and its gap is honest too
   other = solution;
   take(other);
   if (!(other.gap >= solution.gap)) std::swap(solution, other);

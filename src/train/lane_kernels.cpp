@@ -29,7 +29,7 @@ struct Lanes {
   }
 
   /// out_t = x_t · u for `rows` rows of d
-  static HWY_INLINE void dots(const double* X, const double* u, Index rows, Index d, double* out) {
+  static void dots(const double* X, const double* u, Index rows, Index d, double* out) {
     const Index L = width(), stride = d * L;
     in_blocks(rows, [&](auto size, Index t) ATTSVM_INLINED {
       constexpr int kRows = size;
@@ -45,7 +45,7 @@ struct Lanes {
   }
 
   /// out = Σ_t h_t x_t
-  static HWY_INLINE void combine(const double* X, const double* h, Index rows, Index d, double* out) {
+  static void combine(const double* X, const double* h, Index rows, Index d, double* out) {
     const Index L = width(), stride = d * L;
     in_blocks(d, [&](auto size, Index j) ATTSVM_INLINED {
       constexpr int kColumns = size;
@@ -64,7 +64,7 @@ struct Lanes {
   /// Through the softmax of query i: its logits a (T) become h, den times the derivative of f relative to e^low.
   /// Writes low to c, 1/den to `inverse`, and f. Tokens whose score ties with the peak's are kept apart from the
   /// others, which they may outweigh by any factor: docs/algorithms.md.
-  static HWY_INLINE void soften(const LaneGroup& group, Index i, double* a, double* gap, double* inverse) {
+  static void soften(const LaneGroup& group, Index i, double* a, double* gap, double* inverse) {
     const Index L = width(), end = group.T * L;
     const double* gamma = group.gamma + i * end;
     const V none = set(kNone), zero = hn::Zero(tag);
@@ -122,7 +122,7 @@ struct Lanes {
   }
 
   /// From low, 1/den and f of every query to their weights c and the common exponent.
-  static HWY_INLINE void weigh(const LaneGroup& group, const double* inverse) {
+  static void weigh(const LaneGroup& group, const double* inverse) {
     const Index L = width();
     V top = set(2 * kNone);
     for (Index i = 0; i < group.n; ++i) {
@@ -152,7 +152,7 @@ struct Lanes {
   }
 
   /// change_i = Σ_k (z_i·z_k) c_k v_k for vectors v of `size`; returns ‖Σ c_i v_i z_iᵀ‖² = Σ c_i v_i·change_i.
-  static HWY_INLINE V spread(const LaneGroup& group, const double* vectors, Index size) {
+  static V spread(const LaneGroup& group, const double* vectors, Index size) {
     const Index L = width(), n = group.n;
     V square = hn::Zero(tag);
     for (Index i = 0; i < n; ++i) {
@@ -173,7 +173,7 @@ struct Lanes {
   }
 
   /// change_K = Σ_i c_i g_i s_iᵀ; returns its squared norm.
-  static HWY_INLINE V spread_K(const LaneGroup& group) {
+  static V spread_K(const LaneGroup& group) {
     const Index L = width(), n = group.n, d = group.d, r = group.r;
     V square = hn::Zero(tag);
     for (Index j = 0; j < d; ++j) {
@@ -187,7 +187,7 @@ struct Lanes {
     return square;
   }
 
-  static HWY_INLINE void gradient(LaneGroup& group) {
+  static void gradient(LaneGroup& group) {
     const Index L = width(), n = group.n, T = group.T, d = group.d, r = group.r;
     double *logits = group.work, *gap = logits + T * L, *inverse = gap + T * L;
     const double* u = group.reach;
@@ -212,7 +212,7 @@ struct Lanes {
   }
 
   /// What multiplies a direction of the given squared norm.
-  static HWY_INLINE V factor(const LaneGroup& group, V square, double step) {
+  static V factor(const LaneGroup& group, V square, double step) {
     const auto count = static_cast<double>(group.n);
     const V zero = hn::Zero(tag), top = load(group.top), small = exp1(hn::Neg(hn::Abs(top)));
     const auto below = hn::Le(top, zero);
@@ -230,7 +230,7 @@ struct Lanes {
     return hn::IfThenElseZero(hn::Gt(square, zero), factor);
   }
 
-  static HWY_INLINE void move(LaneGroup& group, double step) {
+  static void move(LaneGroup& group, double step) {
     const Index L = width(), size = group.r == 0 ? group.d : group.r;
     const double* vectors = group.r == 0 ? group.g : group.m;
     const V along = factor(group, load(group.square + (group.r == 0 ? 0 : L)), step);

@@ -1,10 +1,12 @@
 // Answers of the published experiments, solved again: W, objective, and every answer through verify.
 #include <cmath>
 
-#include "support.h"
+#include "margin_support.h"
 
 namespace attsvm {
 namespace {
+
+using test::proven;
 
 constexpr double kObjective = 1e-9, kWeights = 1e-7;
 
@@ -28,18 +30,6 @@ RowMatrix matrix(const NpzFile& file, const std::string& name) {
   Threads threads(1);
   const Array array = to_f64(file.read(name, threads));
   return ConstRows(f64_span(array).data(), array.shape[0], array.rank() > 1 ? array.shape[1] : 1);
-}
-
-/// Solves, and has the answer verified.
-MarginSolution proven(const MarginProblem& problem) {
-  Threads threads(1);
-  const SolveSettings settings;
-  MarginSolution solution = solve(problem, settings, threads);
-  if (problem.kind() != ProblemKind::finite) {
-    const Verification verdict = verify(problem.task(), stored(problem, solution, settings.tolerance));
-    EXPECT_TRUE(verdict.valid) << verdict.reason;
-  }
-  return solution;
 }
 
 void expect_answer(const MarginProblem& problem, const RowMatrix& W) {

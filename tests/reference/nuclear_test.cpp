@@ -2,19 +2,12 @@
 #include <cmath>
 
 #include "base/decompositions.h"
-#include "support.h"
+#include "margin_support.h"
 
 namespace attsvm {
 namespace {
 
-MarginSolution proven(const MarginProblem& problem, const Norm& norm) {
-  Threads threads(1);
-  const SolveSettings settings{.norm = norm};
-  MarginSolution solution = solve(problem, settings, threads);
-  const Verification verdict = verify(problem.task(), stored(problem, solution, settings.tolerance));
-  EXPECT_TRUE(verdict.valid) << verdict.reason;
-  return solution;
-}
+using test::proven;
 
 RowMatrix matrix(const NpzFile& file, const std::string& name) {
   Threads threads(1);
@@ -39,7 +32,7 @@ TEST(NuclearReference, KeyQuerySvms) {
     if (!expect.has("nuc_W") && !expect.has("feasible")) continue;
     const AttentionTask task = load_task(path, threads);
     const MarginProblem problem = MarginProblem::attention(task, *task.select());
-    const MarginSolution nuclear = proven(problem, Norm::nuclear()), frobenius = proven(problem, Norm::frobenius());
+    const MarginSolution nuclear = proven(problem, {.norm = Norm::nuclear()}), frobenius = proven(problem);
     ASSERT_EQ(nuclear.status, frobenius.status);
     if (!expect.has("nuc_W")) {
       EXPECT_EQ(nuclear.status, MarginStatus::infeasible);
@@ -76,7 +69,7 @@ TEST(NuclearReference, SetsAndPrompts) {
     const AttentionTask task = load_task(path, threads);
     if (!task.select()) continue;
     const MarginProblem problem = MarginProblem::attention(task, *task.select());
-    const MarginSolution nuclear = proven(problem, Norm::nuclear()), frobenius = proven(problem, Norm::frobenius());
+    const MarginSolution nuclear = proven(problem, {.norm = Norm::nuclear()}), frobenius = proven(problem);
     ASSERT_EQ(nuclear.status, frobenius.status);
     if (nuclear.status != MarginStatus::optimal) continue;
     ++count;

@@ -49,35 +49,6 @@ TEST(Claims, AreFoundByNameOrByTheBeginningOfIt) {
   test::expect_refusal([] { find_claims(""); }, {"rank"});
 }
 
-void expect_same(const ClaimResult& a, const ClaimResult& b) {
-  EXPECT_EQ(a.tasks, b.tasks);
-  EXPECT_EQ(a.held, b.held);
-  EXPECT_EQ(a.worst, b.worst);
-  ASSERT_EQ(a.figures.size(), b.figures.size());
-  for (std::size_t k = 0; k < a.figures.size(); ++k) {
-    EXPECT_EQ(a.figures[k].label, b.figures[k].label);
-    EXPECT_EQ(a.figures[k].value, b.figures[k].value) << a.figures[k].label;
-  }
-  ASSERT_EQ(a.counterexample.has_value(), b.counterexample.has_value());
-  if (!a.counterexample) return;
-  EXPECT_EQ(a.counterexample->words, b.counterexample->words);
-  test::expect_same_task(a.counterexample->task, b.counterexample->task);
-}
-
-TEST(ThreadedClaims, DependOnTheSeedAndNotOnTheThreads) {
-  Threads one(1), three(3);
-  for (const std::string_view name : {"separability", "divergence", "local", "kq-bias", "path-W", "joint-loose"}) {
-    SCOPED_TRACE(name);
-    const Claim& claim = *find_claims(name).front();
-    const ClaimResult first = test_claim(claim, {.tasks = 2, .seed = 3}, one);
-    expect_same(first, test_claim(claim, {.tasks = 2, .seed = 3}, three));
-    const ClaimResult other = test_claim(claim, {.tasks = 2, .seed = 4}, three);
-    if (name != "separability") {
-      EXPECT_NE(first.worst, other.worst);
-    }
-  }
-}
-
 TEST(Claims, StopWhenToldAndCountWhatIsDone) {
   Threads threads(2);
   Index calls = 0;

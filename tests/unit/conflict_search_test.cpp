@@ -2,12 +2,14 @@
 
 #include "margin/balance_rows.h"
 #include "margin/certificate.h"
-#include "support.h"
+#include "margin_support.h"
 
 namespace attsvm {
 namespace {
 
 using Outcome = ConflictSearch::Outcome;
+using test::kept;
+using test::selected;
 
 ConflictSearch search(const MarginProblem& problem, int threads = 1) {
   Threads pool(threads);
@@ -34,15 +36,6 @@ ConflictSearch separable(const MarginProblem& problem) {
     EXPECT_LE(problem.equal(k) ? std::abs(missing) : missing, 1e-9) << k;
   }
   return found;
-}
-
-MarginProblem selected(const AttentionTask& task, std::span<const Index> relax = {}) {
-  return MarginProblem::attention(task, *task.select(), relax);
-}
-
-MarginProblem kept(const AttentionTask& task, Index token, std::span<const Index> relax = {}) {
-  return MarginProblem::attention(
-      task, Selection::single(std::vector<Index>(static_cast<std::size_t>(task.queries()), token)), relax);
 }
 
 TEST(ConflictSearch, ProvesDrawnConflicts) {
@@ -152,15 +145,6 @@ TEST(BalanceRows, FindsTheMultipliersOfFewRows) {
   EXPECT_NEAR(lambda(2) / lambda(0), 3, 1e-12);
   EXPECT_NEAR(lambda(2) / lambda(1), 5, 1e-12);
   EXPECT_GT(balance_rows(problem, {0, 2}, lambda), 1e-3);
-}
-
-TEST(ThreadedConflictSearch, TheNumberOfThreadsDoesNotMatter) {
-  const Drawn drawn = generate({.n = 700, .T = 9, .d = 6, .shortest = 2}, 5);
-  const MarginProblem problem = kept(drawn.task, 0);
-  const ConflictSearch one = search(problem, 1), three = search(problem, 3);
-  EXPECT_EQ(one.outcome, Outcome::conflict);
-  EXPECT_EQ(one.W, three.W);
-  EXPECT_EQ(one.lambda, three.lambda);
 }
 
 }  // namespace

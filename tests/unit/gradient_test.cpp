@@ -314,22 +314,6 @@ TEST(Gradient, MinibatchesAddUpToTheWhole) {
   EXPECT_LE((sum / static_cast<double>(q) - value(evaluate(task, W, task.head(), {}).W)).norm(), 1e-15);
 }
 
-TEST(ThreadedGradient, AnyNumberOfThreadsGivesTheSameBits) {
-  const AttentionTask task = generate({.n = 60, .T = 30, .d = 40, .shortest = 10}, 5).task;
-  const RowMatrix W = matrix(40, 40, 5, 20);
-  LossGradient first;
-  for (const int count : {1, 2, 3}) {
-    Threads threads(count);
-    LossGradient at;
-    GradientPass(task, {.head_gradient = true, .excess = true}, threads).evaluate(W, task.head(), {}, at);
-    if (count == 1) first = at;
-    EXPECT_EQ(at.W.direction, first.W.direction);
-    EXPECT_EQ(at.v.direction, first.v.direction);
-    EXPECT_EQ(at.loss, first.loss);
-    EXPECT_EQ(at.log_excess, first.log_excess);
-  }
-}
-
 TEST(Attention, LogWeightsDoNotUnderflow) {
   Threads threads(1);
   const AttentionTask task = cross_task({0, 0, 5, 0, 3, 0}, 1, 3, {1}, {1, 0});

@@ -1,21 +1,14 @@
 #include "margin/interior_point.h"
 
 #include "margin/certificate.h"
-#include "support.h"
+#include "margin_support.h"
 
 namespace attsvm {
 namespace {
 
 using Outcome = InteriorPointSolver::Outcome;
-
-MarginProblem selected(const AttentionTask& task, std::span<const Index> relax = {}) {
-  return MarginProblem::attention(task, *task.select(), relax);
-}
-
-MarginProblem first_kept(const AttentionTask& task) {
-  return MarginProblem::attention(task,
-                                  Selection::single(std::vector<Index>(static_cast<std::size_t>(task.queries()), 0)));
-}
+using test::kept;
+using test::selected;
 
 struct Answer {
   Outcome outcome{};
@@ -113,9 +106,9 @@ TEST(InteriorPoint, MultipliersAreZeroOffTheSupport) {
 
 TEST(InteriorPoint, StallsOnAConflict) {
   const Drawn drawn = generate({.n = 60, .T = 8, .d = 4}, 1);
-  EXPECT_EQ(answer(first_kept(drawn.task)).outcome, Outcome::stalled);
+  EXPECT_EQ(answer(kept(drawn.task, 0)).outcome, Outcome::stalled);
   const AttentionTask copies(TaskArrays{.tokens = Array::own(std::vector<double>{1, 2, 1, 2, 3, 4}, {1, 3, 2})});
-  EXPECT_EQ(answer(first_kept(copies)).outcome, Outcome::stalled);
+  EXPECT_EQ(answer(kept(copies, 0)).outcome, Outcome::stalled);
 }
 
 TEST(InteriorPoint, StopsWhenAsked) {
@@ -134,15 +127,6 @@ TEST(InteriorPoint, RefusesEqualityRows) {
   const MarginProblem problem = MarginProblem::attention(drawn.task, Selection::sets({{0, 1}, {0}, {0}, {0}}));
   Threads alone(1);
   EXPECT_THROW(InteriorPointSolver(problem, alone), std::logic_error);
-}
-
-TEST(ThreadedInteriorPoint, TheNumberOfThreadsDoesNotMatter) {
-  const Drawn drawn = generate({.law = Law::separable, .n = 700, .T = 9, .d = 7, .shortest = 2}, 5);
-  const MarginProblem problem = selected(drawn.task);
-  const Answer one = answer(problem, 1), three = answer(problem, 3);
-  EXPECT_EQ(one.outcome, Outcome::converged);
-  EXPECT_EQ(one.solution.W, three.solution.W);
-  EXPECT_EQ(one.solution.dual, three.solution.dual);
 }
 
 }  // namespace

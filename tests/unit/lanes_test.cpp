@@ -189,38 +189,5 @@ TEST(Lanes, TakeOnlyWhatTheyDoRight) {
   EXPECT_FALSE(takes_lane(AttentionTask(close), {}));
 }
 
-TEST(ThreadedLanes, ManyHaveTheBitsOfSingleRuns) {
-  std::vector<AttentionTask> tasks;
-  for (std::uint32_t k = 0; k < 21; ++k) tasks.push_back(make_task(QueryPattern::cross, k, k % 2 == 0 ? 3 : 0));
-  for (std::uint32_t k = 0; k < 5; ++k) tasks.push_back(make_task(QueryPattern::causal, k));
-  tasks.push_back(generate({.n = 64, .T = 32, .d = 32}, 1).task);  // too large for a lane
-  Threads two(2), one(1);
-  for (const Parametrization param : {Parametrization::W, Parametrization::KQ}) {
-    for (const Optimizer optimizer : {Optimizer::gd, Optimizer::ngd}) {
-      TrainSettings settings{.param = param, .optimizer = optimizer, .steps = 60, .schedule = Schedule::sqrt};
-      settings.record.every = 25;
-      const std::vector<TrainedRun> many = train_many(tasks, settings, two);
-      for (std::size_t k = 0; k < tasks.size(); ++k) {
-        TrainSettings mine = settings;
-        mine.instance = static_cast<std::uint32_t>(k);
-        const TrainedRun alone = train(tasks[k], mine, one);
-        EXPECT_EQ(many[k].W, alone.W) << k;
-        EXPECT_EQ(many[k].K, alone.K) << k;
-        EXPECT_EQ(many[k].Q, alone.Q) << k;
-        EXPECT_EQ(many[k].loss, alone.loss);
-        EXPECT_EQ(many[k].log_gradient, alone.log_gradient);
-        EXPECT_EQ(many[k].steps, alone.steps);
-        EXPECT_EQ(many[k].stop, alone.stop);
-        ASSERT_EQ(many[k].records.size(), alone.records.size());
-        for (std::size_t r = 0; r < alone.records.size(); ++r) {
-          EXPECT_EQ(many[k].records[r].W, alone.records[r].W);
-          EXPECT_EQ(many[k].records[r].step, alone.records[r].step);
-          EXPECT_EQ(many[k].records[r].log_loss, alone.records[r].log_loss);
-        }
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace attsvm

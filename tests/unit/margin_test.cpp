@@ -4,12 +4,14 @@
 #include <cmath>
 #include <numbers>
 
-#include "support.h"
+#include "margin_support.h"
 
 namespace attsvm {
 namespace {
 
 using test::expect_refusal;
+using test::first_kept;
+using test::proven;
 
 /// n sequences of T tokens; queries (n,dz), or none: prompt attention.
 AttentionTask make_task(Index n, Index T, const std::vector<double>& tokens, const std::vector<double>& queries = {}) {
@@ -26,22 +28,6 @@ AttentionTask with_tokens(const AttentionTask& task, const std::function<double(
   for (double& x : tokens) x = change(x);
   arrays.tokens = Array::own(tokens, arrays.tokens.shape);
   return AttentionTask(arrays);
-}
-
-MarginProblem first_kept(const AttentionTask& task, std::span<const Index> relax = {}) {
-  return MarginProblem::attention(
-      task, Selection::single(std::vector<Index>(static_cast<std::size_t>(task.queries()), 0)), relax);
-}
-
-/// Solves, and has the answer verified.
-MarginSolution proven(const MarginProblem& problem, const SolveSettings& settings = {}) {
-  Threads threads(1);
-  MarginSolution solution = solve(problem, settings, threads);
-  if (problem.kind() != ProblemKind::finite) {
-    const Verification verdict = verify(problem.task(), stored(problem, solution, settings.tolerance));
-    EXPECT_TRUE(verdict.valid) << verdict.reason;
-  }
-  return solution;
 }
 
 MarginSolution optimum(const MarginProblem& problem) {
@@ -391,35 +377,6 @@ TEST(MarginSolve, MemoryIsUsedAgain) {
   EXPECT_EQ(solution.slack.data(), slack);
   EXPECT_EQ(solution.W, first.W);
   EXPECT_EQ(solution.dual, first.dual);
-}
-
-TEST(ThreadedSolveMany, EqualsOneByOne) {
-  std::vector<AttentionTask> tasks;
-  for (std::uint32_t k = 0; k < 60; ++k) {
-    const Law law = k % 3 == 0 ? Law::separable : k % 3 == 1 ? Law::infeasible : Law::planted;
-    tasks.push_back(generate({.law = law, .n = 2 + k % 7, .T = 2 + k % 5, .d = 2 + k % 6}, 5, k).task);
-  }
-  std::vector<MarginProblem> problems;
-  for (const AttentionTask& task : tasks) problems.push_back(MarginProblem::attention(task, *task.select()));
-  std::vector<MarginSolution> alone;
-  for (const MarginProblem& problem : problems) alone.push_back(proven(problem));
-  for (const int count : {1, 2, 3}) {
-    Threads threads(count);
-    std::vector<MarginSolution> many(100);
-    solve_many(problems, {}, threads, many);
-    ASSERT_EQ(many.size(), problems.size());
-    for (std::size_t k = 0; k < many.size(); ++k) {
-      EXPECT_EQ(many[k].status, alone[k].status);
-      EXPECT_EQ(many[k].W, alone[k].W);
-      EXPECT_EQ(many[k].dual, alone[k].dual);
-      EXPECT_EQ(many[k].slack, alone[k].slack);
-      EXPECT_EQ(many[k].iterations, alone[k].iterations);
-    }
-    std::vector<const double*> before;
-    for (const MarginSolution& solution : many) before.push_back(solution.W.data());
-    solve_many(problems, {}, threads, many);
-    for (std::size_t k = 0; k < many.size(); ++k) EXPECT_EQ(many[k].W.data(), before[k]);
-  }
 }
 
 }  // namespace

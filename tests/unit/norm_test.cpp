@@ -7,20 +7,15 @@
 
 #include "base/decompositions.h"
 #include "base/spectrum.h"
-#include "support.h"
+#include "margin_support.h"
 
 namespace attsvm {
 namespace {
 
 using test::expect_refusal;
-
-MarginSolution proven(const MarginProblem& problem, const SolveSettings& settings) {
-  Threads threads(1);
-  MarginSolution solution = solve(problem, settings, threads);
-  const Verification verdict = verify(problem.task(), stored(problem, solution, settings.tolerance));
-  EXPECT_TRUE(verdict.valid) << verdict.reason;
-  return solution;
-}
+using test::first_kept;
+using test::of_optimal_tokens;
+using test::proven;
 
 MarginSolution optimum(const MarginProblem& problem, const Norm& norm) {
   MarginSolution solution = proven(problem, {.norm = norm});
@@ -36,18 +31,9 @@ MarginSolution optimum(const MarginProblem& problem, const Norm& norm) {
   return solution;
 }
 
-MarginProblem of_optimal_tokens(const AttentionTask& task) {
-  return MarginProblem::attention(task, optimal_tokens(task).selection);
-}
-
 AttentionTask make_task(Index n, Index T, const std::vector<double>& tokens, const std::vector<double>& queries) {
   return AttentionTask({.tokens = Array::own(tokens, {n, T, static_cast<Index>(tokens.size()) / n / T}),
                         .queries = Array::own(queries, {n, static_cast<Index>(queries.size()) / n})});
-}
-
-MarginProblem first_kept(const AttentionTask& task) {
-  return MarginProblem::attention(task,
-                                  Selection::single(std::vector<Index>(static_cast<std::size_t>(task.queries()), 0)));
 }
 
 TEST(Norm, NamesReadBack) {
@@ -255,23 +241,6 @@ TEST(EntrywiseSolve, OrderAndLimitCases) {
     const RowMatrix A = problem.weigh(solution.dual);  // W is the gradient map of A
     const RowMatrix aligned = (A.array().sign() * A.array().abs().pow(1 / (p - 1))).matrix();
     EXPECT_NEAR(aligned.cwiseProduct(solution.W).sum() / aligned.norm() / solution.W.norm(), 1, 1e-6) << p;
-  }
-}
-
-TEST(ThreadedNuclearMany, EqualsOneByOne) {
-  std::vector<AttentionTask> tasks;
-  std::vector<MarginProblem> problems;
-  for (std::uint32_t k = 0; k < 20; ++k) tasks.push_back(generate({.n = 5, .T = 5, .d = 4}, 6, k).task);
-  for (const AttentionTask& task : tasks) problems.push_back(of_optimal_tokens(task));
-  std::vector<MarginSolution> many;
-  for (const int count : {1, 2}) {
-    Threads threads(count);
-    solve_many(problems, {.norm = Norm::nuclear()}, threads, many);
-    for (std::size_t k = 0; k < many.size(); ++k) {
-      const MarginSolution alone = proven(problems[k], {.norm = Norm::nuclear()});
-      EXPECT_EQ(many[k].W, alone.W);
-      EXPECT_EQ(many[k].dual, alone.dual);
-    }
   }
 }
 

@@ -7,19 +7,17 @@
 #include "margin/nuclear_solver.h"
 #include "margin/singular_split.h"
 #include "margin/working_set.h"
-#include "support.h"
+#include "margin_support.h"
 
 namespace attsvm {
 namespace {
 
 using Outcome = NuclearWorkingSet::Outcome;
+using test::every_fourth;
+using test::separable;
+using test::with_ties;
 
 const SolveSettings kNuclear{.norm = Norm::nuclear()};
-
-AttentionTask separable(Recipe recipe, std::uint64_t seed = 1) {
-  recipe.law = Law::separable;
-  return generate(recipe, seed).task;
-}
 
 MarginSolution start_of(const MarginProblem& problem, double tolerance = 1e-2) {
   Threads alone(1);
@@ -54,23 +52,6 @@ MarginSolution expect_same_optimum(const MarginProblem& problem) {
   EXPECT_EQ(exact.status, MarginStatus::optimal);
   EXPECT_NEAR(solution.objective, exact.objective, 2e-9 * exact.objective);
   return solution;
-}
-
-/// Every third query also keeps a second token.
-Selection with_ties(const AttentionTask& task) {
-  std::vector<std::vector<Index>> kept;
-  for (Index i = 0; i < task.queries(); ++i) {
-    const Index t = task.select()->first(i);
-    kept.push_back({t});
-    if (i % 3 == 0 && task.visible(i) > 1) kept.back().push_back((t + 1) % task.visible(i));
-  }
-  return Selection::sets(kept);
-}
-
-std::vector<Index> every_fourth(const AttentionTask& task) {
-  std::vector<Index> relax;
-  for (Index i = 0; i < task.queries(); i += 4) relax.push_back(i);
-  return relax;
 }
 
 TEST(SingularSplit, GivesBackTheMatrix) {
@@ -220,25 +201,6 @@ TEST(NuclearWorkingSet, NothingDemanded) {
   NuclearWorkingSet solver(problem, threads);
   EXPECT_EQ(solver.solve(1e-8, start.W, start.dual, nullptr), Outcome::converged);
   EXPECT_EQ(answer_of(solver, problem, 1e-8).objective, 0);
-}
-
-TEST(ThreadedNuclearWorkingSet, SameBytesForAnyNumberOfThreads) {
-  const AttentionTask task = separable({.n = 100, .T = 12, .d = 40, .shortest = 3});
-  const MarginProblem problem = MarginProblem::attention(task, with_ties(task), every_fourth(task));
-  const MarginSolution start = start_of(problem);
-  RowMatrix K[3], Q[3];
-  Eigen::VectorXd lambda[3];
-  std::size_t at = 0;
-  for (const int count : {1, 2, 5}) {
-    Threads threads(count);
-    NuclearWorkingSet solver(problem, threads);
-    EXPECT_EQ(solver.solve(1e-8, start.W, start.dual, nullptr), Outcome::converged);
-    solver.write(K[at], Q[at], lambda[at]);
-    EXPECT_EQ(K[at], K[0]);
-    EXPECT_EQ(Q[at], Q[0]);
-    EXPECT_EQ(lambda[at], lambda[0]);
-    ++at;
-  }
 }
 
 }  // namespace

@@ -232,35 +232,6 @@ TEST(Train, AStateIsTakenUpToTheSameBits) {
   }
 }
 
-TEST(ThreadedTrain, ManyAtOnceAreTheSameAsOneByOne) {
-  std::vector<AttentionTask> tasks;
-  for (std::uint32_t k = 0; k < 40; ++k) {
-    tasks.push_back(
-        generate({.n = 2 + k % 5, .T = 3 + k % 4, .d = 4, .head = k % 3 == 0 ? HeadKind::hidden : HeadKind::linear}, 9,
-                 k)
-            .task);
-  }
-  for (const Parametrization param : {Parametrization::W, Parametrization::KQ}) {
-    const TrainSettings settings{.param = param, .steps = 50, .seed = 3, .record = {.every = 25}};
-    for (const int count : {1, 3}) {
-      Threads threads(count);
-      const auto runs = train_many(tasks, settings, threads);
-      ASSERT_EQ(runs.size(), tasks.size());
-      for (std::size_t k = 0; k < runs.size(); ++k) {
-        TrainSettings mine = settings;
-        mine.instance = static_cast<std::uint32_t>(k);
-        const TrainedRun alone = run(tasks[k], mine);
-        EXPECT_EQ(runs[k].W, alone.W);
-        EXPECT_EQ(runs[k].loss, alone.loss);
-        ASSERT_EQ(runs[k].records.size(), 3U);
-        EXPECT_EQ(runs[k].records[1].W, alone.records[1].W);
-      }
-    }
-  }
-  Threads threads(1);
-  expect_refusal([&] { train_many(tasks, {}, threads, std::vector<Start>(3)); }, {"starts", "3", "40"});
-}
-
 TEST(Train, MinibatchesTakeEveryQueryOnceAnEpoch) {
   const AttentionTask task = random_task(8);
   const TrainedRun whole = run(task, {.optimizer = Optimizer::gd, .step = 1e-6, .steps = 1});

@@ -5,12 +5,15 @@
 
 #include "margin/certificate.h"
 #include "margin/exact_solver.h"
-#include "support.h"
+#include "margin_support.h"
 
 namespace attsvm {
 namespace {
 
 using Outcome = WorkingSetSolver::Outcome;
+using test::every_fourth;
+using test::separable;
+using test::with_ties;
 
 MarginSolution answer_of(const WorkingSetSolver& solver, const MarginProblem& problem, double tolerance) {
   MarginSolution solution;
@@ -43,28 +46,6 @@ MarginSolution expect_same_optimum(const MarginProblem& problem) {
   EXPECT_FALSE(solver.history().empty());
   EXPECT_GT(solver.iterations(), 0);
   return solution;
-}
-
-AttentionTask separable(Recipe recipe, std::uint64_t seed = 1) {
-  recipe.law = Law::separable;
-  return generate(recipe, seed).task;
-}
-
-/// Every third query also keeps a second token.
-Selection with_ties(const AttentionTask& task) {
-  std::vector<std::vector<Index>> kept;
-  for (Index i = 0; i < task.queries(); ++i) {
-    const Index t = task.select()->first(i);
-    kept.push_back({t});
-    if (i % 3 == 0 && task.visible(i) > 1) kept.back().push_back((t + 1) % task.visible(i));
-  }
-  return Selection::sets(kept);
-}
-
-std::vector<Index> every_fourth(const AttentionTask& task) {
-  std::vector<Index> relax;
-  for (Index i = 0; i < task.queries(); i += 4) relax.push_back(i);
-  return relax;
 }
 
 TEST(WorkingSet, FindsTheExactOptimum) {
@@ -204,23 +185,6 @@ TEST(WorkingSet, ValueProblemsAreNotForIt) {
   const MarginProblem problem = MarginProblem::value(task, *task.select());
   Threads threads(1);
   EXPECT_THROW(WorkingSetSolver(problem, threads), std::logic_error);
-}
-
-TEST(ThreadedWorkingSet, SameBytesForAnyNumberOfThreads) {
-  const AttentionTask task = separable({.n = 200, .T = 24, .d = 32, .shortest = 3});
-  const MarginProblem problem = MarginProblem::attention(task, with_ties(task), every_fourth(task));
-  RowMatrix W[3];
-  Eigen::VectorXd lambda[3];
-  std::size_t at = 0;
-  for (const int count : {1, 2, 5}) {
-    Threads threads(count);
-    WorkingSetSolver solver(problem, threads);
-    EXPECT_EQ(solver.solve(1e-8, nullptr, nullptr), Outcome::converged);
-    solver.write(W[at], lambda[at]);
-    EXPECT_EQ(W[at], W[0]);
-    EXPECT_EQ(lambda[at], lambda[0]);
-    ++at;
-  }
 }
 
 }  // namespace

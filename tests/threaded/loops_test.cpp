@@ -1,8 +1,7 @@
-#include "attsvm/threads.h"
-
 #include <atomic>
 #include <numeric>
 
+#include "attsvm/threads.h"
 #include "support.h"
 
 namespace attsvm {
