@@ -1,15 +1,16 @@
 #include "margin/nuclear_face.h"
 
-#include <Eigen/SVD>
 #include <cmath>
 #include <numbers>
 
+#include "base/decompositions.h"
 #include "margin/tolerances.h"
 
 namespace attsvm {
 namespace {
 
 constexpr Index kSteps = 12;
+constexpr Index kMostRows = 1000;  // or as many as there are unknowns: more are not met with equality for good
 constexpr double kConverged = 1e-13, kDependentRow = 1e-11, kNoProgress = 0.5;
 constexpr double kUseful = 1e-10;      // residual that is put up with where rounding allows no better
 constexpr double kSmallDemand = 1e-2;  // right-hand sides so far below ‖W‖ that rounding shows
@@ -35,7 +36,7 @@ bool NuclearFace::solve(NuclearRows& rows, const Eigen::MatrixXd& W, const doubl
   int patience = 3;
   for (steps_ = 0; steps_ < kSteps; ++steps_) {
     choose_rows(balance);
-    if (!split()) return false;
+    if (active_.size() > std::max(kMostRows, P_ * Q_) || !split()) return false;
     const double now = residual();
     if (now <= kConverged) return demand > kSmallDemand || finish();
     if (!(now <= kNoProgress * best) && --patience == 0) return now <= kUseful && finish();
@@ -51,7 +52,7 @@ bool NuclearFace::finish() {
   const Index r = sigma_.size();
   if (!newton_step()) return false;
   ++steps_;
-  const Eigen::JacobiSVD<Eigen::MatrixXd> svd(W_, Eigen::ComputeThinU | Eigen::ComputeThinV);
+  const Eigen::BDCSVD<Eigen::MatrixXd> svd(W_, Eigen::ComputeThinU | Eigen::ComputeThinV);
   U_ = svd.matrixU().leftCols(r);
   V_ = svd.matrixV().leftCols(r);
   sigma_ = svd.singularValues().head(r);

@@ -1,5 +1,6 @@
 #include "margin/nuclear_solver.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -12,6 +13,7 @@ namespace {
 constexpr Index kOwnLoops = 48;  // sizes below this never reach OpenBLAS
 constexpr Index kIterations = 100;
 constexpr Index kFewRows = 64;         // up to here the interior point method sees all of them
+constexpr Index kAtOnce = 1000;        // rows that join at a time, or twice the unknowns if that is less
 constexpr double kNear = 0.25;         // slack of the rows that the interior point method starts with
 constexpr double kNearlyAll = 0.8;     // share of the rows from which on it takes all of them
 constexpr double kTryFace = 1e-2;      // gap from which Newton's method on the face is tried
@@ -26,10 +28,10 @@ NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const 
   iterations_ = 0;
   const double size = frobenius.W.stableNorm();
   const bool vectors = problem.d() == 1 || problem.dz() == 1 || problem.groups().size() == 1;
-  if (size == 0 || vectors || problem.rows() > kMostRows) {  // the norms agree on matrices of rank one
+  if (size == 0 || vectors) {  // the norms agree on matrices of rank one
     take_frobenius(frobenius);
-    if (size == 0 || vectors) method_ = "rank one";
-    return problem.rows() > kMostRows ? Outcome::stalled : Outcome::converged;
+    method_ = "rank one";
+    return Outcome::converged;
   }
   rows_.load(problem, size);
   std::optional<SingleThreadBlas> blas;
@@ -42,6 +44,11 @@ NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const 
     const Outcome outcome = descend(some_, frobenius, tolerance, stop);
     if (outcome != Outcome::stalled) return outcome;
     add_violated();
+    if (near_.size() > kMostRows) break;
+  }
+  if (rows_.count() > kMostRows) {
+    take_frobenius(frobenius);
+    return Outcome::stalled;
   }
   near_.clear();
   for (Index k = 0; k < rows_.count(); ++k) near_.push(k);
@@ -49,18 +56,32 @@ NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const 
 }
 
 /// Rows that the Frobenius answer meets by little: most of those that the nuclear one meets with equality. All of them
-/// where that saves little.
+/// where that saves little, the nearest where there are many.
 void NuclearSolver::choose_near(const MarginSolution& frobenius) {
   near_.clear();
   const bool few = rows_.count() <= kFewRows;
+  value_.grow(rows_.count());
   for (Index k = 0; k < rows_.count(); ++k) {
     const Index row = rows_.row(k);
-    const double within = kNear * std::max(1.0, std::abs(problem_->rhs(row)));
-    if (few || rows_.equal(k) || frobenius.dual(row) != 0 || frobenius.slack(row) <= within) near_.push(k);
+    value_[k] = frobenius.slack(row) / std::max(1.0, std::abs(problem_->rhs(row)));
+  }
+  const double within = lowest(kNear);
+  for (Index k = 0; k < rows_.count(); ++k) {
+    if (few || rows_.equal(k) || frobenius.dual(rows_.row(k)) != 0 || value_[k] <= within) near_.push(k);
   }
   if (static_cast<double>(near_.size()) < kNearlyAll * static_cast<double>(rows_.count())) return;
   near_.clear();
   for (Index k = 0; k < rows_.count(); ++k) near_.push(k);
+}
+
+/// `limit`, or less where too many rows have a value up to it to be taken in at once.
+double NuclearSolver::lowest(double limit) {
+  if (rows_.count() <= kMostRows) return limit;
+  sorted_.grow(rows_.count());
+  std::copy_n(value_.data(), rows_.count(), sorted_.data());
+  const Index most = std::min(kAtOnce, 2 * rows_.left() * rows_.right());
+  std::nth_element(sorted_.data(), sorted_.data() + most, sorted_.data() + rows_.count());
+  return std::min(limit, sorted_[most]);
 }
 
 /// Takes into near_ what the interior point method's W violates.
@@ -68,12 +89,14 @@ bool NuclearSolver::add_violated() {
   interior_.weights(W_);
   value_.grow(rows_.count());
   rows_.values(W_, value_.data());
+  for (Index k = 0; k < rows_.count(); ++k) value_[k] -= rows_.rhs(k);
+  const double below = lowest(0);
   next_.clear();
   Index member = 0;
   for (Index k = 0; k < rows_.count(); ++k) {
     const bool in = member < near_.size() && near_[member] == k;
     if (in) ++member;
-    if (in || value_[k] < rows_.rhs(k)) next_.push(k);
+    if (in || value_[k] < below) next_.push(k);
   }
   next_.swap(near_);
   return near_.size() > next_.size();

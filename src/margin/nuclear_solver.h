@@ -12,7 +12,7 @@ namespace attsvm {
 /// active rows can be read off, then Newton's method on that face to rounding. Memory is kept.
 class NuclearSolver {
  public:
-  static constexpr Index kMostRows = 4000;  ///< that it solves: the Schur matrix has the square of this
+  static constexpr Index kMostRows = 4000;  ///< that it solves at once: the Schur matrix has the square of this
 
   enum class Outcome : std::uint8_t {
     converged,
@@ -38,6 +38,7 @@ class NuclearSolver {
 
  private:
   void choose_near(const MarginSolution& frobenius);
+  double lowest(double limit);
   bool add_violated();
   Outcome descend(NuclearRows& rows, const MarginSolution& frobenius, double tolerance,
                   const std::function<bool(const SolveProgress&)>& stop);
@@ -54,7 +55,7 @@ class NuclearSolver {
   NuclearInteriorPoint interior_;
   NuclearFace face_;
   Eigen::MatrixXd start_, W_;
-  Buffer<double> lambda_, slack_, value_;
+  Buffer<double> lambda_, slack_, value_, sorted_;
   RowMatrix K_, Q_;
   Eigen::VectorXd dual_;
   Index iterations_ = 0;

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 #include "attsvm/margin.h"
 #include "base/decompositions.h"
@@ -240,21 +239,24 @@ void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolu
     if (solution.status == MarginStatus::optimal || stopped) return;
   }
   if (!start_from_frobenius(problem, large ? std::max(tolerance, kStartTolerance) : tolerance, solution)) return;
-  std::optional<MarginSolution> at_scale;
+  const auto keep_better = [&] {
+    if (!(other.gap >= solution.gap)) std::swap(solution, other);
+  };
   if (large) {
     solve_nuclear_at_scale(problem, frobenius, solution);
-    if (solution.status == MarginStatus::optimal || stopped || problem.rows() > NuclearSolver::kMostRows) return;
-    at_scale = solution;
+    if (solution.status == MarginStatus::optimal) return;
   }
-  const auto ask = [&](const SolveProgress& progress) { return stop(progress); };
-  nuclear.solve(problem, frobenius, tolerance, ask);
-  take(solution);
-  if (solution.status == MarginStatus::optimal) return;
+  if (!large || (!stopped && problem.rows() * problem.d() <= kExactNumbers)) {
+    other = solution;
+    nuclear.solve(problem, frobenius, tolerance, [&](const SolveProgress& progress) { return stop(progress); });
+    take(solution);
+    if (solution.status == MarginStatus::optimal) return;
+    if (large) keep_better();
+  }
   nuclear.take_frobenius(frobenius);  // feasible at least, and its gap is honest too
   other = solution;
   take(other);
-  if (!(other.gap >= solution.gap)) std::swap(solution, other);
-  if (at_scale && !(solution.gap <= at_scale->gap)) solution = std::move(*at_scale);
+  keep_better();
 }
 
 void MarginSolver::State::solve_entrywise(const MarginProblem& problem, MarginSolution& solution) {

@@ -60,13 +60,8 @@ class LocalConvergence final : public Study {
     const std::vector<AttentionTask> tasks =
         draw_tasks({.n = s.at("n"), .T = s.at("T"), .d = s.at("d")}, seed, first, count, threads);
     TrainSettings training = training_of(s);
-    training.seed = seed;
-    training.instance = first;
     training.record.at = curve_steps(training.steps);
-    const std::vector<TrainedRun> runs = train_many(tasks, training, threads);
-    std::vector<StudyRow> rows(count);
-    for_each_alone(count, threads, [&](std::size_t k, Threads& alone) { rows[k] = judge(tasks[k], runs[k], alone); });
-    return rows;
+    return train_and_judge(tasks, training, seed, first, threads, judge);
   }
 
   Summary summarise(const std::vector<CellRows>& cells) const override {

@@ -82,6 +82,17 @@ void for_each_alone(std::size_t count, Threads& threads, const std::function<voi
   });
 }
 
+std::vector<StudyRow> train_and_judge(const std::vector<AttentionTask>& tasks, TrainSettings training,
+                                      std::uint64_t seed, std::uint32_t first, Threads& threads, const Judge& judge) {
+  training.seed = seed;
+  training.instance = first;
+  const std::vector<TrainedRun> runs = train_many(tasks, training, threads);
+  std::vector<StudyRow> rows(tasks.size());
+  for_each_alone(rows.size(), threads,
+                 [&](std::size_t k, Threads& alone) { rows[k] = judge(tasks[k], runs[k], alone); });
+  return rows;
+}
+
 MarginSolution solve_verified(const MarginProblem& problem, const Norm& norm, MarginSolver& solver, bool& verified) {
   MarginSolution solution;
   const SolveSettings settings{.norm = norm};

@@ -24,6 +24,11 @@ std::vector<Index> path_steps(Index steps);
 /// Calls work(k, alone) for k = 0 … count−1 on all threads; `alone` is for what the work does inside.
 void for_each_alone(std::size_t count, Threads& threads, const std::function<void(std::size_t, Threads&)>& work);
 
+/// Trains instances `first` and on with the given settings, and makes a row of each task and its run.
+using Judge = std::function<StudyRow(const AttentionTask&, const TrainedRun&, Threads& alone)>;
+std::vector<StudyRow> train_and_judge(const std::vector<AttentionTask>& tasks, TrainSettings training,
+                                      std::uint64_t seed, std::uint32_t first, Threads& threads, const Judge& judge);
+
 /// Solves, and has the independent check look at the answer; `verified` becomes false if it does not agree.
 MarginSolution solve_verified(const MarginProblem& problem, const Norm& norm, MarginSolver& solver, bool& verified);
 

@@ -107,6 +107,15 @@ TEST(NuclearHard, RepeatedSingularValues) {  // four queries, each to be told ap
   EXPECT_NEAR(solution.objective, 4, 1e-12);
 }
 
+TEST(NuclearHard, ManyMoreRowsThanUnknowns) {
+  for (const Index d : {4, 8}) {
+    const AttentionTask task = test::separable({.n = 400, .T = 20, .d = d});
+    const MarginSolution solution = optimum(test::selected(task), Norm::nuclear());
+    EXPECT_LE(solution.gap, 1e-11);
+    EXPECT_TRUE(solution.rank.certified) << solution.rank.words;
+  }
+}
+
 TEST(NuclearHard, TheOptimumNeedNotBeUnique) {
   // W₀₀ ≥ 1 and W₁₁ ≥ 1 alone: any [1 c; c 1] has nuclear norm 2.
   const AttentionTask task = make_task(2, 2, {1, 0, 0, 0, 0, 1, 0, 0}, {1, 0, 0, 1});
