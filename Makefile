@@ -17,11 +17,11 @@ build:  ## build the program: build/release/attsvm
 demo: build  ## the main job in seconds
 	@scripts/demo $(RELEASE)
 
-test:  ## build and run every test, sanitizers and fuzzers in short form
+test:  ## build and run every test, AddressSanitizer and fuzzers in short form
 	@scripts/install_packages test
 	@scripts/run_tests
 
-test-full:  ## the same at length: every test under every sanitizer, long fuzzing, clang-tidy on all files
+test-full:  ## the same at length: ThreadSanitizer, every test under every sanitizer, long fuzzing, clang-tidy on all files
 	@scripts/install_packages test
 	@scripts/run_tests --full
 

@@ -17,7 +17,7 @@ constexpr Index kAtOnce = 1000;        // rows that join at a time, or twice the
 constexpr double kNear = 0.25;         // slack of the rows that the interior point method starts with
 constexpr double kNearlyAll = 0.8;     // share of the rows from which on it takes all of them
 constexpr double kTryFace = 1e-2;      // gap from which Newton's method on the face is tried
-constexpr double kRounding = 1e-11;    // gap beyond which the interior point method cannot see
+constexpr double kRounding = 5e-13;    // gap beyond which the interior point method cannot see
 constexpr double kNegligible = 1e-12;  // singular values of a matrix that is not of a known rank
 
 }  // namespace
