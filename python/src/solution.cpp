@@ -1,0 +1,242 @@
+#include "solution.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/refuse.h"
+#include "bindings.h"
+
+namespace attsvm::python {
+
+Solution to_solution(const MarginProblem& problem, const MarginSolution& found, double tolerance) {
+  constexpr std::size_t kMostWords = 20;
+  Solution solution{.stored = stored(problem, found, tolerance),
+                    .gap = found.gap,
+                    .violation = found.violation,
+                    .residual = found.residual,
+                    .support = found.support,
+                    .iterations = found.iterations,
+                    .rank_proof = found.rank,
+                    .method = std::string(found.method),
+                    .words = {},
+                    .warm_started = found.warm_started,
+                    .history = found.history};
+  if (found.status == MarginStatus::infeasible) solution.words = describe_conflict(problem, found.dual, kMostWords);
+  return solution;
+}
+
+Solution from_file(StoredSolution stored) {
+  Solution solution{.stored = std::move(stored)};
+  const StoredSolution& file = solution.stored;
+  for (std::size_t k = 0; k < file.slack.size() && k < file.rhs.size() && k < file.row_equal.size(); ++k) {
+    const double slack = file.slack[k], size = std::max(1.0, std::abs(file.rhs[k]));
+    solution.violation = std::max(solution.violation, file.row_equal[k] ? std::abs(slack) : -slack);
+    if (slack <= kSupportTolerance * size) ++solution.support;
+  }
+  const double distance = std::max(0.0, file.objective - file.dual_objective);
+  solution.gap = file.w_only ? std::numeric_limits<double>::quiet_NaN() : distance > 0 ? distance / file.objective : 0;
+  return solution;
+}
+
+namespace {
+
+Index rank_of(const Solution& solution) {
+  return solution.stored.has_factors ? solution.stored.K.cols() : numerical_rank(solution.stored.W);
+}
+
+nb::tuple state_of(const SolveProgress& progress) {
+  return nb::make_tuple(progress.iteration, progress.objective, progress.dual_objective, progress.seconds);
+}
+
+MarginProblem make_problem(const AttentionTask& task, const nb::object& select, const std::vector<Index>& relax,
+                           const std::string& problem) {
+  if (problem == "v") {
+    if (!relax.empty()) refuse("relax has no meaning with problem = v");
+    return MarginProblem::value(task, choose(task, select));
+  }
+  if (problem != "att") refuse("problem = {}; must be att or v", problem);
+  return MarginProblem::attention(task, choose(task, select), relax);
+}
+
+Solution solve_task(const AttentionTask& task, const nb::object& select, const std::string& norm,
+                    const std::vector<Index>& relax, const std::string& kind, double tolerance, double time_limit,
+                    const Solution* warm_start, int threads, nb::object callback, nb::object bar) {
+  const MarginProblem problem = make_problem(task, select, relax, kind);
+  SolveSettings settings{.norm = Norm::parse(norm), .tolerance = tolerance, .time_limit = time_limit};
+  MarginSolution warm, found;
+  if (warm_start != nullptr) {
+    warm = warm_start_from(warm_start->stored);
+    settings.warm_start = &warm;
+  }
+  Watch watch(std::move(callback), std::move(bar));
+  settings.progress = [&](const SolveProgress& progress) { return watch.stop([&] { return state_of(progress); }); };
+  std::optional<Solution> solution;
+  {
+    const nb::gil_scoped_release unlocked;
+    Workspace(threads).solve(problem, settings, found);
+    solution = to_solution(problem, found, tolerance);
+  }
+  watch.finish();
+  solution->interrupted = watch.interrupted();
+  return *std::move(solution);
+}
+
+/// Many answers; each becomes an object of its own when it is asked for.
+struct Solutions {
+  std::vector<nb::object> tasks;  // problems point to them
+  std::vector<MarginProblem> problems{};
+  std::vector<MarginSolution> found{};
+  double tolerance = 0;
+  bool interrupted = false;
+
+  Solution at(std::size_t k) const {
+    if (k >= found.size()) throw nb::index_error();
+    return to_solution(problems[k], found[k], tolerance);
+  }
+};
+
+std::unique_ptr<Solutions> solve_tasks(const nb::list& tasks, const nb::list& selects, const std::string& norm,
+                                       const std::string& kind, double tolerance, int threads, nb::object bar) {
+  constexpr Index kPortion = 100'000;  // rows between two looks at Ctrl-C
+  auto all = std::make_unique<Solutions>();
+  all->tolerance = tolerance;
+  const std::size_t count = tasks.size();
+  all->problems.reserve(count);
+  for (std::size_t k = 0; k < count; ++k) {
+    const nb::object task = tasks[k];
+    with_place(fmt::format("tasks[{}]", k), [&] {
+      all->problems.push_back(make_problem(nb::cast<const AttentionTask&>(task), selects[k], {}, kind));
+    });
+    all->tasks.push_back(task);
+  }
+  const SolveSettings settings{.norm = Norm::parse(norm), .tolerance = tolerance};
+  Watch watch(nb::none(), std::move(bar));
+  {
+    const nb::gil_scoped_release unlocked;
+    Workspace workspace(threads);
+    std::vector<MarginSolution> portion;
+    for (std::size_t begin = 0; begin < count && !watch.stop([&] { return nb::make_tuple(begin); });) {
+      std::size_t end = begin;
+      for (Index rows = 0; end < count && rows < kPortion; ++end) rows += all->problems[end].rows();
+      solve_many(std::span(all->problems).subspan(begin, end - begin), settings, workspace.threads(), portion);
+      if (begin == 0 && end == count) {
+        all->found = std::move(portion);
+      } else {
+        std::move(portion.begin(), portion.end(), std::back_inserter(all->found));
+      }
+      begin = end;
+    }
+  }
+  watch.finish();
+  all->interrupted = watch.interrupted();
+  return all;
+}
+
+Verification verify_solution(const AttentionTask& task, const Solution& given, const std::string& norm) {
+  StoredSolution solution = given.stored;
+  if (!norm.empty()) {
+    if (!solution.w_only && Norm::parse(norm).name() != solution.norm) {
+      refuse("norm = {}; the solution is for {}", norm, solution.norm);
+    }
+    solution.norm = Norm::parse(norm).name();
+  }
+  complete(task, solution);
+  const nb::gil_scoped_release unlocked;
+  return verify(task, solution);
+}
+
+}  // namespace
+
+void bind_solution(nb::module_& module) {
+  nb::class_<Solution>(module, "Solution", "An answer of solve.")
+      .def("arrays", [](const Solution& solution) { return to_python(solution_arrays(solution.stored)); })
+      .def_prop_ro("W", [](const Solution& solution) { return to_python(Array::own(solution.stored.W)); })
+      .def_prop_ro("status", [](const Solution& solution) { return solution.stored.status; })
+      .def_prop_ro("norm", [](const Solution& solution) { return solution.stored.norm; })
+      .def_prop_ro("problem", [](const Solution& solution) { return solution.stored.problem; })
+      .def_prop_ro("objective", [](const Solution& solution) { return solution.stored.objective; })
+      .def_prop_ro("dual_objective", [](const Solution& solution) { return solution.stored.dual_objective; })
+      .def_prop_ro("rank", &rank_of)
+      .def_prop_ro("w_only", [](const Solution& solution) { return solution.stored.w_only; })
+      .def_prop_ro("rank_proof",
+                   [](const Solution& solution) {
+                     const RankCertificate& proof = solution.rank_proof;
+                     return nb::make_tuple(proof.certified, proof.next_singular_value, proof.outside_mass,
+                                           std::string(proof.words));
+                   })
+      .def_prop_ro("history",
+                   [](const Solution& solution) {
+                     nb::list history;
+                     for (const SolveProgress& progress : solution.history) history.append(state_of(progress));
+                     return history;
+                   })
+      .def_ro("gap", &Solution::gap)
+      .def_ro("violation", &Solution::violation)
+      .def_ro("residual", &Solution::residual)
+      .def_ro("support", &Solution::support)
+      .def_ro("iterations", &Solution::iterations)
+      .def_ro("method", &Solution::method)
+      .def_ro("words", &Solution::words)
+      .def_ro("warm_started", &Solution::warm_started)
+      .def_ro("interrupted", &Solution::interrupted);
+  nb::class_<Solutions>(module, "Solutions", "Answers of solve_many.")
+      .def("__len__", [](const Solutions& all) { return all.found.size(); })
+      .def("__getitem__", &Solutions::at)
+      .def_prop_ro("status",
+                   [](const Solutions& all) {
+                     nb::list list;
+                     for (const MarginSolution& one : all.found) list.append(std::string(name_of(one.status)));
+                     return list;
+                   })
+      .def_prop_ro("objective",
+                   [](const Solutions& all) {
+                     std::vector<double> list;
+                     for (const MarginSolution& one : all.found) list.push_back(one.objective);
+                     return to_python(Array::own(std::move(list), {static_cast<Index>(all.found.size())}));
+                   })
+      .def_ro("interrupted", &Solutions::interrupted);
+  module.def("solve", &solve_task, nb::arg("task"), nb::arg("select").none(), nb::arg("norm"), nb::arg("relax"),
+             nb::arg("problem"), nb::arg("tolerance"), nb::arg("time_limit"), nb::arg("warm_start").none(),
+             nb::arg("threads"), nb::arg("callback").none(), nb::arg("bar").none());
+  module.def("solve_many", &solve_tasks, nb::arg("tasks"), nb::arg("selects"), nb::arg("norm"), nb::arg("problem"),
+             nb::arg("tolerance"), nb::arg("threads"), nb::arg("bar").none());
+  module.def(
+      "load_solution",
+      [](const std::string& path, int threads) {
+        const nb::gil_scoped_release unlocked;
+        Workspace workspace(threads);
+        return from_file(load_solution(path, workspace.threads()));
+      },
+      nb::arg("path"), nb::arg("threads") = 0);
+  module.def(
+      "solution_of",
+      [](const GivenArray& W) {
+        StoredSolution stored;
+        stored.W = to_matrix(W, "W");
+        stored.w_only = true;
+        return from_file(std::move(stored));
+      },
+      nb::arg("W"), "Another solver's answer: W alone.");
+  module.def(
+      "verify",
+      [](const AttentionTask& task, const Solution& solution, const std::string& norm) {
+        const Verification verdict = verify_solution(task, solution, norm);
+        nb::dict result;
+        result["valid"] = verdict.valid;
+        result["status"] = verdict.status;
+        result["reason"] = verdict.reason;
+        result["objective"] = verdict.objective;
+        result["dual_objective"] = verdict.dual_objective;
+        result["gap"] = verdict.gap;
+        result["violation"] = verdict.violation;
+        result["residual"] = verdict.residual;
+        return result;
+      },
+      nb::arg("task"), nb::arg("solution"), nb::arg("norm"));
+}
+
+}  // namespace attsvm::python
