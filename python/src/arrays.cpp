@@ -64,7 +64,10 @@ nb::object to_python(const Array& given) {
   const void* data = keeper->data;
   const nb::capsule owner(keeper.get(), [](void* kept) noexcept { delete static_cast<Array*>(kept); });
   (void)keeper.release();  // the capsule has it
-  return nb::cast(nb::ndarray<nb::numpy, nb::ro>(data, shape.size(), shape.data(), owner, nullptr, known->dtype));
+  nb::object result =
+      nb::cast(nb::ndarray<nb::numpy, nb::ro>(data, shape.size(), shape.data(), owner, nullptr, known->dtype));
+  // Of C's two types of 64 bits NumPy's int64 is long, nanobind's long long: equal, but shown differently.
+  return array.scalar == Scalar::i64 ? nb::object(result.attr("view")("int64")) : result;
 }
 
 nb::dict to_python(const NamedArrays& arrays) {

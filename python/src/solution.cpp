@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
@@ -20,7 +21,10 @@ Solution to_solution(const MarginProblem& problem, const MarginSolution& found, 
                     .residual = found.residual,
                     .support = found.support,
                     .iterations = found.iterations,
-                    .rank_proof = found.rank,
+                    .rank_certified = found.rank.certified,
+                    .next_singular_value = found.rank.next_singular_value,
+                    .outside_mass = found.rank.outside_mass,
+                    .rank_words = std::string(found.rank.words),
                     .method = std::string(found.method),
                     .words = {},
                     .warm_started = found.warm_started,
@@ -136,6 +140,39 @@ std::unique_ptr<Solutions> solve_tasks(const nb::list& tasks, const nb::list& se
   return all;
 }
 
+/// What an answer knows beside its file, in the order that restore() reads.
+nb::tuple facts_of(const Solution& solution) {
+  nb::list history;
+  for (const SolveProgress& progress : solution.history) history.append(state_of(progress));
+  return nb::make_tuple(solution.gap, solution.violation, solution.residual, solution.support, solution.iterations,
+                        solution.rank_certified, solution.next_singular_value, solution.outside_mass,
+                        solution.rank_words, solution.method, solution.words, solution.warm_started, history);
+}
+
+Solution restore(const nb::dict& arrays, const nb::tuple& facts) {
+  Solution solution{.stored = solution_from(to_named_arrays(arrays))};
+  std::size_t next = 0;
+  const auto take = [&](auto& value) { value = nb::cast<std::remove_cvref_t<decltype(value)>>(facts[next++]); };
+  take(solution.gap);
+  take(solution.violation);
+  take(solution.residual);
+  take(solution.support);
+  take(solution.iterations);
+  take(solution.rank_certified);
+  take(solution.next_singular_value);
+  take(solution.outside_mass);
+  take(solution.rank_words);
+  take(solution.method);
+  take(solution.words);
+  take(solution.warm_started);
+  for (const nb::handle one : nb::cast<nb::list>(facts[next])) {
+    const auto state = nb::cast<nb::tuple>(one);
+    solution.history.push_back({nb::cast<Index>(state[0]), nb::cast<double>(state[1]), nb::cast<double>(state[2]),
+                                nb::cast<double>(state[3])});
+  }
+  return solution;
+}
+
 Verification verify_solution(const AttentionTask& task, const Solution& given, const std::string& norm) {
   StoredSolution solution = given.stored;
   if (!norm.empty()) {
@@ -162,18 +199,17 @@ void bind_solution(nb::module_& module) {
       .def_prop_ro("dual_objective", [](const Solution& solution) { return solution.stored.dual_objective; })
       .def_prop_ro("rank", &rank_of)
       .def_prop_ro("w_only", [](const Solution& solution) { return solution.stored.w_only; })
-      .def_prop_ro("rank_proof",
-                   [](const Solution& solution) {
-                     const RankCertificate& proof = solution.rank_proof;
-                     return nb::make_tuple(proof.certified, proof.next_singular_value, proof.outside_mass,
-                                           std::string(proof.words));
-                   })
       .def_prop_ro("history",
                    [](const Solution& solution) {
                      nb::list history;
                      for (const SolveProgress& progress : solution.history) history.append(state_of(progress));
                      return history;
                    })
+      .def("facts", &facts_of)
+      .def_ro("rank_certified", &Solution::rank_certified)
+      .def_ro("next_singular_value", &Solution::next_singular_value)
+      .def_ro("outside_mass", &Solution::outside_mass)
+      .def_ro("rank_words", &Solution::rank_words)
       .def_ro("gap", &Solution::gap)
       .def_ro("violation", &Solution::violation)
       .def_ro("residual", &Solution::residual)
@@ -212,6 +248,7 @@ void bind_solution(nb::module_& module) {
         return from_file(load_solution(path, workspace.threads()));
       },
       nb::arg("path"), nb::arg("threads") = 0);
+  module.def("restore_solution", &restore, nb::arg("arrays"), nb::arg("facts"), "What pickle kept.");
   module.def(
       "solution_of",
       [](const GivenArray& W) {

@@ -13,7 +13,9 @@ struct Solution {
   StoredSolution stored;
   double gap = 0, violation = 0, residual = 0;
   Index support = 0, iterations = 0;
-  RankCertificate rank_proof;
+  bool rank_certified = false;
+  double next_singular_value = 0, outside_mass = 0;  ///< as in RankCertificate
+  std::string rank_words;
   std::string method = "file";
   std::vector<std::string> words;  ///< of a conflict
   bool warm_started = false, interrupted = false;

@@ -263,6 +263,22 @@ class Script {
 
 }  // namespace
 
+std::string_view name_of(Mark mark) {
+  switch (mark) {
+    case Mark::line:
+      return "line";
+    case Mark::points:
+      return "points";
+    case Mark::band:
+      return "band";
+    case Mark::bars:
+      return "bars";
+    case Mark::boxes:
+      return "boxes";
+  }
+  return "";
+}
+
 std::string plain_label(const std::string& text) {
   std::string out;
   for (const char c : text) {
