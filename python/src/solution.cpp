@@ -103,9 +103,11 @@ struct Solutions {
   }
 };
 
+// Ctrl-C is looked for between portions of problems, of this many rows at first and then of about that long.
+constexpr double kFirstPortion = 20'000, kPortionSeconds = 0.2;
+
 std::unique_ptr<Solutions> solve_tasks(const nb::list& tasks, const nb::list& selects, const std::string& norm,
                                        const std::string& kind, double tolerance, int threads, nb::object bar) {
-  constexpr Index kPortion = 100'000;  // rows between two looks at Ctrl-C
   auto all = std::make_unique<Solutions>();
   all->tolerance = tolerance;
   const std::size_t count = tasks.size();
@@ -123,9 +125,12 @@ std::unique_ptr<Solutions> solve_tasks(const nb::list& tasks, const nb::list& se
     const nb::gil_scoped_release unlocked;
     Workspace workspace(threads);
     std::vector<MarginSolution> portion;
+    double rows_a_portion = kFirstPortion;
     for (std::size_t begin = 0; begin < count && !watch.stop([&] { return nb::make_tuple(begin); });) {
       std::size_t end = begin;
-      for (Index rows = 0; end < count && rows < kPortion; ++end) rows += all->problems[end].rows();
+      Index rows = 0;
+      for (; end < count && static_cast<double>(rows) < rows_a_portion; ++end) rows += all->problems[end].rows() + 1;
+      const auto start = std::chrono::steady_clock::now();
       solve_many(std::span(all->problems).subspan(begin, end - begin), settings, workspace.threads(), portion);
       if (begin == 0 && end == count) {
         all->found = std::move(portion);
@@ -133,6 +138,8 @@ std::unique_ptr<Solutions> solve_tasks(const nb::list& tasks, const nb::list& se
         std::move(portion.begin(), portion.end(), std::back_inserter(all->found));
       }
       begin = end;
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+      rows_a_portion = kPortionSeconds / std::max(taken.count(), 1e-6) * static_cast<double>(rows);
     }
   }
   watch.finish();
@@ -253,7 +260,7 @@ void bind_solution(nb::module_& module) {
       "solution_of",
       [](const GivenArray& W) {
         StoredSolution stored;
-        stored.W = to_matrix(W, "W");
+        stored.W = to_matrix(W, "solution");
         stored.w_only = true;
         return from_file(std::move(stored));
       },
