@@ -13,7 +13,11 @@ _KINDS = "fiub"
 
 def _from_tensor(value: Any, name: str) -> np.ndarray:
     """A tensor that speaks DLPack (PyTorch, JAX, …), without a copy."""
-    if value.__dlpack_device__()[0] not in _CPU_DEVICES:
+    try:
+        device = value.__dlpack_device__()[0]
+    except ValueError as error:
+        raise TypeError(f"{name} cannot be read as an array: {error}") from None
+    if device not in _CPU_DEVICES:
         raise TypeError(f"{name} is on another device; must be in main memory (for a torch tensor: {name}.cpu())")
     detach = getattr(value, "detach", None)
     try:

@@ -24,8 +24,10 @@ Kind named(std::string_view name, std::string_view setting, std::initializer_lis
   throw InputError(std::string(setting) + " = " + std::string(name) + "; must be one of" + known);
 }
 
-/// As the command line's --select: None is the task's own selection, else the optimal tokens; "file", "opt", or (q)
-/// tokens, or a (q,T) mask.
+/// The task's own selection, else the optimal tokens. InputError if it has neither selection nor head.
+Selection choose(const AttentionTask& task);
+
+/// As the command line's --select: None is the above; "file", "opt", or (q) tokens, or a (q,T) mask.
 Selection choose(const AttentionTask& task, const nb::object& select);
 
 /// One token of each query.

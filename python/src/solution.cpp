@@ -5,6 +5,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -56,20 +57,20 @@ nb::tuple state_of(const SolveProgress& progress) {
   return nb::make_tuple(progress.iteration, progress.objective, progress.dual_objective, progress.seconds);
 }
 
-MarginProblem make_problem(const AttentionTask& task, const nb::object& select, const std::vector<Index>& relax,
+MarginProblem make_problem(const AttentionTask& task, Selection selection, const std::vector<Index>& relax,
                            const std::string& problem) {
   if (problem == "v") {
     if (!relax.empty()) refuse("relax has no meaning with problem = v");
-    return MarginProblem::value(task, choose(task, select));
+    return MarginProblem::value(task, std::move(selection));
   }
   if (problem != "att") refuse("problem = {}; must be att or v", problem);
-  return MarginProblem::attention(task, choose(task, select), relax);
+  return MarginProblem::attention(task, std::move(selection), relax);
 }
 
 Solution solve_task(const AttentionTask& task, const nb::object& select, const std::string& norm,
                     const std::vector<Index>& relax, const std::string& kind, double tolerance, double time_limit,
                     const Solution* warm_start, int threads, nb::object callback, nb::object bar) {
-  const MarginProblem problem = make_problem(task, select, relax, kind);
+  const MarginProblem problem = make_problem(task, choose(task, select), relax, kind);
   SolveSettings settings{.norm = Norm::parse(norm), .tolerance = tolerance, .time_limit = time_limit};
   MarginSolution warm, found;
   if (warm_start != nullptr) {
@@ -91,55 +92,101 @@ Solution solve_task(const AttentionTask& task, const nb::object& select, const s
 
 /// Many answers; each becomes an object of its own when it is asked for.
 struct Solutions {
-  std::vector<nb::object> tasks;  // problems point to them
-  std::vector<MarginProblem> problems{};
-  std::vector<MarginSolution> found{};
+  struct Portion {
+    std::size_t first = 0;
+    std::vector<MarginProblem> problems{};
+    std::vector<MarginSolution> found{};
+  };
+
+  std::vector<nb::object> tasks{};  // problems point to them
+  std::vector<Portion> portions{};
   double tolerance = 0;
   bool interrupted = false;
 
+  std::size_t size() const { return portions.empty() ? 0 : portions.back().first + portions.back().found.size(); }
+
   Solution at(std::size_t k) const {
-    if (k >= found.size()) throw nb::index_error();
-    return to_solution(problems[k], found[k], tolerance);
+    if (k >= size()) throw nb::index_error();
+    const auto after = std::upper_bound(portions.begin(), portions.end(), k,
+                                        [](std::size_t wanted, const Portion& one) { return wanted < one.first; });
+    const Portion& portion = *std::prev(after);
+    return to_solution(portion.problems[k - portion.first], portion.found[k - portion.first], tolerance);
+  }
+
+  template <class Use>
+  void for_each(Use&& use) const {
+    for (const Portion& portion : portions) {
+      for (const MarginSolution& one : portion.found) use(one);
+    }
   }
 };
 
-// Ctrl-C is looked for between portions of problems, of this many rows at first and then of about that long.
+struct Question {
+  const AttentionTask* task;
+  std::optional<Selection> selection{};  // nothing: the task's own, else the optimal tokens
+
+  double rows() const { return static_cast<double>(task->queries() * task->longest()); }  // about
+
+  MarginProblem problem(const std::string& kind) const {
+    return make_problem(*task, selection ? *selection : choose(*task), {}, kind);
+  }
+};
+
+// Ctrl-C is looked for between portions, of this many rows at first (ten times as many where they are easier) and then
+// of about that long.
 constexpr double kFirstPortion = 20'000, kPortionSeconds = 0.2;
+
+/// The next portion, with about as many rows; all that is left where that is not much more.
+Solutions::Portion next_portion(std::span<const Question> questions, std::size_t first, double rows,
+                                const std::string& kind) {
+  std::size_t end = first;
+  double taken = 0;
+  for (; end < questions.size() && taken < rows; ++end) taken += questions[end].rows();
+  for (std::size_t k = end; k < questions.size() && taken <= 2 * rows; ++k) {
+    taken += questions[k].rows();
+    if (k + 1 == questions.size() && taken <= 2 * rows) end = questions.size();
+  }
+  Solutions::Portion portion{.first = first};
+  std::size_t k = first;
+  try {
+    portion.problems.reserve(end - first);
+    for (; k < end; ++k) portion.problems.push_back(questions[k].problem(kind));
+  } catch (const InputError& error) {
+    refuse("tasks[{}]: {}", k, error.what());
+  }
+  return portion;
+}
 
 std::unique_ptr<Solutions> solve_tasks(const nb::list& tasks, const nb::list& selects, const std::string& norm,
                                        const std::string& kind, double tolerance, int threads, nb::object bar) {
   auto all = std::make_unique<Solutions>();
   all->tolerance = tolerance;
   const std::size_t count = tasks.size();
-  all->problems.reserve(count);
+  std::vector<Question> questions;
+  questions.reserve(count);
+  all->tasks.reserve(count);
   for (std::size_t k = 0; k < count; ++k) {
-    const nb::object task = tasks[k];
-    with_place(fmt::format("tasks[{}]", k), [&] {
-      all->problems.push_back(make_problem(nb::cast<const AttentionTask&>(task), selects[k], {}, kind));
-    });
-    all->tasks.push_back(task);
+    all->tasks.push_back(tasks[k]);
+    const nb::object select = selects[k];
+    Question& question = questions.emplace_back(&nb::cast<const AttentionTask&>(all->tasks.back()));
+    if (select.is_none()) continue;
+    with_place(fmt::format("tasks[{}]", k), [&] { question.selection = choose(*question.task, select); });
   }
   const SolveSettings settings{.norm = Norm::parse(norm), .tolerance = tolerance};
   Watch watch(nb::none(), std::move(bar));
   {
     const nb::gil_scoped_release unlocked;
     Workspace workspace(threads);
-    std::vector<MarginSolution> portion;
-    double rows_a_portion = kFirstPortion;
-    for (std::size_t begin = 0; begin < count && !watch.stop([&] { return nb::make_tuple(begin); });) {
-      std::size_t end = begin;
-      Index rows = 0;
-      for (; end < count && static_cast<double>(rows) < rows_a_portion; ++end) rows += all->problems[end].rows() + 1;
+    double rows = settings.norm.kind == NormKind::frobenius ? 10 * kFirstPortion : kFirstPortion;
+    while (all->size() < count && !watch.stop([&] { return nb::make_tuple(all->size()); })) {
       const auto start = std::chrono::steady_clock::now();
-      solve_many(std::span(all->problems).subspan(begin, end - begin), settings, workspace.threads(), portion);
-      if (begin == 0 && end == count) {
-        all->found = std::move(portion);
-      } else {
-        std::move(portion.begin(), portion.end(), std::back_inserter(all->found));
-      }
-      begin = end;
+      Solutions::Portion portion = next_portion(questions, all->size(), rows, kind);
+      solve_many(portion.problems, settings, workspace.threads(), portion.found);
+      double done = 0;
+      for (std::size_t k = 0; k < portion.found.size(); ++k) done += questions[portion.first + k].rows();
+      all->portions.push_back(std::move(portion));
       const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-      rows_a_portion = kPortionSeconds / std::max(taken.count(), 1e-6) * static_cast<double>(rows);
+      rows = kPortionSeconds / std::max(taken.count(), 1e-6) * done;
     }
   }
   watch.finish();
@@ -227,19 +274,19 @@ void bind_solution(nb::module_& module) {
       .def_ro("warm_started", &Solution::warm_started)
       .def_ro("interrupted", &Solution::interrupted);
   nb::class_<Solutions>(module, "Solutions", "Answers of solve_many.")
-      .def("__len__", [](const Solutions& all) { return all.found.size(); })
+      .def("__len__", &Solutions::size)
       .def("__getitem__", &Solutions::at)
       .def_prop_ro("status",
                    [](const Solutions& all) {
                      nb::list list;
-                     for (const MarginSolution& one : all.found) list.append(std::string(name_of(one.status)));
+                     all.for_each([&](const MarginSolution& one) { list.append(std::string(name_of(one.status))); });
                      return list;
                    })
       .def_prop_ro("objective",
                    [](const Solutions& all) {
                      std::vector<double> list;
-                     for (const MarginSolution& one : all.found) list.push_back(one.objective);
-                     return to_python(Array::own(std::move(list), {static_cast<Index>(all.found.size())}));
+                     all.for_each([&](const MarginSolution& one) { list.push_back(one.objective); });
+                     return to_python(Array::own(std::move(list), {static_cast<Index>(all.size())}));
                    })
       .def_ro("interrupted", &Solutions::interrupted);
   module.def("solve", &solve_task, nb::arg("task"), nb::arg("select").none(), nb::arg("norm"), nb::arg("relax"),

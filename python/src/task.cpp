@@ -87,8 +87,10 @@ Array first_kept(const Selection& selection) {
   return Array::own(std::move(tokens), {selection.queries()});
 }
 
+Selection choose(const AttentionTask& task) { return task.select() ? *task.select() : optimal_tokens(task).selection; }
+
 Selection choose(const AttentionTask& task, const nb::object& select) {
-  if (select.is_none()) return task.select() ? *task.select() : optimal_tokens(task).selection;
+  if (select.is_none()) return choose(task);
   if (nb::isinstance<nb::str>(select)) {
     const auto word = nb::cast<std::string>(select);
     if (word == "opt") return optimal_tokens(task).selection;
