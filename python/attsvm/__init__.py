@@ -15,9 +15,8 @@ True
 'local'
 """
 
-from ._core import InputError
 from ._core import version as __version__
-from ._errors import InfeasibleError, Interrupted
+from ._errors import InfeasibleError, InputError, Interrupted
 from ._files import load, save
 from ._path import Path, path
 from ._run import Run, Runs, TrainProgress, train, train_many

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._core import InputError
+
 
 class InfeasibleError(ValueError):
     """What was asked for does not exist: no W keeps the selection. The message is the certificate in words.
@@ -23,3 +25,7 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, message: str, result: Any):
         super().__init__(message)
         self.result = result
+
+
+for _error in (InfeasibleError, InputError, Interrupted):
+    _error.__module__ = "attsvm"  # where people find them

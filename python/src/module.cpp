@@ -19,7 +19,8 @@ NB_MODULE(_core, module) {
   using namespace attsvm::python;
   module.doc() = "The C++ library as the package attsvm uses it.";
   module.attr("version") = ATTSVM_VERSION;
-  nb::exception<attsvm::InputError>(module, "InputError", PyExc_ValueError);
+  nb::exception<attsvm::InputError> error(module, "InputError", PyExc_ValueError);
+  error.attr("__doc__") = "What was given cannot be used. The message names argument or file, place, value and rule.";
   module.def("run_command", &run_command, nb::arg("words"),
              "The command line; words[0] is the program's name. Returns the exit code.");
   module.def("instructions", &attsvm::chosen_instructions, "The vector instructions in use.");
