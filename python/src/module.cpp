@@ -8,6 +8,7 @@ namespace {
 
 int run_command(const std::vector<std::string>& words) {
   std::vector<const char*> arguments;
+  arguments.reserve(words.size());
   for (const std::string& word : words) arguments.push_back(word.c_str());
   const nanobind::gil_scoped_release unlocked;
   return attsvm::run_program(static_cast<int>(arguments.size()), arguments.data());

@@ -168,7 +168,8 @@ std::unique_ptr<Solutions> solve_tasks(const nb::list& tasks, const nb::list& se
   for (std::size_t k = 0; k < count; ++k) {
     all->tasks.push_back(tasks[k]);
     const nb::object select = selects[k];
-    Question& question = questions.emplace_back(&nb::cast<const AttentionTask&>(all->tasks.back()));
+    questions.push_back({.task = &nb::cast<const AttentionTask&>(all->tasks.back())});
+    Question& question = questions.back();
     if (select.is_none()) continue;
     with_place(fmt::format("tasks[{}]", k), [&] { question.selection = choose(*question.task, select); });
   }

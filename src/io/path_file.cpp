@@ -35,15 +35,15 @@ NamedArrays path_arrays(const std::vector<PathPoint>& points) {
   }
   const Index queries = count > 0 ? static_cast<Index>(points.front().selected.size()) : 0;
   NamedArrays arrays{{"radius", numbers(points, &PathPoint::radius)},
-                                                    {"loss", numbers(points, &PathPoint::loss)},
-                                                    {"log_loss", numbers(points, &PathPoint::log_loss)},
-                                                    {"norm", numbers(points, &PathPoint::norm)},
-                                                    {"stationarity", numbers(points, &PathPoint::stationarity)},
-                                                    {"inside", Array::own(inside, {count})},
-                                                    {"minima", Array::own(std::move(minima), {count})},
-                                                    {"selected", Array::own(std::move(selected), {count, queries})},
-                                                    {"correlation", numbers(points, &PathPoint::correlation)},
-                                                    {"W", matrices(points, &PathPoint::W)}};
+                     {"loss", numbers(points, &PathPoint::loss)},
+                     {"log_loss", numbers(points, &PathPoint::log_loss)},
+                     {"norm", numbers(points, &PathPoint::norm)},
+                     {"stationarity", numbers(points, &PathPoint::stationarity)},
+                     {"inside", Array::own(inside, {count})},
+                     {"minima", Array::own(std::move(minima), {count})},
+                     {"selected", Array::own(std::move(selected), {count, queries})},
+                     {"correlation", numbers(points, &PathPoint::correlation)},
+                     {"W", matrices(points, &PathPoint::W)}};
   if (points.front().K.size() > 0) {
     arrays.emplace_back("K", matrices(points, &PathPoint::K));
     arrays.emplace_back("Q", matrices(points, &PathPoint::Q));

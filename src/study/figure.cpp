@@ -99,7 +99,7 @@ class Script {
   int row_height(int row) const {
     int height = kPanelHeight;
     for (int c = 0; c < columns_; ++c) {
-      const auto k = static_cast<std::size_t>(row * columns_ + c);
+      const auto k = static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(c);
       if (k < figure_.panels.size() && figure_.panels[k].square) height = kSquareHeight;
     }
     return height;
