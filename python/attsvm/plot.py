@@ -161,7 +161,7 @@ def singular_values(*weights: Any, labels: Sequence[str] | None = None, ax: Axes
     ax = _axes(ax)
     for k, one in enumerate(weights):
         sigma = np.linalg.svd(matrix_of(one, "weights"), compute_uv=False)
-        sigma = np.where(sigma > 1e-16 * sigma.max(initial=0), sigma, np.nan)
+        sigma = np.where(sigma > 1e-13 * sigma.max(initial=0), sigma, np.nan)
         name = labels[k] if labels else one.norm if isinstance(one, Solution) else type(one).__name__
         ax.plot(np.arange(1, len(sigma) + 1), sigma, "o-", label=str(name))
     ax.set_yscale("log")
