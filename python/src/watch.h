@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <exception>
+#include <mutex>
 #include <thread>
 
 namespace attsvm::python {
@@ -44,7 +46,10 @@ class Watch {
   /// work(stop) looks at the flag. state() as above.
   template <class Work, class State>
   void beside(Work&& work, State&& state) {
-    std::atomic<bool> flag = false, done = false;
+    std::atomic<bool> flag = false;
+    bool done = false;
+    std::mutex mutex;
+    std::condition_variable finished;
     std::exception_ptr error;
     std::jthread worker([&] {
       try {
@@ -52,14 +57,14 @@ class Watch {
       } catch (...) {
         error = std::current_exception();
       }
+      const std::lock_guard lock(mutex);
       done = true;
-      done.notify_all();
+      finished.notify_one();
     });
-    const auto patience = std::chrono::steady_clock::now() + kPause / 10;
-    while (!done && std::chrono::steady_clock::now() < patience) std::this_thread::yield();
-    while (!done) {
+    for (std::unique_lock lock(mutex); !finished.wait_for(lock, kPause, [&] { return done; });) {
+      lock.unlock();
       flag = stop(state);
-      std::this_thread::sleep_for(kPause / 10);
+      lock.lock();
     }
     worker.join();
     if (error) std::rethrow_exception(error);
