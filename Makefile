@@ -2,7 +2,7 @@
 # ATTSVM_NO_INSTALL=1 installs nothing and names what is missing.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-full bench bench-peers format
+.PHONY: help build demo test test-full bench bench-peers bench-python python format
 
 RELEASE := build/release/attsvm
 
@@ -40,6 +40,17 @@ bench-peers:  ## the same problems through the solvers people use today (install
 	@build/peers/bin/python bench/peers/frobenius.py build/bench
 	@build/peers/bin/python bench/peers/nuclear.py build/bench
 	@build/peers/bin/python bench/peers/train.py build/bench
+
+bench-python:  ## what calling from Python costs over C++
+	@scripts/install_packages bench test
+	@cmake --preset bench -DATTSVM_PYTHON_MODULE=ON >/dev/null
+	@cmake --build --preset bench --target bench_python attsvm_python
+	@PYTHONPATH=build/bench/python build/python/bin/python bench/python_overhead.py build/bench
+
+python:  ## build a wheel that needs nothing but NumPy: build/wheels
+	@scripts/install_packages test
+	@scripts/python_environment >/dev/null
+	@scripts/build_wheel
 
 format:  ## lay out all C++ files
 	@scripts/install_packages test

@@ -23,19 +23,6 @@ MarginProblem make_problem(const AttentionTask& task, Selection selection, const
   return MarginProblem::attention(task, std::move(selection), options.relax);
 }
 
-/// What a warm start takes from another answer: its multipliers.
-MarginSolution load_warm_start(const std::string& path, Threads& threads) {
-  const StoredSolution stored = load_solution(path, threads);
-  MarginSolution solution;
-  solution.status = stored.status == "infeasible" ? MarginStatus::infeasible : MarginStatus::limit;
-  solution.W = stored.W;
-  solution.norm = with_place(path, [&] { return Norm::parse(stored.norm); });
-  solution.K = stored.K;
-  solution.Q = stored.Q;
-  solution.dual = ConstVector(stored.dual.data(), static_cast<Index>(stored.dual.size()));
-  return solution;
-}
-
 Json conflict_json(const MarginProblem& problem, const Eigen::VectorXd& dual) {
   std::vector<std::pair<double, Json>> rows;
   for (const MarginGroup& group : problem.groups()) {
@@ -179,7 +166,8 @@ ExitCode run(Session& session, Options& options) {
   const MarginProblem problem = with_place(options.task, [&] { return make_problem(task, chosen.selection, options); });
   MarginSolution warm, solution;
   if (!options.warm_start.empty()) {
-    warm = load_warm_start(options.warm_start, threads);
+    const StoredSolution before = load_solution(options.warm_start, threads);
+    warm = with_place(options.warm_start, [&] { return warm_start_from(before); });
     options.settings.warm_start = &warm;
   }
   warn_of_ties(session, chosen.ties, options.task);

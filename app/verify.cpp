@@ -21,14 +21,7 @@ ExitCode run(const Session& session, const Options& options) {
       throw InputError(fmt::format("{}: norm is {}, but --norm says {}", options.solution, solution.norm, norm));
     solution.norm = norm;
   }
-  if (solution.w_only) {  // judged against the task's own selection
-    if (!solution.select.given()) {
-      const auto chosen =
-          task.select() ? *task.select() : with_place(options.task, [&] { return optimal_tokens(task).selection; });
-      solution.select = chosen.mask(task.longest());
-    }
-    if (solution.relax.empty()) solution.relax.assign(static_cast<std::size_t>(task.queries()), false);
-  }
+  with_place(options.task, [&] { complete(task, solution); });
   const Stopwatch watch;
   const Verification verdict = verify(task, solution);
   if (session.json) {

@@ -35,8 +35,11 @@ class NpzFile {
 /// The array of a .npy file, a view of its mapped bytes.
 Array read_npy(const std::string& path);
 
+/// Arrays under the names a file gives them, in its order.
+using NamedArrays = std::vector<std::pair<std::string, Array>>;
+
 /// Writes arrays (stored, C order, aligned for mapping) as one file that appears complete or not at all.
 /// Same arrays, same bytes. InputError if it exists and replace is false, or if it cannot be written.
-void write_npz(const std::string& path, const std::vector<std::pair<std::string, Array>>& arrays, bool replace);
+void write_npz(const std::string& path, const NamedArrays& arrays, bool replace);
 
 }  // namespace attsvm

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "attsvm/npz.h"
 #include "attsvm/train.h"
 
 namespace attsvm {
@@ -10,6 +11,11 @@ namespace attsvm {
 /// Reads where a run begins: W0 (d,dz) or (d), K0 (d,r), Q0 (dz,r), v0; other arrays are not read. InputError names
 /// file and array; a file that holds none that this parametrization uses is refused.
 Start load_start(const std::string& path, Parametrization param, Threads& threads);
+
+/// What the file of a run holds whose records are all in memory, as train() leaves them. `map` is the attention at
+/// run.W.
+NamedArrays run_arrays(const AttentionTask& task, const TrainSettings& settings, const TrainedRun& run,
+                       const AttentionMap& map, Threads& threads);
 
 /// A run on its way to its file. Records that no longer fit into a little memory, and the state of the run now and
 /// then, go to a journal beside the file (docs/formats.md); a killed run loses what came after the last state.

@@ -12,6 +12,9 @@ namespace attsvm {
 /// refused unless they start with x_; those are not read.
 AttentionTask load_task(const std::string& path, Threads& threads);
 
+/// What a task file holds.
+NamedArrays task_arrays(const AttentionTask& task);
+
 /// Writes a task file; `extras` are further arrays, named x_….
 void save_task(const std::string& path, const AttentionTask& task, const std::map<std::string, Array>& extras,
                bool replace);

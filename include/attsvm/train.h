@@ -69,6 +69,9 @@ struct TrainSettings {  // NOLINT(clang-analyzer-optin.performance.Padding): in 
   double stop_direction = 0;  ///< stop once W/‖W‖ moved by at most this while the steps doubled, and by no more than
                               ///< in the doubling before; 0: never
   std::function<bool(const TrainProgress&)> progress{};  ///< called before every step; true stops the run
+  /// Told the number of steps taken before every step; true stops. Costs less than `progress`, which needs loss and
+  /// norm. train_many asks from several threads at once.
+  std::function<bool(Index steps)> stop{};
 };
 
 /// Where a run begins, where that is not drawn: arrays that are empty follow TrainSettings::init.
@@ -124,7 +127,7 @@ class Trainer {
 TrainedRun train(const AttentionTask& task, const TrainSettings& settings, Threads& threads, const Start& start = {});
 
 /// Trains many small tasks at once. Run k has the numbers of train() with instance = settings.instance + k. `starts`
-/// is empty or has one entry a task. The progress callback is not called.
+/// is empty or has one entry a task. The progress callback is not called; runs that `stop` ends have TrainStop::asked.
 std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const TrainSettings& settings,
                                    Threads& threads, std::span<const Start> starts = {});
 

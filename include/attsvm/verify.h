@@ -25,6 +25,13 @@ struct StoredSolution {
 
 StoredSolution stored(const MarginProblem& problem, const MarginSolution& solution, double tolerance);
 
+/// Gives an answer that is W alone what it is judged against: the task's own selection, else the optimal tokens, and no
+/// relaxed query. InputError if the task has neither selection nor head. Other answers stay as they are.
+void complete(const AttentionTask& task, StoredSolution& solution);
+
+/// What a warm start takes from a stored answer: its multipliers, and W. InputError if its norm is none.
+MarginSolution warm_start_from(const StoredSolution& solution);
+
 struct Verification {
   bool valid = false;
   std::string status, reason;  ///< reason: why not valid

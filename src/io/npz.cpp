@@ -231,7 +231,7 @@ void NpzWriter::commit() {
   out_.commit();
 }
 
-void write_npz(const std::string& path, const std::vector<std::pair<std::string, Array>>& arrays, bool replace) {
+void write_npz(const std::string& path, const NamedArrays& arrays, bool replace) {
   NpzWriter writer(path, replace);
   for (const auto& [name, array] : arrays) writer.add(name, array);
   writer.commit();

@@ -1,7 +1,5 @@
 #include "attsvm/path_file.h"
 
-#include "attsvm/npz.h"
-
 namespace attsvm {
 namespace {
 
@@ -25,7 +23,7 @@ Array matrices(const std::vector<PathPoint>& points, Member member) {
 
 }  // namespace
 
-void save_path(const std::string& path, const std::vector<PathPoint>& points, bool replace) {
+NamedArrays path_arrays(const std::vector<PathPoint>& points) {
   const auto count = static_cast<Index>(points.size());
   std::vector<Index> selected, minima, relaxed;
   std::vector<bool> inside;
@@ -36,16 +34,16 @@ void save_path(const std::string& path, const std::vector<PathPoint>& points, bo
     inside.push_back(point.inside);
   }
   const Index queries = count > 0 ? static_cast<Index>(points.front().selected.size()) : 0;
-  std::vector<std::pair<std::string, Array>> arrays{{"radius", numbers(points, &PathPoint::radius)},
-                                                    {"loss", numbers(points, &PathPoint::loss)},
-                                                    {"log_loss", numbers(points, &PathPoint::log_loss)},
-                                                    {"norm", numbers(points, &PathPoint::norm)},
-                                                    {"stationarity", numbers(points, &PathPoint::stationarity)},
-                                                    {"inside", Array::own(inside, {count})},
-                                                    {"minima", Array::own(std::move(minima), {count})},
-                                                    {"selected", Array::own(std::move(selected), {count, queries})},
-                                                    {"correlation", numbers(points, &PathPoint::correlation)},
-                                                    {"W", matrices(points, &PathPoint::W)}};
+  NamedArrays arrays{{"radius", numbers(points, &PathPoint::radius)},
+                     {"loss", numbers(points, &PathPoint::loss)},
+                     {"log_loss", numbers(points, &PathPoint::log_loss)},
+                     {"norm", numbers(points, &PathPoint::norm)},
+                     {"stationarity", numbers(points, &PathPoint::stationarity)},
+                     {"inside", Array::own(inside, {count})},
+                     {"minima", Array::own(std::move(minima), {count})},
+                     {"selected", Array::own(std::move(selected), {count, queries})},
+                     {"correlation", numbers(points, &PathPoint::correlation)},
+                     {"W", matrices(points, &PathPoint::W)}};
   if (points.front().K.size() > 0) {
     arrays.emplace_back("K", matrices(points, &PathPoint::K));
     arrays.emplace_back("Q", matrices(points, &PathPoint::Q));
@@ -56,7 +54,11 @@ void save_path(const std::string& path, const std::vector<PathPoint>& points, bo
     arrays.emplace_back("head_correlation", numbers(points, &PathPoint::head_correlation));
     arrays.emplace_back("relaxed", Array::own(std::move(relaxed), {count}));
   }
-  write_npz(path, arrays, replace);
+  return arrays;
+}
+
+void save_path(const std::string& path, const std::vector<PathPoint>& points, bool replace) {
+  write_npz(path, path_arrays(points), replace);
 }
 
 }  // namespace attsvm

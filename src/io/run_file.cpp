@@ -11,13 +11,13 @@
 #include "attsvm/output.h"
 #include "base/refuse.h"
 #include "io/npz_writer.h"
+#include "io/run_contents.h"
 #include "io/run_journal.h"
 
 namespace attsvm {
 namespace {
 
 constexpr std::size_t kMemory = std::size_t{1} << 20;  // doubles of records that wait in memory
-enum Field : std::size_t { kStep, kLoss, kLogLoss, kNorm, kLogGradient, kNumbers };  // a frame begins with these
 
 /// Everything that decides what a run computes.
 std::string describe(const TrainSettings& s) {
@@ -138,17 +138,6 @@ RunFile::~RunFile() = default;
 
 const std::vector<double>& RunFile::resumed_state() const { return state_->resumed; }
 
-namespace {
-
-void append_frame(const Record& record, std::vector<double>& to) {
-  to.insert(to.end(),
-            {static_cast<double>(record.step), record.loss, record.log_loss, record.norm, record.log_gradient});
-  to.insert(to.end(), record.W.data(), record.W.data() + record.W.size());
-  to.insert(to.end(), record.v.data(), record.v.data() + record.v.size());
-}
-
-}  // namespace
-
 void RunFile::keep(const Record& record) {
   append_frame(record, state_->waiting);
   if (state_->waiting.size() > kMemory) state_->flush();
@@ -161,62 +150,14 @@ void RunFile::checkpoint(const std::vector<double>& state) {
 
 void RunFile::finish(const TrainedRun& run, const AttentionMap& map, bool may_go_on, Threads& threads) {
   State& my = *state_;
-  const AttentionTask& task = my.task;
   if (my.journal) my.flush();
   const auto mapped = my.journal ? my.journal->map() : nullptr;
   const Index kept = my.journal ? my.journal->frames() : static_cast<Index>(my.waiting.size() / my.frame_size);
-  std::vector<double> last;  // where only the ends are recorded, a run that stopped early ends where it stopped
   const auto frame = [&](Index k) {
-    if (k == kept) return static_cast<const double*>(last.data());
     return my.journal ? my.journal->frame(*mapped, k) : my.waiting.data() + static_cast<std::size_t>(k) * my.frame_size;
   };
-  const RecordPlan& plan = my.settings.record;
-  if (plan.at.empty() && plan.every == 0 && (kept == 0 || frame(kept - 1)[kStep] < static_cast<double>(run.steps))) {
-    append_frame({run.steps, run.loss, run.log_loss, run.norm, run.log_gradient, run.W,
-                  my.settings.joint ? run.head.v : Eigen::VectorXd()},
-                 last);
-  }
-  const Index r = kept + (last.empty() ? 0 : 1);
-
   NpzWriter out(my.path, my.replace);
-  out.add("W", Array::own(run.W));
-  if (my.settings.param == Parametrization::KQ) {
-    out.add("K", Array::own(run.K));
-    out.add("Q", Array::own(run.Q));
-  }
-  if (my.settings.joint) out.add("v", Array::view(run.head.v.data(), {run.head.v.size()}));
-  std::vector<Index> steps;
-  std::vector<double> attention;
-  for (Index k = 0; k < r; ++k) {
-    steps.push_back(static_cast<Index>(frame(k)[kStep]));
-    const RowMatrix W = ConstRows(frame(k) + kNumbers, run.W.rows(), run.W.cols());
-    attention.push_back(mean_weight(task, W, map.selected, threads));
-  }
-  const auto numbers = [&](Field field) {
-    std::vector<double> list;
-    for (Index k = 0; k < r; ++k) list.push_back(frame(k)[field]);
-    return Array::own(std::move(list), {r});
-  };
-  const auto pieces = [&](const std::string& name, std::vector<Index> shape, std::size_t first) {
-    Index size = 1;
-    for (const Index extent : shape) size *= extent;
-    shape.insert(shape.begin(), r);
-    out.add(name, shape, r, [&, size](Index k) {
-      return Bytes(reinterpret_cast<const std::byte*>(frame(k) + first),
-                   static_cast<std::size_t>(size) * sizeof(double));
-    });
-  };
-  out.add("record_step", Array::own(steps, {r}));
-  pieces("record_W", {run.W.rows(), run.W.cols()}, kNumbers);
-  if (my.settings.joint) pieces("record_v", {run.head.v.size()}, kNumbers + static_cast<std::size_t>(run.W.size()));
-  out.add("record_loss", numbers(kLoss));
-  out.add("record_log_loss", numbers(kLogLoss));
-  out.add("record_norm", numbers(kNorm));
-  out.add("record_log_gradient", numbers(kLogGradient));
-  out.add("record_attention", Array::own(std::move(attention), {r}));
-  out.add("attention", Array::own(RowMatrix(map.log_weights.unaryExpr([](double x) { return std::exp(x); }))));
-  out.add("log_attention", Array::own(map.log_weights));
-  out.add("selected", Array::own(map.selected, {task.queries()}));
+  write_run({my.task, my.settings, run, map, threads}, kept, frame, out);
   out.commit();
   if (my.journal && !may_go_on) my.journal->remove();
 }

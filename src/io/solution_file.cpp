@@ -1,9 +1,22 @@
 #include "attsvm/solution_file.h"
 
+#include <algorithm>
+#include <array>
+
 #include "base/refuse.h"
 
 namespace attsvm {
 namespace {
+
+// What more than W alone holds, and what either may hold.
+constexpr std::array<std::string_view, 10> kClaims{"status", "row_query", "row_keep", "row_drop",  "row_equal",
+                                                   "rhs",    "slack",     "dual",     "objective", "dual_objective"};
+constexpr std::array<std::string_view, 8> kOthers{"W", "K", "Q", "norm", "problem", "select", "relax", "tolerance"};
+
+bool is_known(std::string_view name) {
+  return std::find(kClaims.begin(), kClaims.end(), name) != kClaims.end() ||
+         std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end();
+}
 
 template <class T>
 Array list(const std::vector<T>& items) {
@@ -28,35 +41,42 @@ double to_number(const Array& array, const std::string& name) {
 
 }  // namespace
 
-void save_solution(const std::string& path, const StoredSolution& solution, bool replace) {
-  std::vector<std::pair<std::string, Array>> arrays{{"W", Array::own(solution.W)},
-                                                    {"row_query", list(solution.row_query)},
-                                                    {"row_keep", list(solution.row_keep)},
-                                                    {"row_drop", list(solution.row_drop)},
-                                                    {"row_equal", list(solution.row_equal)},
-                                                    {"rhs", list(solution.rhs)},
-                                                    {"slack", list(solution.slack)},
-                                                    {"dual", list(solution.dual)},
-                                                    {"status", Array::text(solution.status)},
-                                                    {"norm", Array::text(solution.norm)},
-                                                    {"problem", Array::text(solution.problem)},
-                                                    {"tolerance", Array::number(solution.tolerance)},
-                                                    {"objective", Array::number(solution.objective)},
-                                                    {"dual_objective", Array::number(solution.dual_objective)},
-                                                    {"select", solution.select},
-                                                    {"relax", list(solution.relax)}};
+NamedArrays solution_arrays(const StoredSolution& solution) {
+  NamedArrays arrays{{"W", Array::own(solution.W)},
+                     {"row_query", list(solution.row_query)},
+                     {"row_keep", list(solution.row_keep)},
+                     {"row_drop", list(solution.row_drop)},
+                     {"row_equal", list(solution.row_equal)},
+                     {"rhs", list(solution.rhs)},
+                     {"slack", list(solution.slack)},
+                     {"dual", list(solution.dual)},
+                     {"status", Array::text(solution.status)},
+                     {"norm", Array::text(solution.norm)},
+                     {"problem", Array::text(solution.problem)},
+                     {"tolerance", Array::number(solution.tolerance)},
+                     {"objective", Array::number(solution.objective)},
+                     {"dual_objective", Array::number(solution.dual_objective)},
+                     {"select", solution.select},
+                     {"relax", list(solution.relax)}};
   if (solution.has_factors) {
     arrays.emplace_back("K", Array::own(solution.K));
     arrays.emplace_back("Q", Array::own(solution.Q));
   }
-  write_npz(path, arrays, replace);
+  return arrays;
 }
 
-StoredSolution load_solution(const std::string& path, Threads& threads) {
-  const NpzFile file(path);
+void save_solution(const std::string& path, const StoredSolution& solution, bool replace) {
+  write_npz(path, solution_arrays(solution), replace);
+}
+
+StoredSolution solution_from(const NamedArrays& arrays) {
+  const auto find = [&](const std::string& name) {
+    return std::find_if(arrays.begin(), arrays.end(), [&](const auto& one) { return one.first == name; });
+  };
+  const auto has = [&](const std::string& name) { return find(name) != arrays.end(); };
   const auto with = [&](const std::string& name, auto&& use) {
-    const Array array = file.read(name, threads);
-    return with_place(path, [&] { return use(array, name); });
+    if (!has(name)) refuse("{}: there is no such array", name);
+    return use(find(name)->second, name);
   };
   const auto indices = [](const Array& array, const std::string& name) { return to_indices(array, name); };
   const auto doubles = [](const Array& array, const std::string& name) {
@@ -72,22 +92,19 @@ StoredSolution load_solution(const std::string& path, Threads& threads) {
     return ConstRows(f64_span(numbers).data(), numbers.shape[0], numbers.shape[1]);
   };
   solution.W = with("W", matrix);
-  if (file.has("K") || file.has("Q")) {
+  if (has("K") || has("Q")) {
     solution.K = with("K", matrix);
     solution.Q = with("Q", matrix);
     solution.has_factors = true;
   }
   solution.w_only = true;
-  for (const char* claim : {"status", "row_query", "row_keep", "row_drop", "row_equal", "rhs", "slack", "dual",
-                            "objective", "dual_objective"}) {
-    solution.w_only = solution.w_only && !file.has(claim);
-  }
-  if (file.has("norm")) solution.norm = with("norm", text);
-  if (file.has("problem")) solution.problem = with("problem", text);
-  if (file.has("select")) {
+  for (const std::string_view claim : kClaims) solution.w_only = solution.w_only && !has(std::string(claim));
+  if (has("norm")) solution.norm = with("norm", text);
+  if (has("problem")) solution.problem = with("problem", text);
+  if (has("select")) {
     solution.select = with("select", [](const Array& array, const std::string&) { return to_native(array); });
   }
-  if (file.has("relax")) solution.relax = with("relax", to_flags);
+  if (has("relax")) solution.relax = with("relax", to_flags);
   if (solution.w_only) return solution;
   solution.status = with("status", text);
   solution.row_query = with("row_query", indices);
@@ -101,6 +118,15 @@ StoredSolution load_solution(const std::string& path, Threads& threads) {
   solution.objective = with("objective", to_number);
   solution.dual_objective = with("dual_objective", to_number);
   return solution;
+}
+
+StoredSolution load_solution(const std::string& path, Threads& threads) {
+  const NpzFile file(path);
+  NamedArrays arrays;
+  for (const std::string& name : file.names()) {
+    if (is_known(name)) arrays.emplace_back(name, file.read(name, threads));
+  }
+  return with_place(path, [&] { return solution_from(arrays); });
 }
 
 }  // namespace attsvm

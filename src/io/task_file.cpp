@@ -25,13 +25,18 @@ AttentionTask load_task(const std::string& path, Threads& threads) {
   return with_place(path, [&] { return AttentionTask(std::move(arrays)); });
 }
 
-void save_task(const std::string& path, const AttentionTask& task, const std::map<std::string, Array>& extras,
-               bool replace) {
-  std::vector<std::pair<std::string, Array>> arrays;
+NamedArrays task_arrays(const AttentionTask& task) {
+  NamedArrays arrays;
   for (const TaskField& field : task_fields()) {
     const Array& array = task.arrays().*field.member;
     if (array.given()) arrays.emplace_back(field.name, array);
   }
+  return arrays;
+}
+
+void save_task(const std::string& path, const AttentionTask& task, const std::map<std::string, Array>& extras,
+               bool replace) {
+  NamedArrays arrays = task_arrays(task);
   arrays.insert(arrays.end(), extras.begin(), extras.end());
   write_npz(path, arrays, replace);
 }

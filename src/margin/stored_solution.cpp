@@ -1,3 +1,4 @@
+#include "attsvm/score.h"
 #include "attsvm/verify.h"
 
 namespace attsvm {
@@ -29,6 +30,26 @@ StoredSolution stored(const MarginProblem& problem, const MarginSolution& soluti
   result.select = problem.selection().mask(problem.task().longest());
   result.relax = problem.relaxed();
   return result;
+}
+
+void complete(const AttentionTask& task, StoredSolution& solution) {
+  if (!solution.w_only) return;
+  if (!solution.select.given()) {
+    const Selection chosen = task.select() ? *task.select() : optimal_tokens(task).selection;
+    solution.select = chosen.mask(task.longest());
+  }
+  if (solution.relax.empty()) solution.relax.assign(static_cast<std::size_t>(task.queries()), false);
+}
+
+MarginSolution warm_start_from(const StoredSolution& solution) {
+  MarginSolution start;
+  start.status = solution.status == "infeasible" ? MarginStatus::infeasible : MarginStatus::limit;
+  start.W = solution.W;
+  start.norm = Norm::parse(solution.norm);
+  start.K = solution.K;
+  start.Q = solution.Q;
+  start.dual = ConstVector(solution.dual.data(), static_cast<Index>(solution.dual.size()));
+  return start;
 }
 
 }  // namespace attsvm

@@ -99,7 +99,7 @@ class Script {
   int row_height(int row) const {
     int height = kPanelHeight;
     for (int c = 0; c < columns_; ++c) {
-      const auto k = static_cast<std::size_t>(row * columns_ + c);
+      const auto k = static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(c);
       if (k < figure_.panels.size() && figure_.panels[k].square) height = kSquareHeight;
     }
     return height;
@@ -262,6 +262,22 @@ class Script {
 };
 
 }  // namespace
+
+std::string_view name_of(Mark mark) {
+  switch (mark) {
+    case Mark::line:
+      return "line";
+    case Mark::points:
+      return "points";
+    case Mark::band:
+      return "band";
+    case Mark::bars:
+      return "bars";
+    case Mark::boxes:
+      return "boxes";
+  }
+  return "";
+}
 
 std::string plain_label(const std::string& text) {
   std::string out;

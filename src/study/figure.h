@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,8 @@ enum class Mark : std::uint8_t {
   bars,    ///< markers joined by a line, with error bars from low to high
   boxes,   ///< a box from low to high at every x, as wide as `width`
 };
+
+std::string_view name_of(Mark mark);
 
 /// One curve of a panel. Labels may hold the text marks of gnuplot's enhanced mode (W^{mm}); foreign text goes through
 /// plain_label() first.

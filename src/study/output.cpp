@@ -33,14 +33,18 @@ Json figure_json(const Figure& figure) {
   for (const Panel& panel : figure.panels) {
     Json curves = Json::array();
     for (const Curve& curve : panel.curves) {
-      Json one{{"label", curve.label}, {"x", curve.x}, {"y", curve.y}};
+      Json one{{"label", curve.label}, {"mark", name_of(curve.mark)}, {"x", curve.x}, {"y", curve.y}};
       if (!curve.low.empty()) one.update({{"low", curve.low}, {"high", curve.high}});
       curves.push_back(std::move(one));
     }
-    panels.push_back({{"title", panel.title},
-                      {"x_label", panel.x_label},
-                      {"y_label", panel.y_label},
-                      {"curves", std::move(curves)}});
+    Json one{{"title", panel.title}, {"x_label", panel.x_label}, {"y_label", panel.y_label}};
+    if (panel.log_x) one["log_x"] = true;
+    if (panel.log_y) one["log_y"] = true;
+    if (panel.x_range) one["x_range"] = *panel.x_range;
+    if (panel.y_range) one["y_range"] = *panel.y_range;
+    if (panel.square) one["square"] = true;
+    one["curves"] = std::move(curves);
+    panels.push_back(std::move(one));
   }
   return {{"title", figure.title}, {"caption", figure.caption}, {"panels", std::move(panels)}};
 }

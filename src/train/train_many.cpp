@@ -30,7 +30,9 @@ void run_together(std::span<const AttentionTask> tasks, std::vector<Entrant>& en
     group.put(lane, tasks[run], *entrants[run].input, entrants[run].point);
   }
   group.evaluate();
-  for (Index step = 0;; ++step) {
+  Index step = 0;
+  bool asked = false;
+  for (;; ++step) {
     const bool last = step == settings.steps, due = settings.record.due(step, settings.steps);
     for (Index lane = 0; lane < used; ++lane) {
       const std::size_t at = runs[static_cast<std::size_t>(lane)];
@@ -42,7 +44,8 @@ void run_together(std::span<const AttentionTask> tasks, std::vector<Entrant>& en
         run.steps = step;
       }
     }
-    if (last) break;
+    asked = !last && settings.stop && settings.stop(step);
+    if (last || asked) break;
     group.advance(scheduled_step(settings, step));
     group.evaluate();
   }
@@ -50,8 +53,11 @@ void run_together(std::span<const AttentionTask> tasks, std::vector<Entrant>& en
     const std::size_t at = runs[static_cast<std::size_t>(lane)];
     TrainedRun& run = out[at];
     Parameters& point = entrants[at].point;
-    Record here = group.record(lane, settings.steps, point);
-    if (run.stop == TrainStop::finished) run.steps = settings.steps;
+    Record here = group.record(lane, step, point);
+    if (run.stop == TrainStop::finished) {
+      run.stop = asked ? TrainStop::asked : TrainStop::finished;
+      run.steps = step;
+    }
     run.W = std::move(here.W);
     if (settings.param == Parametrization::KQ) {
       run.K = point.K();

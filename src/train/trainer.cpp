@@ -162,6 +162,7 @@ TrainStop Trainer::run(const std::function<void(const Record&)>& keep) {
   for (;;) {
     if (settings.record.due(my.step, settings.steps)) keep(my.record());
     if (my.step == settings.steps) return TrainStop::finished;
+    if (settings.stop && settings.stop(my.step)) return TrainStop::asked;
     if (settings.progress && settings.progress(my.progress())) return TrainStop::asked;
     if (my.gradient_is_zero()) return my.repeat(TrainStop::zero_gradient, keep);
     if (!my.advance()) return TrainStop::overflow;

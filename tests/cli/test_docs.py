@@ -14,7 +14,7 @@ def shown_sessions(text):
     for start, end in zip(starts, starts[1:] + [len(lines)]):
         output = []
         for line in lines[start + 1:end]:
-            if not line.strip() or line.startswith(("cmake", "make", "$")):
+            if not line.strip() or line.startswith(("cmake", "make", "pip", "$")):
                 break
             output.append(line)
         yield shlex.split(lines[start])[2:], output

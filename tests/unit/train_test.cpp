@@ -232,6 +232,23 @@ TEST(Train, AStateIsTakenUpToTheSameBits) {
   }
 }
 
+TEST(Train, StopsWhenAsked) {
+  std::vector<AttentionTask> tasks;
+  for (std::uint32_t k = 0; k < 11; ++k) tasks.push_back(random_task(k));
+  tasks.push_back(random_task(11, HeadKind::quadratic));  // no lane takes it
+  Threads threads(2);
+  const auto after_seven = [](Index steps) { return steps == 7; };
+  const auto runs = train_many(tasks, {.steps = 1000, .stop = after_seven}, threads);
+  for (std::size_t k = 0; k < tasks.size(); ++k) {
+    EXPECT_EQ(runs[k].stop, TrainStop::asked);
+    EXPECT_EQ(runs[k].steps, 7);
+    const TrainedRun alone = run(tasks[k], {.steps = 1000, .stop = after_seven});
+    EXPECT_EQ(alone.stop, TrainStop::asked);
+    EXPECT_EQ(runs[k].W, alone.W);
+    EXPECT_EQ(runs[k].W, run(tasks[k], {.steps = 7}).W);
+  }
+}
+
 TEST(Train, MinibatchesTakeEveryQueryOnceAnEpoch) {
   const AttentionTask task = random_task(8);
   const TrainedRun whole = run(task, {.optimizer = Optimizer::gd, .step = 1e-6, .steps = 1});

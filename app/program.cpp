@@ -1,0 +1,98 @@
+#include "program.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "session.h"
+
+namespace attsvm {
+namespace {
+
+constexpr const char* kTeaching = R"(Examples:
+  attsvm demo                     the whole story on built-in data, in seconds
+  attsvm generate random --n 6 --T 8 --d 10 --seed 1 -o task.npz
+                                  draw a task as the published experiments do
+  attsvm generate separable --n 100 --T 32 --d 64 --rank 4 -o head.npz
+                                  tokens selected by a hidden W of rank 4
+  attsvm info task.npz            what is in the file, and is it valid?
+  attsvm solve task.npz -o solution.npz
+                                  the smallest W that keeps the optimal tokens, with a proof
+  attsvm verify task.npz solution.npz
+                                  check it independently
+  attsvm train task.npz -o run.npz
+                                  train attention on it; its direction tends to that W
+  attsvm check task.npz --run run.npz
+                                  what did it select, and how close is it to that SVM?
+  attsvm path task.npz -o path.npz
+                                  the minimiser of the loss over growing balls
+  attsvm claims                   the statements of the theory, put to the test on random tasks
+  attsvm info                     what does this program run on?
+Every verb explains itself: attsvm generate --help
+Files are NumPy .npz; numpy.savez writes what attsvm reads.
+
+Exit codes: 0 done, 1 internal error, 2 bad usage or input, 3 infeasible (with a certificate),
+4 stopped at a limit, 5 verify says no, 130 interrupted)";
+
+/// CLI11 explains some mistakes over several lines; one is enough.
+std::string one_line(std::string text) {
+  for (char& c : text) {
+    if (c == '\n') c = ' ';
+  }
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+int run_program(int argc, const char* const* argv) {
+  try {
+    CLI::App program("attsvm: the support vector machines that softmax attention solves", "attsvm");
+    Session session;
+    program.set_version_flag("--version", "attsvm " ATTSVM_VERSION);
+    program.require_subcommand(1);
+    program.footer(kTeaching);
+    add_check(program, session);
+    add_claims(program, session);
+    add_demo(program, session);
+    add_generate(program, session);
+    add_info(program, session);
+    add_path(program, session);
+    add_reproduce(program, session);
+    add_solve(program, session);
+    add_sweep(program, session);
+    add_train(program, session);
+    add_verify(program, session);
+    try {
+      program.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      if (error.get_exit_code() == 0) return program.exit(error);  // --help, --version
+      const auto chosen = program.get_subcommands();
+      const std::string verb = chosen.empty() ? "" : chosen.front()->get_name() + " ";
+      const bool unknown = chosen.empty() && argc > 1 && argv[1][0] != '-';
+      std::vector<std::string> verbs;
+      for (const CLI::App* known : program.get_subcommands(nullptr)) verbs.push_back(known->get_name());
+      const std::string what = unknown
+                                   ? fmt::format("'{}' is not a verb; there are {}", argv[1], fmt::join(verbs, ", "))
+                                   : one_line(error.what());
+      fmt::print(stderr, "attsvm: {} (attsvm {}--help shows what there is)\n", what, verb);
+      return kBadInput;
+    }
+    const ExitCode code = session.verb();
+    if (std::fflush(stdout) != 0) throw std::runtime_error("stdout cannot be written");
+    return code;
+  } catch (const InputError& error) {
+    fmt::print(stderr, "attsvm: {}\n", one_line(error.what()));
+    return kBadInput;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "attsvm: not enough memory for this\n");
+    return kBadInput;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "attsvm: internal error, please report it: {}\n", error.what());
+    return kInternalError;
+  }
+}
+
+}  // namespace attsvm

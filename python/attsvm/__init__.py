@@ -1,0 +1,46 @@
+"""The support vector machines that softmax attention solves.
+
+A task is sequences of tokens and queries that read them. `solve` finds the smallest W that keeps each query's selected
+token above the rest, with a proof; `train` trains softmax attention on the same task; `check` says how the two relate.
+
+>>> import attsvm
+>>> task = attsvm.generate("random", n=6, T=8, d=10, seed=1)
+>>> solution = attsvm.solve(task)
+>>> round(solution.objective, 6), solution.status
+(3.757148, 'optimal')
+>>> attsvm.verify(task, solution).valid
+True
+>>> run = attsvm.train(task)
+>>> attsvm.check(task, run).verdict
+'local'
+"""
+
+from ._core import version as __version__
+from ._errors import InfeasibleError, InputError, Interrupted
+from ._files import load, save
+from ._path import Path, path
+from ._run import Run, Runs, TrainProgress, train, train_many
+from ._solution import Row, Solution, Solutions, SolveProgress, Verification, solve, solve_many, verify
+from ._studies import Finding, StudyFacts, StudyProgress, StudyReport, StudyResult, list_studies, reproduce, sweep
+from ._task import Task, generate, kinds
+from ._theory import (Check, Claim, ClaimResult, LocalOptima, SupportToken, Tie, check, claims, correlation,
+                      list_claims, local_optima)
+
+__all__ = [
+    "AttentionSVM", "Check", "Claim", "ClaimResult", "Finding", "InfeasibleError", "InputError", "Interrupted",
+    "LocalOptima", "Path", "Row", "Run", "Runs", "Solution", "Solutions", "SolveProgress", "StudyFacts",
+    "StudyProgress", "StudyReport", "StudyResult", "SupportToken", "Task", "Tie", "TrainProgress", "Verification",
+    "check", "claims", "correlation", "generate", "kinds", "list_claims", "list_studies", "load", "local_optima",
+    "path", "reproduce", "save", "solve", "solve_many", "sweep", "train", "train_many", "verify", "__version__",
+]
+
+
+def __getattr__(name):
+    """What needs more than NumPy is imported when it is asked for."""
+    if name == "AttentionSVM":
+        from .estimator import AttentionSVM
+        return AttentionSVM
+    if name in ("plot", "estimator"):
+        import importlib
+        return importlib.import_module("." + name, __name__)
+    raise AttributeError(f"module 'attsvm' has no attribute '{name}'")

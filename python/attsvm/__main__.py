@@ -1,0 +1,14 @@
+"""python -m attsvm: the command line."""
+
+import sys
+
+from . import _core
+
+
+def main() -> int:
+    """Runs the command line with the words of this process and returns its exit code."""
+    return _core.run_command(["attsvm", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

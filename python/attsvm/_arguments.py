@@ -1,0 +1,137 @@
+"""What callers hand over, checked and brought into the form that the C++ side takes."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Iterable
+
+import numpy as np
+
+_CPU_DEVICES = (1, 3, 13)  # DLPack's main memory, pinned and managed
+_KINDS = "fiub"
+
+
+def _from_tensor(value: Any, name: str) -> np.ndarray:
+    """A tensor that speaks DLPack (PyTorch, JAX, …), without a copy."""
+    try:
+        device = value.__dlpack_device__()[0]
+    except ValueError as error:
+        raise TypeError(f"{name} cannot be read as an array: {error}") from None
+    if device not in _CPU_DEVICES:
+        raise TypeError(f"{name} is on another device; must be in main memory (for a torch tensor: {name}.cpu())")
+    detach = getattr(value, "detach", None)
+    try:
+        return np.from_dlpack(detach() if detach else value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise TypeError(f"{name} cannot be read as an array: {error}") from None
+
+
+def array(value: Any, name: str, *, integers: bool = False) -> np.ndarray:
+    """A C-ordered array in this machine's byte order; `value` itself, or a view of it, where it is that already.
+
+    TypeError names the argument where it does not hold real numbers (`integers`: integers).
+    """
+    if type(value) is not np.ndarray:
+        if hasattr(value, "__dlpack_device__") and not isinstance(value, np.ndarray):
+            value = _from_tensor(value, name)
+        else:
+            try:
+                value = np.asarray(value)
+            except ValueError as error:
+                raise ValueError(f"{name} is not an array: {error}") from None
+    dtype = value.dtype
+    if dtype.kind not in _KINDS or dtype.itemsize > 8:
+        raise TypeError(f"{name} has dtype {dtype}; must be real numbers of at most 64 bits")
+    if integers and dtype.kind not in "iu" and value.size:
+        raise TypeError(f"{name} has dtype {dtype}; must be integers")
+    if value.size == 0:
+        raise ValueError(f"{name} has shape {value.shape}; every size must be at least 1")
+    flags = value.flags
+    if not flags.c_contiguous or not flags.aligned or not dtype.isnative:
+        value = np.require(value, dtype.newbyteorder("="), ["C", "A"])
+    return value
+
+
+def number(value: Any, name: str) -> float:
+    if isinstance(value, float):
+        return value
+    try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} = {value!r}; must be a number") from None
+
+
+def positive(value: Any, name: str) -> float:
+    """A limit or size that may be left out: None is 0."""
+    if value is None:
+        return 0.0
+    result = number(value, name)
+    if not result > 0:
+        raise ValueError(f"{name} = {value}; must be above 0")
+    return result
+
+
+def integer(value: Any, name: str, least: int = 0, most: int = 2**63 - 1) -> int:
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        result = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} = {value!r}; must be an integer") from None
+    if not least <= result <= most:
+        raise ValueError(f"{name} = {value}; must be at least {least}" + (f" and at most {most}" if result > most else ""))
+    return result
+
+
+def seed(value: Any) -> int:
+    return integer(value, "seed", 0, 2**64 - 1)
+
+
+def threads(value: int | None) -> int:
+    return 0 if value is None else integer(value, "threads", 1, 1024)
+
+
+def word(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} = {value!r}; must be a str")
+    return value
+
+
+def norm(value: Any) -> str:
+    """fro, nuc, lp:3 or ("lp", 3) as the command line writes it."""
+    if type(value) is str:
+        return value
+    if isinstance(value, tuple) and len(value) == 2 and value[0] == "lp":
+        return f"lp:{number(value[1], 'norm')!r}"
+    raise TypeError(f'norm = {value!r}; must be "fro", "nuc" or ("lp", P)')
+
+
+def selection(select: Any, longest: int) -> Any:
+    """None and words as they are; tokens (q) or a mask (q,T) as an array; a set of tokens a query as a mask."""
+    if select is None or isinstance(select, str):
+        return select
+    if isinstance(select, (list, tuple)) and any(isinstance(one, (set, frozenset, list, tuple)) for one in select):
+        rows = [sorted(one) if isinstance(one, (set, frozenset)) else np.atleast_1d(one).tolist() for one in select]
+        if not all(len(row) == longest and all(isinstance(flag, bool) for flag in row) for row in rows):
+            mask = np.zeros((len(rows), longest), bool)
+            for i, row in enumerate(rows):
+                for token in row:
+                    t = integer(token, f"select[{i}]")
+                    if t >= longest:
+                        raise ValueError(f"select[{i}] = {t}; must be below {longest}")
+                    mask[i, t] = True
+            return mask
+    chosen = array(select, "select")
+    if chosen.dtype.kind == "f":
+        raise TypeError(f"select has dtype {chosen.dtype}; must be integers (tokens) or bool (a mask)")
+    return chosen
+
+
+def names(given: Iterable[Any]) -> list[str]:
+    """The words of f("a", "b") and of f(["a", "b"]) alike."""
+    words: list[str] = []
+    for one in given:
+        words += [one] if isinstance(one, str) else [word(each, "name") for each in one]
+    return words

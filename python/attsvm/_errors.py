@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from typing import Any
+
+from ._core import InputError
+
+
+class InfeasibleError(ValueError):
+    """What was asked for does not exist: no W keeps the selection. The message is the certificate in words.
+
+    `solution` is the answer that holds the certificate.
+    """
+
+    def __init__(self, message: str, solution: Any = None):
+        super().__init__(message)
+        self.solution = solution
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C stopped a call. `result` is the best answer so far, of the type that the call would have returned.
+
+    In an interactive session `sys.last_value.result` has it when nothing caught the exception.
+    """
+
+    def __init__(self, message: str, result: Any):
+        super().__init__(message)
+        self.result = result
+
+
+for _error in (InfeasibleError, InputError, Interrupted):
+    _error.__module__ = "attsvm"  # where people find them

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from . import _core
+from ._path import Path
+from ._run import Run
+from ._solution import Solution
+from ._task import Task
+
+
+def save(path: Any, thing: Task | Solution | Run | Path, *, force: bool = False) -> None:
+    """Writes a task, solution, run or path to an .npz file: the bytes that the command line writes for it.
+
+    The file appears complete or not at all; an existing one is replaced only with `force`.
+
+    >>> import attsvm, os, tempfile
+    >>> task = attsvm.generate("random", seed=1)
+    >>> file = os.path.join(tempfile.mkdtemp(), "task.npz")
+    >>> attsvm.save(file, task)
+    >>> attsvm.load(file)
+    Task(attention='cross', queries=6, sequences=6, longest=8, d=10, dz=10, head='linear')
+    """
+    if not isinstance(thing, (Task, Solution, Run, Path)):
+        raise TypeError(f"thing is a {type(thing).__name__}; must be a Task, Solution, Run or Path")
+    _core.write_npz(os.fspath(path), thing._file_arrays(), bool(force))
+
+
+def load(path: Any) -> Task | Solution | Run | Path:
+    """Reads a task, solution, run or path file; what it is follows from the arrays in it.
+
+    A file that holds W alone is a solution of another solver. ValueError names the file, the array and what is wrong.
+    """
+    path = os.fspath(path)
+    names = set(_core.names_in(path))
+    if "tokens" in names:
+        return Task._of(_core.load_task(path), _core.read_npz(path, "x_"))
+    if "record_step" in names:
+        _core.check_run_file(path)
+        return Run._of_file(_core.read_npz(path))
+    if "radius" in names:
+        return Path(_core.read_npz(path), complete=True)
+    if "W" in names:
+        return Solution(_core.load_solution(path))
+    raise _core.InputError(f"{path}: has no array tokens, W, record_step or radius; "
+                           "it is neither a task nor a solution, run or path")

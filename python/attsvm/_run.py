@@ -1,0 +1,405 @@
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Iterator, NamedTuple, Sequence, overload
+
+import numpy as np
+
+from . import _arguments as arguments
+from . import _core, _progress
+from ._errors import Interrupted
+from ._results import Result
+from ._task import Task, unwrap, unwrap_all
+
+
+class TrainProgress(NamedTuple):
+    """How a run stands before a step."""
+    step: int
+    loss: float
+    norm: float  #: |W|_F
+
+
+class Run(Result):
+    """A training run: where it ended, and the points it recorded on its way. Arrays are read-only.
+
+    r points were recorded; q queries, T the longest sequence.
+
+    >>> import attsvm
+    >>> run = attsvm.train(attsvm.generate("random", seed=1), record="every:500")
+    >>> run.record_step
+    array([   0,  500, 1000, 1500, 2000])
+    >>> run.record_W.shape, run.selected
+    ((5, 10, 10), array([7, 2, 0, 5, 0, 2]))
+    """
+
+    __slots__ = ("_arrays", "_facts")
+
+    def __init__(self, arrays: dict[str, Any], facts: dict[str, Any]):
+        self._arrays, self._facts = arrays, facts
+
+    @classmethod
+    def _of_file(cls, arrays: dict[str, Any]) -> "Run":
+        """What a file says of the end is what it recorded last."""
+        last = {name: arrays[f"record_{name}"][-1].item() for name in ("loss", "log_loss", "log_gradient")
+                if len(arrays.get(f"record_{name}", ()))}
+        steps = int(arrays["record_step"][-1]) if len(arrays["record_step"]) else 0
+        return cls(arrays, dict(last, steps=steps, stopped="", norm=float(np.linalg.norm(arrays["W"]))))
+
+    def _get(self, name: str, when: str = "") -> np.ndarray:
+        if name not in self._arrays:
+            raise AttributeError(f"this run has no {name}" + (f"; it is there {when}" if when else ""))
+        return self._arrays[name]
+
+    def _fact(self, name: str) -> Any:
+        if name not in self._facts:
+            raise AttributeError(f"this run has no {name}: its file recorded no point")
+        return self._facts[name]
+
+    @property
+    def W(self) -> np.ndarray:
+        """(d, dz) weights at the end."""
+        return self._get("W")
+
+    @property
+    def K(self) -> np.ndarray:
+        """(d, w), with param="KQ": W = K Qᵀ."""
+        return self._get("K", 'with param="KQ"')
+
+    @property
+    def Q(self) -> np.ndarray:
+        """(dz, w), with param="KQ"."""
+        return self._get("Q", 'with param="KQ"')
+
+    @property
+    def v(self) -> np.ndarray:
+        """The trained head, with joint=True."""
+        return self._get("v", "with joint=True")
+
+    @property
+    def selected(self) -> np.ndarray:
+        """(q,) the token of largest attention of each query."""
+        return self._get("selected")
+
+    @property
+    def attention(self) -> np.ndarray:
+        """(q, T) softmax weights at the end; 0 beyond what a query sees."""
+        return self._get("attention")
+
+    @property
+    def log_attention(self) -> np.ndarray:
+        """(q, T) their logarithms, without underflow."""
+        return self._get("log_attention")
+
+    @property
+    def record_step(self) -> np.ndarray:
+        """(r,) steps taken at each recorded point."""
+        return self._get("record_step")
+
+    @property
+    def record_W(self) -> np.ndarray:
+        """(r, d, dz)"""
+        return self._get("record_W")
+
+    @property
+    def record_v(self) -> np.ndarray:
+        """(r, dv), with joint=True."""
+        return self._get("record_v", "with joint=True")
+
+    @property
+    def record_loss(self) -> np.ndarray:
+        """(r,) mean loss over all queries."""
+        return self._get("record_loss")
+
+    @property
+    def record_log_loss(self) -> np.ndarray:
+        """(r,) its logarithm, without underflow."""
+        return self._get("record_log_loss")
+
+    @property
+    def record_norm(self) -> np.ndarray:
+        """(r,) |W|_F"""
+        return self._get("record_norm")
+
+    @property
+    def record_log_gradient(self) -> np.ndarray:
+        """(r,) log of the gradient's Frobenius norm."""
+        return self._get("record_log_gradient")
+
+    @property
+    def record_attention(self) -> np.ndarray:
+        """(r,) mean weight of the finally selected tokens."""
+        return self._get("record_attention")
+
+    @property
+    def steps(self) -> int:
+        """Steps taken; of a run from a file those of its last recorded point, as loss and the like."""
+        return self._fact("steps")
+
+    @property
+    def stopped(self) -> str:
+        """Why the run ended before its steps were taken; empty where it did not."""
+        return self._fact("stopped")
+
+    @property
+    def loss(self) -> float:
+        """Mean loss at the end; may round to 0."""
+        return self._fact("loss")
+
+    @property
+    def log_loss(self) -> float:
+        """Its logarithm, without underflow."""
+        return self._fact("log_loss")
+
+    @property
+    def norm(self) -> float:
+        """|W|_F"""
+        return self._fact("norm")
+
+    @property
+    def log_gradient(self) -> float:
+        """Log of the gradient's Frobenius norm; -inf for zero."""
+        return self._fact("log_gradient")
+
+    def correlation(self, other: Any) -> np.ndarray:
+        """(r,) ⟨W, other⟩ / (|W| |other|) at every recorded point; NaN where W is zero.
+
+        >>> import attsvm
+        >>> task = attsvm.generate("random", seed=1)
+        >>> run = attsvm.train(task)
+        >>> solution = attsvm.solve(task, select=run.selected)
+        >>> bool(run.correlation(solution)[-1] > 0.998)
+        True
+        """
+        from ._theory import matrix_of
+        B = matrix_of(other, "other")
+        if self.record_W.shape[1:] != B.shape:
+            raise ValueError(f"other has shape {B.shape}; must be {self.record_W.shape[1:]} as W is")
+        return np.array([_core.correlation(np.ascontiguousarray(W), B) for W in self.record_W])
+
+    def save(self, path: Any, force: bool = False) -> None:
+        """Writes a run file, as `attsvm.save` does."""
+        from ._files import save
+        save(path, self, force=force)
+
+    def _file_arrays(self) -> dict[str, Any]:
+        return self._arrays
+
+    def to_dict(self) -> dict[str, Any]:
+        """The arrays of the run's file, and steps, stopped, loss, norm, …"""
+        return {**self._arrays, **self._facts}
+
+    def __reduce__(self):
+        return Run, (self._arrays, self._facts)
+
+    def _shown(self) -> list[tuple[str, Any]]:
+        shown = [(name, self._facts[name]) for name in ("steps", "loss", "norm") if name in self._facts]
+        return shown + ([("stopped", self.stopped)] if self.stopped else []) + [("selected", self.selected)]
+
+
+class Runs(Sequence[Run]):
+    """What `train_many` found: a sequence of `Run`, and their losses as an array."""
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: Any):
+        self._core = core
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    @overload
+    def __getitem__(self, k: int) -> Run: ...
+    @overload
+    def __getitem__(self, k: slice) -> list[Run]: ...
+
+    def __getitem__(self, k):
+        if isinstance(k, slice):
+            return [self[i] for i in range(*k.indices(len(self)))]
+        k = int(k)
+        return Run(*self._core[k + len(self) if k < 0 else k])
+
+    def __iter__(self) -> Iterator[Run]:
+        return (self[k] for k in range(len(self)))
+
+    @property
+    def loss(self) -> np.ndarray:
+        """(m,) mean loss at the end of each."""
+        return self._core.loss
+
+    def __reduce__(self):
+        return list, (list(self),)
+
+    def __repr__(self) -> str:
+        return f"Runs({len(self)} runs)"
+
+
+def _settings(*, param: str, joint: bool, width: int | None, optimizer: Any, normalize: bool, step: float, steps: int,
+              schedule: str, epsilon: Any, ridge: float, weight_decay: float, dropout: float, batch: int | None,
+              loss: str, arithmetic: str, seed: int, record: Any, stop_direction: float | None) -> dict[str, Any]:
+    if isinstance(optimizer, str):
+        name, _, power = optimizer.partition(":")
+    elif isinstance(optimizer, tuple) and len(optimizer) == 2:
+        name, power = optimizer
+    else:
+        raise TypeError(f'optimizer = {optimizer!r}; must be "gd", "ngd", "polyak", "adam", or ("mirror", P)')
+    if name == "mirror" and power == "":
+        raise ValueError('optimizer = mirror; needs its power, as ("mirror", 3) or "mirror:3"')
+    if name != "mirror" and power != "":
+        raise ValueError(f"optimizer = {optimizer}; only mirror has a power")
+    try:
+        power = float(power or 2)
+    except ValueError:
+        raise ValueError(f"optimizer = {optimizer}; the power must be a number") from None
+    epsilons = [arguments.number(one, "epsilon") for one in (epsilon if np.ndim(epsilon) else [epsilon])]
+    if not 1 <= len(epsilons) <= (2 if joint else 1):
+        raise ValueError(f"epsilon = {epsilon}; must be one number, or with joint=True two")
+    at: list[int] = []
+    every = 0
+    if isinstance(record, str):
+        word, _, count = record.partition(":")
+        if word != "every" or not count.isdigit() or int(count) < 1:
+            raise ValueError(f'record = {record!r}; must be "every:K" or a list of steps')
+        every = int(count)
+    elif record is not None:
+        at = sorted({arguments.integer(one, "record") for one in record})
+        if not at:
+            raise ValueError("record is empty; left out, the first and the last point are recorded")
+    return dict(param=arguments.word(param, "param"), joint=bool(joint),
+                width=0 if width is None else arguments.integer(width, "width", 1), optimizer=name, power=power,
+                normalize=bool(normalize), step=arguments.number(step, "step"),
+                steps=arguments.integer(steps, "steps", 0, 2**52), schedule=arguments.word(schedule, "schedule"),
+                epsilon=epsilons[0], head_epsilon=epsilons[1] if len(epsilons) == 2 else None,
+                ridge=arguments.number(ridge, "ridge"), weight_decay=arguments.number(weight_decay, "weight_decay"),
+                dropout=arguments.number(dropout, "dropout"),
+                batch=0 if batch is None else arguments.integer(batch, "batch", 1),
+                loss=arguments.word(loss, "loss"), arithmetic=arguments.word(arithmetic, "arithmetic"),
+                seed=arguments.seed(seed), record_at=at, record_every=every,
+                stop_direction=arguments.positive(stop_direction, "stop_direction"))
+
+
+_STARTS = ("W0", "K0", "Q0", "v0")
+
+
+def _start(init: Any, param: str) -> tuple[str, dict[str, np.ndarray]]:
+    """How to draw the start, and the arrays that are given instead."""
+    if init is None or init in ("zero", "random") if isinstance(init, (str, type(None))) else False:
+        return init or "", {}
+    if isinstance(init, (str, os.PathLike)):
+        arrays = _core.read_npz(os.fspath(init))
+        wanted = {name: arrays[name] for name in _STARTS if name in arrays}
+        wanted = {name: value for name, value in wanted.items()
+                  if name == "v0" or (name == "W0") != (param == "KQ")}
+        if not wanted:
+            raise ValueError(f"{init}: has no array to start from; param = {param} begins at "
+                             + ("K0 and Q0 (and v0)" if param == "KQ" else "W0 (and v0)"))
+        return "", wanted
+    if not isinstance(init, dict):
+        init = {"W0": init}
+    unknown = sorted(set(init) - set(_STARTS))
+    if unknown:
+        raise ValueError(f"init: {unknown[0]} is unknown; a start has {', '.join(_STARTS)}")
+    return "", {name: arguments.array(value, name) for name, value in init.items()}
+
+
+def train(task: Task, *, param: str = "W", joint: bool = False, width: int | None = None, optimizer: Any = "ngd",
+          normalize: bool = False, step: float = 0.1, steps: int = 2000, schedule: str = "constant",
+          epsilon: Any = 0.0, ridge: float = 0.0, weight_decay: float = 0.0, dropout: float = 0.0,
+          batch: int | None = None, loss: str = "logistic", arithmetic: str = "exact", init: Any = None, seed: int = 0,
+          record: Any = None, stop_direction: float | None = None, time_limit: float | None = None,
+          threads: int | None = None, progress: bool | None = None,
+          callback: Callable[[TrainProgress], Any] | None = None) -> Run:
+    """Trains softmax attention on the task by gradient descent, with gradients that stay exact at saturation.
+
+    Parameters
+    ----------
+    task : Task with a head
+    param : "W", "KQ" or "p"
+        What is trained: W, W = K Qᵀ, or the prompt (dz = 1).
+    joint : bool
+        Train the head's v too.
+    width : int, optional
+        Columns of K and Q; default min(d, dz).
+    optimizer : "gd", "ngd", "polyak", "adam" or ("mirror", P)
+        Plain, normalized, Polyak steps, Adam, or mirror descent with the power P (`normalize` divides its gradient by
+        its norm).
+    step, steps, schedule : size and number of steps; "constant", "sqrt" or "cosine"
+    epsilon : float, or with joint=True two
+        Added to the norm of a gradient.
+    ridge, weight_decay, dropout, batch : regularization and sampling
+    loss : "logistic", "exponential" or "linear"
+    arithmetic : "exact" or "plain"
+        plain computes gradients as deep-learning frameworks do, rounding noise and underflow included.
+    init : "zero", "random", array (d, dz), dict of W0, K0, Q0, v0, or a file that holds them; optional
+        Default: zero for W and p, random for KQ.
+    record : list of steps, or "every:K", optional
+        Points to keep; default the first and the last.
+    stop_direction : float, optional
+        Stop once the direction of W moved less than this while the steps doubled.
+    time_limit, threads, progress : as in `solve`
+    callback : function of a TrainProgress, optional
+        Called before every step; a true value stops. Loss and norm are computed for it at every step.
+
+    Returns a `Run`. Ctrl-C raises `Interrupted`, which carries the run so far. Other threads run meanwhile.
+
+    >>> import attsvm
+    >>> task = attsvm.generate("random", seed=1)
+    >>> attsvm.train(task)
+    Run(steps=2000, loss=0.506030201, norm=197.142807, selected=[7 2 0 5 0 2])
+    >>> attsvm.train(task, param="KQ", seed=3, steps=100).K.shape
+    (10, 10)
+    """
+    settings = _settings(param=param, joint=joint, width=width, optimizer=optimizer, normalize=normalize, step=step,
+                         steps=steps, schedule=schedule, epsilon=epsilon, ridge=ridge, weight_decay=weight_decay,
+                         dropout=dropout, batch=batch, loss=loss, arithmetic=arithmetic, seed=seed, record=record,
+                         stop_direction=stop_direction)
+    settings["init"], start = _start(init, param)
+    if callback is not None:
+        told = callback
+        callback = lambda *state: told(TrainProgress(*state))  # noqa: E731
+    with _progress.bar(progress, "train", steps, lambda done, *_: (done, "")) as bar:
+        arrays, facts, interrupted = _core.train(unwrap(task), settings, start,
+                                                 arguments.positive(time_limit, "time_limit"),
+                                                 arguments.threads(threads), callback, bar)
+    run = Run(arrays, facts)
+    if interrupted:
+        raise Interrupted(f"train was interrupted after {run.steps} steps; .result has the run so far", run)
+    return run
+
+
+def train_many(tasks: Sequence[Task], *, param: str = "W", joint: bool = False, width: int | None = None,
+               optimizer: Any = "ngd", normalize: bool = False, step: float = 0.1, steps: int = 2000,
+               schedule: str = "constant", epsilon: Any = 0.0, ridge: float = 0.0, weight_decay: float = 0.0,
+               dropout: float = 0.0, batch: int | None = None, loss: str = "logistic", arithmetic: str = "exact",
+               init: Any = None, seed: int = 0, record: Any = None, stop_direction: float | None = None,
+               threads: int | None = None, progress: bool | None = None) -> Runs:
+    """Trains many small tasks at once, several to a vector register, on all cores.
+
+    Arguments are those of `train`; `init` may also be a list with one start for each task. Run k draws its start and
+    its minibatches as number k of the seed. Ctrl-C raises `Interrupted` with the runs as far as they came.
+
+    >>> import attsvm
+    >>> tasks = [attsvm.generate("random", seed=1, instance=k) for k in range(20)]
+    >>> runs = attsvm.train_many(tasks, steps=500)
+    >>> len(runs), runs[0].steps
+    (20, 500)
+    """
+    cores = unwrap_all(tasks)
+    settings = _settings(param=param, joint=joint, width=width, optimizer=optimizer, normalize=normalize, step=step,
+                         steps=steps, schedule=schedule, epsilon=epsilon, ridge=ridge, weight_decay=weight_decay,
+                         dropout=dropout, batch=batch, loss=loss, arithmetic=arithmetic, seed=seed, record=record,
+                         stop_direction=stop_direction)
+    starts: list[dict[str, np.ndarray]] = []
+    if isinstance(init, (list, tuple)):
+        if len(init) != len(cores):
+            raise ValueError(f"init has {len(init)} entries; must be one for each of the {len(cores)} tasks")
+        starts = [_start(one, param)[1] for one in init]
+        settings["init"] = ""
+    else:
+        settings["init"], start = _start(init, param)
+        starts = [start] * len(cores) if start else []
+    with _progress.bar(progress, "train_many", None, lambda done, *_: (done, "steps of the runs at hand")) as bar:
+        core = _core.train_many(cores, settings, starts, arguments.threads(threads), bar)
+    runs = Runs(core)
+    if core.interrupted:
+        raise Interrupted("train_many was interrupted; .result has the runs so far", runs)
+    return runs

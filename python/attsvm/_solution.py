@@ -1,0 +1,498 @@
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Iterator, NamedTuple, Sequence, overload
+
+import numpy as np
+
+from . import _arguments as arguments
+from . import _core, _progress
+from ._errors import InfeasibleError, Interrupted
+from ._results import Result, number_text
+from ._task import Task, unwrap, unwrap_all
+
+
+class SolveProgress(NamedTuple):
+    """How a solve stands."""
+    iteration: int
+    objective: float  #: of the best feasible W so far; infinite while there is none
+    dual_objective: float  #: proven lower bound
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """Relative distance of the two."""
+        return max(0.0, self.objective - self.dual_objective) / self.objective if self.objective < np.inf else np.inf
+
+
+class Row(NamedTuple):
+    """One row of a certificate: query `query` keeps token `keep` over `drop`, with this weight in the contradiction."""
+    query: int
+    keep: int
+    drop: int
+    equal: bool
+    weight: float
+
+
+class Solution(Result):
+    """An answer of `solve`: W of smallest norm that keeps the selected tokens, with its proof; or the proof that there
+    is none. Arrays are read-only.
+
+    >>> import attsvm
+    >>> solution = attsvm.solve(attsvm.generate("random", seed=1))
+    >>> solution.W.shape, solution.dual.shape, solution.support
+    ((10, 10), (42,), 17)
+    """
+
+    __slots__ = ("_core", "_arrays")
+
+    def __init__(self, core: Any):
+        self._core = core
+        self._arrays: dict[str, Any] | None = None
+
+    def _get(self, name: str) -> Any:
+        if self._arrays is None:
+            self._arrays = self._core.arrays()
+        return self._arrays[name]
+
+    def _claim(self, name: str) -> Any:
+        """An array that W alone does not have."""
+        if self._core.w_only:
+            raise AttributeError(f"{name} is not there: this is W alone, another solver's answer")
+        return self._get(name)
+
+    def _require_feasible(self, name: str) -> None:
+        if self._core.status == "infeasible":
+            raise InfeasibleError(f"there is no {name}: {self.conflict}", self)
+
+    @property
+    def status(self) -> str:
+        """optimal, infeasible (with a certificate), or limit (stopped early; W is the best so far)."""
+        return self._core.status
+
+    @property
+    def feasible(self) -> bool:
+        """False where a certificate proves that there is no W."""
+        return self._core.status != "infeasible"
+
+    @property
+    def norm(self) -> str:
+        """fro, nuc or lp:P."""
+        return self._core.norm
+
+    @property
+    def problem(self) -> str:
+        """att (tokens kept against dropped) or v (labels against values)."""
+        return self._core.problem
+
+    @property
+    def W(self) -> np.ndarray:
+        """(d, dz) the answer. InfeasibleError where there is none."""
+        self._require_feasible("W")
+        return self._get("W")
+
+    @property
+    def K(self) -> np.ndarray:
+        """(d, r), nuclear norm only: W = K Qᵀ, KᵀK = QᵀQ, r the rank."""
+        self._require_feasible("K")
+        self._require_factors()
+        return self._get("K")
+
+    @property
+    def Q(self) -> np.ndarray:
+        """(dz, r), nuclear norm only."""
+        self._require_feasible("Q")
+        self._require_factors()
+        return self._get("Q")
+
+    def _require_factors(self) -> None:
+        if self._arrays is None:
+            self._arrays = self._core.arrays()
+        if "K" not in self._arrays:
+            raise AttributeError(f"K and Q are there for norm='nuc'; this is {self.norm}")
+
+    @property
+    def objective(self) -> float:
+        """|W| in the norm, not squared."""
+        self._require_feasible("objective")
+        return self._core.objective
+
+    @property
+    def dual_objective(self) -> float:
+        """A proven lower bound on the objective."""
+        self._require_feasible("dual_objective")
+        return self._core.dual_objective
+
+    @property
+    def margin(self) -> float:
+        """1/objective: how far W/|W| keeps selected tokens ahead."""
+        return 1 / self.objective if self.objective > 0 else np.inf
+
+    @property
+    def gap(self) -> float:
+        """Relative distance of objective and bound."""
+        self._require_feasible("gap")
+        return self._core.gap
+
+    @property
+    def violation(self) -> float:
+        """Largest violation of a row by W."""
+        self._require_feasible("violation")
+        return self._core.violation
+
+    @property
+    def rank(self) -> int:
+        """Rank of W; of a nuclear answer the number of columns of K and Q."""
+        self._require_feasible("rank")
+        return self._core.rank
+
+    @property
+    def rank_certified(self) -> bool:
+        """Nuclear norm: whether it is proven that no optimum has another rank to speak of."""
+        return self._core.rank_certified
+
+    @property
+    def support(self) -> int:
+        """How many rows are met with equality."""
+        self._require_feasible("support")
+        return self._core.support
+
+    @property
+    def dual(self) -> np.ndarray:
+        """(c,) a multiplier a row, scaled so that A(dual) has dual norm 1. Of an infeasible problem the certificate."""
+        return self._claim("dual")
+
+    @property
+    def slack(self) -> np.ndarray:
+        """(c,) δᵀWζ - rhs."""
+        self._require_feasible("slack")
+        return self._claim("slack")
+
+    @property
+    def rhs(self) -> np.ndarray:
+        """(c,) 1; 0 for relaxed rows and equations."""
+        return self._claim("rhs")
+
+    @property
+    def row_query(self) -> np.ndarray:
+        """(c,) the query of each row."""
+        return self._claim("row_query")
+
+    @property
+    def row_keep(self) -> np.ndarray:
+        """(c,) the kept token."""
+        return self._claim("row_keep")
+
+    @property
+    def row_drop(self) -> np.ndarray:
+        """(c,) the dropped token; -1 in a v problem."""
+        return self._claim("row_drop")
+
+    @property
+    def row_equal(self) -> np.ndarray:
+        """(c,) bool: an equation between two kept tokens."""
+        return self._claim("row_equal")
+
+    @property
+    def select(self) -> np.ndarray:
+        """(q, T) bool: the tokens kept."""
+        return self._claim("select")
+
+    @property
+    def relax(self) -> np.ndarray:
+        """(q,) bool: the queries that were relaxed."""
+        return self._claim("relax")
+
+    @property
+    def tolerance(self) -> float:
+        """The relative gap asked for."""
+        return self._claim("tolerance")
+
+    @property
+    def iterations(self) -> int:
+        """Of the solver; 0 for an answer from a file."""
+        return self._core.iterations
+
+    @property
+    def method(self) -> str:
+        """Which solver did it; "file" for an answer from a file."""
+        return self._core.method
+
+    @property
+    def warm_started(self) -> bool:
+        """Whether a warm start was given and used."""
+        return self._core.warm_started
+
+    @property
+    def history(self) -> list[SolveProgress]:
+        """What the solver reported on its way."""
+        return [SolveProgress(*one) for one in self._core.history]
+
+    @property
+    def certificate(self) -> list[Row]:
+        """Of an infeasible problem: the rows that cannot hold together, largest weight first; else an empty list."""
+        if self.feasible:
+            return []
+        weights = self.dual
+        order = sorted(np.flatnonzero(weights), key=lambda k: -abs(weights[k]))
+        return [Row(int(self.row_query[k]), int(self.row_keep[k]), int(self.row_drop[k]), bool(self.row_equal[k]),
+                    float(weights[k])) for k in order]
+
+    @property
+    def conflict(self) -> str:
+        """The certificate in words; empty where there is an answer."""
+        if self.feasible:
+            return ""
+        words = self._core.words or [f"query {row.query}: keep token {row.keep} over {row.drop} (weight {row.weight:.3g})"
+                                     for row in self.certificate[:20]]
+        return "no W keeps the selection, for these rows cannot hold together:\n  " + "\n  ".join(words)
+
+    def correlation(self, other: Any) -> float:
+        """⟨W, other⟩ / (|W| |other|) with a matrix, another solution or a run."""
+        from ._theory import correlation
+        return correlation(self, other)
+
+    def save(self, path: Any, force: bool = False) -> None:
+        """Writes a solution file, as `attsvm.save` does."""
+        from ._files import save
+        save(path, self, force=force)
+
+    def _file_arrays(self) -> dict[str, Any]:
+        arrays = self._core.arrays()
+        return {"W": arrays["W"]} if self._core.w_only else arrays
+
+    def to_dict(self) -> dict[str, Any]:
+        """The arrays, numbers and words of the solution's file; what is beside it (gap, …) too where there is a W."""
+        values = dict(self._file_arrays())
+        if self.feasible and not self._core.w_only:
+            values.update(gap=self.gap, violation=self.violation, rank=self.rank, support=self.support)
+        if not self.feasible:
+            values.update(conflict=self.conflict)
+        return values
+
+    def __reduce__(self):
+        return _restore, (self._file_arrays(), self._core.facts())
+
+    def _shown(self) -> list[tuple[str, Any]]:
+        if self._core.w_only:
+            return [("W", self.W)]
+        start = [("status", self.status), ("norm", self.norm)]
+        if not self.feasible:
+            return start + [("rows", len(self.dual)), ("conflict", f"{np.count_nonzero(self.dual)} rows")]
+        return start + [("objective", self.objective), ("rank", self.rank), ("support", self.support),
+                        ("rows", len(self.dual))]
+
+
+def _restore(arrays: dict[str, Any], facts: tuple) -> Solution:
+    return Solution(_core.restore_solution(arrays, facts))
+
+
+class Solutions(Sequence[Solution]):
+    """The answers of `solve_many`: a sequence of `Solution`, and what they have in common as arrays."""
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: Any):
+        self._core = core
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    @overload
+    def __getitem__(self, k: int) -> Solution: ...
+    @overload
+    def __getitem__(self, k: slice) -> list[Solution]: ...
+
+    def __getitem__(self, k):
+        if isinstance(k, slice):
+            return [self[i] for i in range(*k.indices(len(self)))]
+        k = int(k)
+        return Solution(self._core[k + len(self) if k < 0 else k])
+
+    def __iter__(self) -> Iterator[Solution]:
+        return (self[k] for k in range(len(self)))
+
+    @property
+    def objective(self) -> np.ndarray:
+        """(m,) NaN where infeasible."""
+        return self._core.objective
+
+    @property
+    def status(self) -> list[str]:
+        return self._core.status
+
+    @property
+    def feasible(self) -> np.ndarray:
+        """(m,) bool"""
+        return np.array([status != "infeasible" for status in self.status])
+
+    def __reduce__(self):
+        return list, (list(self),)
+
+    def __repr__(self) -> str:
+        return f"Solutions({len(self)} solutions, {int(self.feasible.sum())} feasible)"
+
+
+def _bar_state(iteration: int, objective: float, dual_objective: float, seconds: float) -> tuple[int, str]:
+    gap = SolveProgress(iteration, objective, dual_objective, seconds).gap
+    return iteration, f"gap {gap:.1e}" if gap < np.inf else "no separator yet"
+
+
+def solve(task: Task, select: Any = None, norm: Any = "fro", *, relax: Sequence[int] = (), problem: str = "att",
+          tolerance: float = 1e-8, time_limit: float | None = None, warm_start: Solution | None = None,
+          threads: int | None = None, progress: bool | None = None,
+          callback: Callable[[SolveProgress], Any] | None = None) -> Solution:
+    """Finds the W of smallest norm that keeps the selected tokens ahead of the rest by a margin of one, with a proof;
+    or proves that there is none.
+
+    Parameters
+    ----------
+    task : Task
+    select : "opt", "file", array (q,) of tokens, mask (q, T), or a list of sets; optional
+        What to keep. Default: the task's own selection ("file"), else the tokens of highest score ("opt").
+    norm : "fro", "nuc" or ("lp", P)
+        Frobenius, nuclear, or entrywise with 1 < P <= 8.
+    relax : list of queries
+        Their >= 1 becomes >= 0.
+    problem : "att" or "v"
+        Tokens kept against dropped, or labels against the selected tokens' values.
+    tolerance : float
+        Relative gap to reach; problems of at most 200 rows are solved to rounding.
+    time_limit : seconds, optional
+        Then the best answer so far, with status "limit".
+    warm_start : Solution, optional
+        Of the same or a similar problem with as many rows.
+    threads : int, optional
+        Default: all cores. The answer does not depend on it.
+    progress : bool, optional
+        A bar. Default: in terminals and notebooks, once the call takes longer than half a second.
+    callback : function of a SolveProgress, optional
+        Called at every iteration of the solvers for larger problems; a true value stops with status "limit".
+
+    Returns a `Solution`. Ctrl-C raises `Interrupted`, which carries the best answer. Other threads run meanwhile.
+
+    >>> import attsvm
+    >>> task = attsvm.generate("random", seed=1)
+    >>> attsvm.solve(task)
+    Solution(status='optimal', norm='fro', objective=3.75714759, rank=6, support=17, rows=42)
+    >>> attsvm.solve(task, norm="nuc").rank
+    3
+    >>> attsvm.solve(task, select=[7, 2, 0, 5, 0, 2], norm=("lp", 3)).status
+    'optimal'
+    """
+    core_task = unwrap(task)
+    if warm_start is not None and not isinstance(warm_start, Solution):
+        raise TypeError(f"warm_start is a {type(warm_start).__name__}; must be a Solution")
+    if callback is not None:
+        told = callback
+        callback = lambda *state: told(SolveProgress(*state))  # noqa: E731
+    with _progress.bar(progress, "solve", None, _bar_state) as bar:
+        core = _core.solve(core_task, select if select is None else arguments.selection(select, core_task.longest),
+                           arguments.norm(norm), [arguments.integer(i, "relax") for i in relax] if len(relax) else [],
+                           arguments.word(problem, "problem"), arguments.number(tolerance, "tolerance"),
+                           arguments.positive(time_limit, "time_limit"), warm_start and warm_start._core,
+                           arguments.threads(threads), callback, bar)
+    solution = Solution(core)
+    if core.interrupted:
+        raise Interrupted(f"solve was interrupted; .result has the best answer so far ({number_text(core.gap)} gap)",
+                          solution)
+    return solution
+
+
+def solve_many(tasks: Sequence[Task], select: Any = None, norm: Any = "fro", *, problem: str = "att",
+               tolerance: float = 1e-8, threads: int | None = None, progress: bool | None = None) -> Solutions:
+    """Solves many small tasks on all cores; the answers are those of `solve`, one by one.
+
+    `select` is as in `solve`, or a list with one of those for each task. Ctrl-C raises `Interrupted` with the answers
+    that are there, a first part of the tasks.
+
+    >>> import attsvm
+    >>> tasks = [attsvm.generate("random", seed=1, instance=k) for k in range(100)]
+    >>> solutions = attsvm.solve_many(tasks)
+    >>> solutions
+    Solutions(100 solutions, 100 feasible)
+    >>> bool(solutions[3].objective == attsvm.solve(tasks[3]).objective)
+    True
+    """
+    cores = unwrap_all(tasks)
+    if select is None or isinstance(select, str):
+        selects = [select] * len(cores)
+    else:
+        if len(select) != len(cores):
+            raise ValueError(f"select has {len(select)} entries; must be one for each of the {len(cores)} tasks")
+        selects = [arguments.selection(one, core.longest) for one, core in zip(select, cores)]
+    with _progress.bar(progress, "solve_many", len(cores), lambda done: (done, "")) as bar:
+        core = _core.solve_many(cores, selects, arguments.norm(norm), arguments.word(problem, "problem"),
+                                arguments.number(tolerance, "tolerance"), arguments.threads(threads), bar)
+    solutions = Solutions(core)
+    if core.interrupted:
+        raise Interrupted(f"solve_many was interrupted; .result has the first {len(core)} answers", solutions)
+    return solutions
+
+
+class Verification(Result):
+    """What the independent check of an answer found; numbers are recomputed from the task, NaN where there are none.
+
+    True where the answer is valid.
+    """
+
+    __slots__ = ("valid", "status", "reason", "objective", "dual_objective", "gap", "violation", "residual")
+
+    def __init__(self, **values: Any):
+        for name in self.__slots__:
+            setattr(self, name, values[name])
+
+    valid: bool
+    status: str
+    reason: str
+    objective: float
+    dual_objective: float
+    gap: float
+    violation: float
+    residual: float
+
+    def __bool__(self) -> bool:
+        return self.valid
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def __reduce__(self):
+        return _verification, (self.to_dict(),)
+
+    def _shown(self) -> list[tuple[str, Any]]:
+        return [(name, value) for name, value in self.to_dict().items()
+                if value != "" and not (isinstance(value, float) and np.isnan(value))]
+
+
+def _verification(values: dict[str, Any]) -> Verification:
+    return Verification(**values)
+
+
+def verify(task: Task, solution: Any, norm: Any = None) -> Verification:
+    """Recomputes every claim of an answer from the task, in extended precision, with code that shares nothing with the
+    solvers.
+
+    Parameters
+    ----------
+    task : Task
+    solution : Solution, path of a solution file, or array (d, dz)
+        A matrix is another solver's answer: it is judged on feasibility, against the task's own selection, else the
+        optimal tokens.
+    norm : as in `solve`, optional
+        Which norm a matrix is for; default "fro".
+
+    >>> import attsvm
+    >>> task = attsvm.generate("random", seed=1)
+    >>> bool(attsvm.verify(task, attsvm.solve(task)))
+    True
+    >>> bool(attsvm.verify(task, 0.9 * attsvm.solve(task).W))
+    False
+    """
+    if isinstance(solution, Solution):
+        core = solution._core
+    elif isinstance(solution, (str, os.PathLike)):
+        core = _core.load_solution(os.fspath(solution))
+    else:
+        core = _core.solution_of(arguments.array(solution, "solution"))
+    return Verification(**_core.verify(unwrap(task), core, "" if norm is None else arguments.norm(norm)))

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from typing import Any, Callable, NamedTuple
+
+from . import _arguments as arguments
+from . import _core, _progress
+from ._errors import Interrupted
+
+
+class StudyFacts(NamedTuple):
+    """A published experiment in words."""
+    name: str
+    title: str
+    setting: str
+    paper: str  #: what the paper shows
+
+
+class Finding(NamedTuple):
+    """What a study found beside what was published."""
+    paper: str
+    ours: str
+    why: str  #: where the two differ; else empty
+
+
+class StudyProgress(NamedTuple):
+    """How far a reproduction has come."""
+    study: str
+    cell: str
+    done: int
+    wanted: int
+    draws: int
+    share: float  #: of all the work, 0 to 1, estimated
+    seconds: float
+    seconds_left: float  #: estimated; NaN: too early to tell
+
+
+class StudyResult(NamedTuple):
+    """One experiment, run."""
+    name: str
+    title: str
+    complete: bool
+    cells: int
+    runs: int  #: accepted
+    draws: int  #: accepted and rejected
+    findings: list[Finding]
+    files: list[str]
+    folder: str
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The experiment's data.json: settings, columns and rows, findings, and the figure as curves."""
+        with open(os.path.join(self.folder, self.name, "data.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+
+class StudyReport(NamedTuple):
+    """What `reproduce` or `sweep` did."""
+    studies: list[StudyResult]
+    stopped: str  #: empty where everything asked for is done
+    seed: int
+    page: str  #: the HTML page over all experiments of the folder
+    figure_problem: str  #: why figures could not be drawn; empty: they were
+
+    def __getitem__(self, name):
+        """A study by its name."""
+        if isinstance(name, str):
+            for study in self.studies:
+                if study.name == name:
+                    return study
+            raise KeyError(name)
+        return tuple.__getitem__(self, name)
+
+
+def list_studies() -> list[StudyFacts]:
+    """The published experiments, in the order of the papers.
+
+    >>> [study.name for study in list_studies()][-1]
+    'svm-rank'
+    """
+    return [StudyFacts(*one) for one in _core.studies()]
+
+
+def _describe(study: str, cell: str, done: int, wanted: int, draws: int, share: float, *_: float) -> tuple[int, str]:
+    return round(100 * share), f"{study} {cell}: {done} of {wanted} runs"
+
+
+def _run(names: list[str], sweep_file: str, out: Any, runs: int | None, seed: int | None, resume: bool,
+         time_limit: float | None, export: str | None, threads: int | None, progress: bool | None,
+         callback: Callable[[StudyProgress], Any] | None) -> StudyReport:
+    folder = os.fspath(out)
+    if callback is not None:
+        told = callback
+        callback = lambda *state: told(StudyProgress(*state))  # noqa: E731
+    with _progress.bar(progress, "reproduce", 100, _describe) as bar:
+        studies, stopped, used, page, problem, interrupted = _core.run_studies(
+            names, sweep_file, folder, 0 if runs is None else arguments.integer(runs, "runs", 1),
+            None if seed is None else arguments.seed(seed), bool(resume), arguments.positive(time_limit, "time_limit"),
+            "" if export is None else arguments.word(export, "export"), arguments.threads(threads), callback, bar)
+    results = [StudyResult(**{**one, "findings": [Finding(*each) for each in one["findings"]]}, folder=folder)
+               for one in studies]
+    report = StudyReport(results, stopped, used, page, problem)
+    if interrupted:
+        raise Interrupted("interrupted; the same call goes on from here, and .result has what is done", report)
+    return report
+
+
+def reproduce(*names: Any, out: Any = "reproduction", runs: int | None = None, seed: int | None = None,
+              resume: bool = True, time_limit: float | None = None, export: str | None = None,
+              threads: int | None = None, progress: bool | None = None,
+              callback: Callable[[StudyProgress], Any] | None = None) -> StudyReport:
+    """Runs published experiments, as `attsvm reproduce` does, and writes their data, figures and page to `out`.
+
+    Parameters
+    ----------
+    names : str
+        As `list_studies` gives them, or "all".
+    out : path of a folder
+        Finished runs are kept there; a call that was stopped goes on where it was (`resume`).
+    runs : int, optional
+        Accepted runs a setting; default as published.
+    export : "csv" or "json", optional
+        Also write every run.
+    callback : function of a StudyProgress, optional
+        Called between batches; a true value stops.
+
+    >>> import attsvm, tempfile
+    >>> report = attsvm.reproduce("svm-rank", runs=1, out=tempfile.mkdtemp())
+    >>> report["svm-rank"].complete, report["svm-rank"].data["columns"][0]["name"]
+    (True, 'n')
+    """
+    wanted = arguments.names(names)
+    if not wanted:
+        raise TypeError('reproduce needs names, or "all"; list_studies() has them')
+    return _run(wanted, "", out, runs, seed, resume, time_limit, export, threads, progress, callback)
+
+
+def sweep(description: Any, *, out: Any = "sweeps", runs: int | None = None, seed: int | None = None,
+          resume: bool = True, time_limit: float | None = None, export: str | None = None, threads: int | None = None,
+          progress: bool | None = None, callback: Callable[[StudyProgress], Any] | None = None) -> StudyReport:
+    """Runs an experiment of your own, described by a dict or a JSON file (docs/experiments.md lists the fields).
+
+    >>> import attsvm, tempfile
+    >>> report = attsvm.sweep({"name": "width", "task": {"kind": "random"}, "sizes": {"n": [4], "T": [4], "d": [6]},
+    ...                        "measure": ["feasible", "rank_fro"], "runs": 3}, out=tempfile.mkdtemp())
+    >>> report.studies[0].runs
+    3
+    """
+    if isinstance(description, dict):
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "sweep.json")
+            with open(file, "w", encoding="utf-8") as out_file:
+                json.dump(description, out_file)
+            return _run([], file, out, runs, seed, resume, time_limit, export, threads, progress, callback)
+    return _run([], os.fspath(description), out, runs, seed, resume, time_limit, export, threads, progress, callback)

@@ -1,0 +1,319 @@
+from __future__ import annotations
+
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+
+from . import _arguments as arguments
+from . import _core
+from ._results import Result
+
+_INTEGERS = ("offsets", "query_token", "sequence", "visible")
+
+
+def _stacked(value: Any, name: str) -> tuple[Any, np.ndarray | None]:
+    """Sequences of different lengths, given as a list of matrices, as one matrix and its offsets."""
+    if not isinstance(value, (list, tuple)) or not value:
+        return value, None
+    shapes = [np.shape(one) if not hasattr(one, "shape") else tuple(one.shape) for one in value]
+    if any(len(shape) != 2 for shape in shapes) or len({shape[0] for shape in shapes}) == 1:
+        return value, None
+    rows = [arguments.array(one, f"{name}[{k}]") for k, one in enumerate(value)]
+    if len({row.shape[1] for row in rows}) > 1:
+        raise ValueError(f"{name}: matrices have {sorted({row.shape[1] for row in rows})} columns; must all be the same")
+    return np.concatenate(rows), np.cumsum([0] + [len(row) for row in rows])
+
+
+class Task(Result):
+    """Sequences of tokens, and queries that each read one of them: logits X W z, attention softmax(X W z).
+
+    Parameters
+    ----------
+    tokens : array (n, T, d), or a list of matrices (T_i, d), or (N, d) with `offsets`
+        What the head reads, and what the logits read unless `keys` is given.
+    queries : array (q, dz), optional
+        Cross attention. Left out, and `query_token` too: prompt attention, dz = 1 and z = 1.
+    keys : as `tokens`, last size may differ, optional
+        What the logits read.
+    labels : array (q,) of +1 and -1, optional
+    head : array (dv,), or (h,) with `head_hidden`, optional
+        v of the head. Needed for scores, optimal tokens and training.
+    query_token : array (q,) of integers, optional
+        Self attention: z is the key of that token. Not together with `queries`.
+    sequence, visible : arrays (q,) of integers, optional
+        The sequence each query reads, and how many leading tokens it sees. Default: its own, and all.
+    offsets : array (n+1,) of integers, optional
+        Sequence s is rows offsets[s] to offsets[s+1]-1 of `tokens` (N, d).
+    head_hidden : array (dv, h), optional
+        B of a ReLU head vᵀ relu(Bᵀx).
+    head_quadratic : float, optional
+        λ of a quadratic head vᵀx - λ|x|².
+    select : array (q,) of integers, or (q, T) bool, optional
+        The kept token of each query, or a mask of kept tokens.
+    extras : dict of arrays whose names start with x_, optional
+        Stored with the task and not read.
+
+    float64 arrays in C order are used where they lie: change such an array and the task changes. Others are converted
+    once. PyTorch tensors on the CPU come through DLPack, without a copy when they are float64 and contiguous. A task has
+    no other state, and may be used from several threads.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> task = Task(rng.normal(size=(6, 8, 10)), queries=rng.normal(size=(6, 10)), head=rng.normal(size=10))
+    >>> task
+    Task(attention='cross', queries=6, sequences=6, longest=8, d=10, dz=10, head='linear')
+    >>> task.optimal
+    array([4, 3, 0, 0, 2, 2])
+    """
+
+    __slots__ = ("_core", "extras", "_arrays")
+
+    def __init__(self, tokens: Any, queries: Any = None, keys: Any = None, labels: Any = None, head: Any = None, *,
+                 query_token: Any = None, sequence: Any = None, visible: Any = None, offsets: Any = None,
+                 head_hidden: Any = None, head_quadratic: Any = None, select: Any = None,
+                 extras: Mapping[str, Any] | None = None):
+        if offsets is None:
+            tokens, offsets = _stacked(tokens, "tokens")
+        if offsets is not None:
+            keys = _stacked(keys, "keys")[0]
+        given = dict(tokens=tokens, offsets=offsets, keys=keys, queries=queries, query_token=query_token,
+                     sequence=sequence, visible=visible, labels=labels, head=head, head_hidden=head_hidden,
+                     head_quadratic=head_quadratic)
+        arrays = {name: arguments.array(value, name, integers=name in _INTEGERS)
+                  for name, value in given.items() if value is not None}
+        if "tokens" not in arrays:
+            raise TypeError("tokens is None; a task needs them")
+        if select is not None:
+            longest = int(np.max(np.diff(arrays["offsets"]))) if "offsets" in arrays else arrays["tokens"].shape[1]
+            chosen = arguments.selection(select, longest)
+            if isinstance(chosen, str):
+                raise TypeError(f"select = {chosen!r}; must be tokens (q) or a mask (q,T)")
+            arrays["select"] = chosen
+        self._core = _core.make_task(arrays)
+        self.extras: dict[str, Any] = {}
+        self._arrays = None
+        for name, value in (extras or {}).items():
+            if not name.startswith("x_"):
+                raise ValueError(f"extras: the name {name} must start with x_")
+            self.extras[name] = arguments.array(value, name)
+
+    @classmethod
+    def _of(cls, core: Any, extras: Mapping[str, Any]) -> "Task":
+        task = cls.__new__(cls)
+        task._core, task.extras, task._arrays = core, dict(extras), None
+        return task
+
+    def _get(self, name: str) -> Any:
+        if self._arrays is None:
+            self._arrays = self._core.arrays()
+        return self._arrays.get(name)
+
+    @property
+    def kind(self) -> str:
+        """prompt, cross or self attention."""
+        return self._core.kind
+
+    @property
+    def causal(self) -> bool:
+        """Whether some query does not see all of its sequence."""
+        return self._core.causal
+
+    @property
+    def n_queries(self) -> int:
+        """q"""
+        return self._core.queries
+
+    @property
+    def n_sequences(self) -> int:
+        """n"""
+        return self._core.sequences
+
+    @property
+    def longest(self) -> int:
+        """T, tokens of the longest sequence."""
+        return self._core.longest
+
+    @property
+    def d(self) -> int:
+        """Size of a key."""
+        return self._core.key_size
+
+    @property
+    def dz(self) -> int:
+        """Size of a query; 1 for prompt attention."""
+        return self._core.query_size
+
+    @property
+    def dv(self) -> int:
+        """Size of a value."""
+        return self._core.value_size
+
+    @property
+    def head_kind(self) -> str:
+        """none, linear, relu or quadratic."""
+        return self._core.head
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """(n, T, d), or (N, d) with offsets; float64, read-only."""
+        return self._get("tokens")
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(q,) how many tokens each query sees."""
+        return self._core.layout()[1]
+
+    @property
+    def optimal(self) -> np.ndarray:
+        """(q,) the visible token of highest score y h(v) of each query, the lowest where several tie.
+
+        >>> generate("random", seed=1).optimal
+        array([7, 2, 0, 5, 5, 2])
+        """
+        return self._core.optimal()[0]
+
+    @property
+    def ties(self) -> list[tuple[int, list[int]]]:
+        """(query, tokens) where the best score is shared."""
+        return self._core.optimal()[1]
+
+    @property
+    def select(self) -> np.ndarray:
+        """(q, T) bool: the task's own selection, else its optimal tokens."""
+        return self._core.mask(None)
+
+    def keys(self, query: int) -> np.ndarray:
+        """(T_i, d) the keys that a query sees."""
+        sequence, visible, offsets = self._core.layout()
+        keys = self._get("keys") if self._get("keys") is not None else self._get("tokens")
+        begin = offsets[sequence[query]]
+        return keys.reshape(-1, keys.shape[-1])[begin:begin + visible[query]]
+
+    def query(self, query: int) -> np.ndarray:
+        """(dz,) the vector z of a query."""
+        if self._get("queries") is not None:
+            return self._get("queries")[query]
+        if self._get("query_token") is not None:
+            sequence, _, offsets = self._core.layout()
+            keys = self._get("keys") if self._get("keys") is not None else self._get("tokens")
+            return keys.reshape(-1, keys.shape[-1])[offsets[sequence[query]] + self._get("query_token")[query]]
+        return np.ones(1)
+
+    def scores(self, query: int) -> np.ndarray:
+        """(T_i,) y h(v) of the tokens that a query sees."""
+        sequence, visible, offsets = self._core.layout()
+        labels = self._get("labels")
+        begin = offsets[sequence[query]]
+        return (1.0 if labels is None else labels[query]) * self._core.scores()[begin:begin + visible[query]]
+
+    def attention(self, W: Any) -> np.ndarray:
+        """(q, T) softmax weights at W (d, dz); 0 beyond what a query sees.
+
+        >>> task = generate("random", seed=1)
+        >>> bool(np.allclose(task.attention(np.zeros((10, 10))), 1 / 8))
+        True
+        """
+        return np.exp(self.log_attention(W))
+
+    def log_attention(self, W: Any) -> np.ndarray:
+        """Logarithms of `attention`, without underflow; -inf beyond what a query sees."""
+        return self._core.attention(arguments.array(W, "W"))[0]
+
+    @property
+    def separability(self) -> tuple[bool, str]:
+        """Whether a sufficient condition for separability of every selection holds, and why, in words."""
+        return self._core.separability()
+
+    def save(self, path: Any, force: bool = False) -> None:
+        """Writes a task file, as `attsvm.save` does."""
+        from ._files import save
+        save(path, self, force=force)
+
+    def _file_arrays(self) -> dict[str, Any]:
+        return {**self._core.arrays(), **self.extras}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The arrays of the task under the names that files use; Task(**task.to_dict()) is the task again."""
+        arrays = dict(self._core.arrays())
+        if self.extras:
+            arrays["extras"] = dict(self.extras)
+        return arrays
+
+    def __reduce__(self):
+        return _rebuild, (self.to_dict(),)
+
+    def _shown(self) -> list[tuple[str, Any]]:
+        return [("attention", self.kind + (", causal" if self.causal else "")), ("queries", self.n_queries),
+                ("sequences", self.n_sequences), ("longest", self.longest), ("d", self.d), ("dz", self.dz),
+                ("head", self.head_kind)]
+
+
+def _rebuild(arrays: dict[str, Any]) -> Task:
+    return Task(**arrays)
+
+
+def unwrap(task: Any) -> Any:
+    """The C++ task behind an argument."""
+    if isinstance(task, Task):
+        return task._core
+    raise TypeError(f"task is a {type(task).__name__}; must be an attsvm.Task")
+
+
+def unwrap_all(tasks: Sequence[Task]) -> list[Any]:
+    if isinstance(tasks, Task):
+        raise TypeError("tasks is one Task; must be a list of them")
+    try:
+        return [task._core for task in tasks]
+    except AttributeError:
+        raise TypeError("tasks must be a list of attsvm.Task") from None
+
+
+def generate(kind: str = "random", *, n: int | None = None, T: int | None = None, d: int | None = None,
+             dz: int | None = None, shortest: int | None = None, attention: str | None = None,
+             head: str | None = None, hidden: int | None = None, lam: float | None = None, rank: int | None = None,
+             norm: str | None = None, C: float | None = None, seed: int = 0, instance: int = 0) -> Task:
+    """Draws a task, as `attsvm generate` does, to the same bits.
+
+    Parameters
+    ----------
+    kind : str
+        What to draw; `kinds()` lists what there is.
+    n, T, d, dz : int, optional
+        Sequences, tokens a sequence, sizes of keys and queries. Default 6, 8, 10, d where the kind leaves them free.
+    shortest : int, optional
+        Lengths are drawn from this to T.
+    attention : {"cross", "self", "prompt", "causal"}, optional
+    head : {"linear", "relu", "quadratic", "none"}, optional
+    hidden, lam : optional
+        Units of a ReLU head, λ of a quadratic one.
+    rank, norm, C : optional
+        Of a planted W, the norm whose optimum is planted ("fro", "nuc"), the score C of "losses".
+    seed, instance : int
+        Draw number `instance` of a sweep.
+
+    What is known beside the task (a planted optimum) is in `Task.extras`.
+
+    >>> generate("planted", n=5, d=4, seed=3).extras.keys()
+    dict_keys(['x_planted_W', 'x_planted_dual', 'x_planted_objective'])
+    """
+    sizes = dict(n=n, T=T, d=d, dz=dz, shortest=shortest, hidden=hidden, rank=rank)
+    given: dict[str, Any] = {name: arguments.integer(value, name, 1)
+                             for name, value in sizes.items() if value is not None}
+    given |= {name: arguments.word(value, name)
+              for name, value in dict(attention=attention, head=head, norm=norm).items() if value is not None}
+    if lam is not None:
+        given["lambda"] = arguments.number(lam, "lam")
+    if C is not None:
+        given["C"] = arguments.number(C, "C")
+    core, extras = _core.generate(arguments.word(kind, "kind"), given, arguments.seed(seed),
+                                  arguments.integer(instance, "instance", 0, 2**32 - 1))
+    return Task._of(core, extras)
+
+
+def kinds() -> dict[str, str]:
+    """What `generate` can draw, in words.
+
+    >>> "planted" in kinds()
+    True
+    """
+    return _core.kinds()

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _arguments as arguments
+from . import _core, _progress
+from ._errors import Interrupted
+from ._results import Result
+from ._run import Run
+from ._task import Task, unwrap
+
+
+def matrix_of(value: Any, name: str) -> np.ndarray:
+    """W of a solution or run, or the matrix itself; a vector is one column."""
+    matrix = np.asarray(arguments.array(getattr(value, "W", value), name), np.float64)
+    return matrix.reshape(-1, 1) if matrix.ndim == 1 else matrix
+
+
+def correlation(A: Any, B: Any) -> float:
+    """⟨A, B⟩ / (|A| |B|) of two matrices, solutions or runs; NaN where one is zero.
+
+    >>> round(correlation([[1, 0], [0, 1]], [[2, 0], [0, 0]]) ** 2, 12)
+    0.5
+    """
+    return _core.correlation(matrix_of(A, "A"), matrix_of(B, "B"))
+
+
+class SupportToken(NamedTuple):
+    """A token that the selected one is ahead of by exactly the margin."""
+    query: int
+    token: int
+    score_gap: float  #: positive in a locally optimal selection
+    slack: float
+
+
+class Tie(NamedTuple):
+    """Tokens of a query that share the best score."""
+    query: int
+    tokens: list[int]
+
+
+class Check(Result):
+    """What the theory says about a selection or a run.
+
+    `verdict` "global", "local" or "neither", `reason` in words; `optimal`, `selected` (q,) and `kept` (q, T) bool;
+    `separable`, `is_optimal`, `locally_optimal`; `support` and `ambiguous`, lists of SupportToken; `ties`;
+    `objective_fro`, `objective_nuc` (NaN where there is none); with a run `record_step` and `correlation_fro`,
+    `correlation_nuc` (r,) at every recorded point, and for heads that keep sets `correlation_gen`,
+    `correlation_equivalence`, `correlation_single`, `R`.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: dict[str, Any]):
+        self._values = values
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._values:
+            raise AttributeError(f"this check has no {name}")
+        return self._values[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._values]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything by name."""
+        return dict(self._values)
+
+    def __reduce__(self):
+        return Check, (self._values,)
+
+    def _shown(self) -> list[tuple[str, Any]]:
+        shown = [(name, self._values[name]) for name in ("verdict", "reason", "optimal", "selected", "separable")]
+        if len(self.correlation_fro):
+            shown += [("correlation_fro", self.correlation_fro[-1]), ("correlation_nuc", self.correlation_nuc[-1])]
+        return shown
+
+
+def check(task: Task, run: Run | None = None, *, select: Any = None, threshold: float = 1e-3,
+          threads: int | None = None) -> Check:
+    """Says what the theory says about a selection, or about what a run selected and how close it is to its SVM.
+
+    Parameters
+    ----------
+    task : Task with a head
+    run : Run, optional
+        It selects by its attention; nonlinear heads keep every token with attention of at least `threshold`.
+    select : as in `solve`, optional
+        The selection to judge where there is no run.
+
+    >>> import attsvm
+    >>> task = attsvm.generate("random", seed=1)
+    >>> check = attsvm.check(task, attsvm.train(task))
+    >>> check.verdict, check.reason
+    ('local', 'every selected token scores above its support tokens, though not all are best')
+    >>> bool(check.correlation_fro[-1] > 0.998)
+    True
+    """
+    core = unwrap(task)
+    if run is None:
+        values = _core.check_selection(core, select if select is None else arguments.selection(select, core.longest),
+                                       arguments.threads(threads))
+    else:
+        if select is not None:
+            raise ValueError("select has no meaning with a run: the run selects")
+        if not isinstance(run, Run):
+            raise TypeError(f"run is a {type(run).__name__}; must be an attsvm.Run")
+        values = _core.check_run(core, run.W, run.record_W, run._arrays.get("v"),
+                                 arguments.number(threshold, "threshold"), arguments.threads(threads))
+        values["record_step"] = run.record_step
+    for name in ("support", "ambiguous"):
+        values[name] = [SupportToken(*one) for one in values[name]]
+    values["ties"] = [Tie(*one) for one in values["ties"]]
+    return Check(values)
+
+
+class LocalOptima(NamedTuple):
+    """What `local_optima` found."""
+    selections: int  #: looked at
+    separable: int
+    locally_optimal: np.ndarray  #: (m, q) tokens, in lexicographic order
+
+
+def local_optima(task: Task, limit: int = 1_000_000, *, threads: int | None = None,
+                 progress: bool | None = None) -> LocalOptima:
+    """Every locally optimal selection of a small task, by looking at all selections.
+
+    >>> import attsvm
+    >>> found = attsvm.local_optima(attsvm.generate("random", n=2, T=3, d=4, seed=1))
+    >>> found.selections, len(found.locally_optimal) >= 1
+    (9, True)
+    """
+    with _progress.bar(progress, "local_optima", None, lambda done: (done, "selections")) as bar:
+        *found, interrupted = _core.enumerate_local_optima(unwrap(task), arguments.integer(limit, "limit", 1),
+                                                           arguments.threads(threads), bar)
+    if interrupted:
+        raise Interrupted("local_optima was interrupted; .result has what was found", LocalOptima(*found))
+    return LocalOptima(*found)
+
+
+class Claim(NamedTuple):
+    """A statement of the theory and the experiment behind it."""
+    name: str
+    statement: str
+    tested: str  #: on which tasks, what counts as held
+    measure: str  #: what `ClaimResult.worst` is the largest of
+    tasks: int  #: default number
+
+
+class ClaimResult(NamedTuple):
+    """How a claim did."""
+    claim: Claim
+    tasks: int
+    held: int
+    worst: float
+    figures: dict[str, float]  #: other numbers that the experiment found
+    counterexample: Task | None  #: the worst task on which it failed; None where it held on all
+    words: str  #: what happened there
+
+
+def list_claims() -> list[Claim]:
+    """The statements that `claims` puts to the test.
+
+    >>> [claim.name for claim in list_claims()][:2]
+    ['separability', 'divergence']
+    """
+    return [Claim(*one) for one in _core.claims()]
+
+
+def claims(*names: Any, tasks: int | None = None, seed: int = 0, threads: int | None = None,
+           progress: bool | None = None) -> list[ClaimResult]:
+    """Puts statements of the theory to the test on random tasks; all of them where none is named.
+
+    A claim that fails somewhere is a finding, not an error: it is counted, and the worst such task is there to look at.
+
+    >>> import attsvm
+    >>> [result] = attsvm.claims("separability", tasks=5)
+    >>> result.tasks, result.held
+    (5, 5)
+    """
+    wanted: list[Claim] = []
+    for name in arguments.names(names):
+        wanted += [claim for claim in map(Claim._make, _core.claims(name)) if claim not in wanted]
+    results: list[ClaimResult] = []
+    for claim in wanted if names else list_claims():
+        with _progress.bar(progress, claim.name, tasks or claim.tasks, lambda done: (done, "")) as bar:
+            facts, core, extras, interrupted = _core.test_claim(
+                claim.name, 0 if tasks is None else arguments.integer(tasks, "tasks", 1), arguments.seed(seed),
+                arguments.threads(threads), bar)
+        results.append(ClaimResult(claim, facts["tasks"], facts["held"], facts["worst"], facts["figures"],
+                                   None if core is None else Task._of(core, extras), facts["words"]))
+        if interrupted:
+            raise Interrupted(f"claims was interrupted; .result has {len(results)} claims", results)
+    return results

@@ -1,0 +1,269 @@
+"""Pictures, with matplotlib: pip install attsvm[plot].
+
+Every function draws into `ax`, or into a new figure, and returns the Axes.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Sequence
+
+import numpy as np
+
+from ._path import Path
+from ._run import Run
+from ._solution import Solution
+from ._studies import StudyResult
+from ._task import Task
+from ._theory import matrix_of
+
+try:
+    import matplotlib.pyplot as plt
+    from matplotlib.axes import Axes
+except ImportError as error:
+    raise ImportError("attsvm.plot needs matplotlib: pip install attsvm[plot]") from error
+
+__all__ = ["attention", "correlation", "figure", "paths", "regularization_path", "singular_values"]
+
+
+def _axes(ax: Axes | None) -> Axes:
+    return plt.subplots()[1] if ax is None else ax
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def paths(runs: Run | Sequence[Run], solutions: Any = (), *, task: Task | None = None, queries: Sequence[int] = (0,),
+          coordinates: tuple[int, int] = (0, 1), labels: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
+    """Paths of W z through training, and the rays along which the SVM says that they go.
+
+    Parameters
+    ----------
+    runs : Run or list of them
+        Trained with record="every:K".
+    solutions : Solution, array (d, dz), or list of them
+        Drawn as rays from the origin.
+    task : Task, optional
+        Gives z of each of `queries`; prompt attention (dz = 1) needs none.
+    coordinates : which two coordinates of W z to draw
+    labels : names of the runs, optional
+
+    >>> import attsvm, attsvm.plot
+    >>> task = attsvm.generate("single-global")
+    >>> run = attsvm.train(task, param="p", record="every:10")
+    >>> attsvm.plot.paths(run, attsvm.solve(task, select=run.selected)).get_xlabel()
+    'coordinate 0 of W z'
+    """
+    ax = _axes(ax)
+    first, second = coordinates
+    runs = _listed(runs)
+    if runs and task is None and runs[0].W.shape[1] > 1:
+        raise ValueError("task is needed: it has the queries z of W z")
+    ends = []
+    for k, run in enumerate(runs):
+        for i in queries:
+            points = run.record_W @ (np.ones(1) if task is None else task.query(i))
+            name = labels[k] if labels else f"run {k}" if len(runs) > 1 else "training"
+            ax.plot(points[:, first], points[:, second], label=f"{name}, query {i}" if len(queries) > 1 else name)
+            ends.append(np.abs(points[:, [first, second]]).max())
+    reach = 1.1 * max(ends, default=1.0)
+    for k, solution in enumerate(_listed(solutions)):
+        W = matrix_of(solution, "solutions")
+        for i in queries:
+            ray = W @ (np.ones(1) if task is None else task.query(i))
+            ray = ray[[first, second]] / max(np.linalg.norm(ray[[first, second]]), 1e-300) * reach
+            ax.plot([0, ray[0]], [0, ray[1]], "k--", linewidth=1, label="SVM" if k == 0 and i == queries[0] else None)
+    ax.set_xlabel(f"coordinate {first} of W z")
+    ax.set_ylabel(f"coordinate {second} of W z")
+    ax.set_aspect("equal", "datalim")
+    ax.legend()
+    return ax
+
+
+def correlation(runs: Run | Sequence[Run], solutions: Any, *, labels: Sequence[str] | None = None,
+                distance: bool = False, ax: Axes | None = None) -> Axes:
+    """Correlation of W with one or several SVM solutions at every recorded step.
+
+    Parameters
+    ----------
+    runs : Run or list of them
+    solutions : Solution, array (d, dz), or list of them
+        Every run is compared with every solution.
+    labels : names of the curves, optional; run by run
+    distance : bool
+        Draw 1 - correlation on logarithmic axes instead.
+
+    >>> import attsvm, attsvm.plot
+    >>> task = attsvm.generate("random", seed=1)
+    >>> run = attsvm.train(task, record="every:100")
+    >>> attsvm.plot.correlation(run, attsvm.solve(task, select=run.selected)).get_ylabel()
+    'correlation with the SVM'
+    """
+    ax = _axes(ax)
+    solutions = _listed(solutions)
+    for k, run in enumerate(_listed(runs)):
+        for j, solution in enumerate(solutions):
+            value = run.correlation(solution)
+            name = labels[k * len(solutions) + j] if labels else getattr(solution, "norm", f"solution {j}")
+            ax.plot(run.record_step, 1 - value if distance else value, label=name)
+    if distance:
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+    ax.set_xlabel("steps")
+    ax.set_ylabel("1 - correlation with the SVM" if distance else "correlation with the SVM")
+    ax.legend()
+    return ax
+
+
+def attention(task: Task, weights: Any, *, solution: Solution | None = None, ax: Axes | None = None) -> Axes:
+    """Heat map of the attention, queries down and tokens across; with a solution its margins as numbers.
+
+    Parameters
+    ----------
+    task : Task
+    weights : Run, Solution or array (d, dz)
+        Whose softmax to show.
+    solution : Solution, optional
+        Writes δᵀWζ of every dropped token (how far the kept one is ahead) into its cell and frames the kept ones.
+
+    >>> import attsvm, attsvm.plot
+    >>> task = attsvm.generate("random", seed=1)
+    >>> attsvm.plot.attention(task, attsvm.train(task), solution=attsvm.solve(task)).get_title()
+    'attention'
+    """
+    ax = _axes(ax)
+    shown = np.where(np.arange(task.longest) < task.lengths[:, None], task.attention(matrix_of(weights, "weights")),
+                     np.nan)
+    image = ax.imshow(shown, vmin=0, vmax=1, cmap="Blues", aspect="auto")
+    ax.figure.colorbar(image, ax=ax, label="softmax weight")
+    if solution is not None:
+        for query, token, slack, rhs in zip(solution.row_query, solution.row_drop, solution.slack, solution.rhs):
+            dark = shown[query, token] > 0.5
+            ax.text(token, query, f"{slack + rhs:.2g}", ha="center", va="center", fontsize=7,
+                    color="white" if dark else "black")
+        for query, token in np.argwhere(solution.select):
+            ax.add_patch(plt.Rectangle((token - 0.5, query - 0.5), 1, 1, fill=False, edgecolor="crimson", linewidth=1.5))
+    ax.set_xlabel("token")
+    ax.set_ylabel("query")
+    ax.set_title("attention")
+    return ax
+
+
+def singular_values(*weights: Any, labels: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
+    """Singular values of W, largest first, of solutions, runs or matrices.
+
+    >>> import attsvm, attsvm.plot
+    >>> task = attsvm.generate("random", seed=1)
+    >>> attsvm.plot.singular_values(attsvm.solve(task), attsvm.solve(task, norm="nuc")).get_yscale()
+    'log'
+    """
+    ax = _axes(ax)
+    for k, one in enumerate(weights):
+        sigma = np.linalg.svd(matrix_of(one, "weights"), compute_uv=False)
+        sigma = np.where(sigma > 1e-13 * sigma.max(initial=0), sigma, np.nan)
+        name = labels[k] if labels else one.norm if isinstance(one, Solution) else type(one).__name__
+        ax.plot(np.arange(1, len(sigma) + 1), sigma, "o-", label=str(name))
+    ax.set_yscale("log")
+    ax.set_xlabel("index")
+    ax.set_ylabel("singular value")
+    ax.legend()
+    return ax
+
+
+def regularization_path(path: Path, *, ax: Axes | None = None) -> Axes:
+    """Distance of the path's direction from the SVM's against the radius.
+
+    >>> import attsvm, attsvm.plot
+    >>> path = attsvm.path(attsvm.generate("random", n=3, T=4, d=5, seed=1), [1, 10, 100], starts=2)
+    >>> attsvm.plot.regularization_path(path).get_xlabel()
+    'radius'
+    """
+    ax = _axes(ax)
+    ax.loglog(path.radius, np.maximum(1 - path.correlation, 1e-16), "o-")
+    ax.set_xlabel("radius")
+    ax.set_ylabel("1 - correlation with the SVM")
+    return ax
+
+
+def _label(text: str) -> str:
+    """W^{mm} and z_1 as mathematics."""
+    words = [f"${word}$" if ("^" in word or "_" in word) and not word.endswith("_") else word for word in text.split(" ")]
+    return " ".join(word.replace(",$", "$,") for word in words)
+
+
+def _draw_panel(panel: dict[str, Any], ax: Axes) -> None:
+    numbers = lambda values: np.array(values, float)  # None becomes NaN  # noqa: E731
+    for k, curve in enumerate(panel["curves"]):
+        x, y, mark, color = numbers(curve["x"]), numbers(curve["y"]), curve["mark"], f"C{k % 10}"
+        label = _label(curve["label"]) if curve["label"] else None
+        if mark == "boxes":
+            ax.bar(x, numbers(curve["high"]) - numbers(curve["low"]), bottom=numbers(curve["low"]), label=label,
+                   color=color)
+            continue
+        ax.plot(x, y, {"points": "o", "bars": "o-"}.get(mark, "-"), color=color, label=label, markersize=3)
+        if "low" in curve and mark == "band":
+            ax.fill_between(x, numbers(curve["low"]), numbers(curve["high"]), color=color, alpha=0.2)
+        elif "low" in curve:
+            ax.vlines(x, numbers(curve["low"]), numbers(curve["high"]), color=color)
+    if panel.get("log_x"):
+        ax.set_xscale("log")
+    if panel.get("log_y"):
+        ax.set_yscale("log")
+    if "x_range" in panel:
+        ax.set_xlim(panel["x_range"])
+    if "y_range" in panel:
+        ax.set_ylim(panel["y_range"])
+    if panel.get("square"):
+        ax.set_aspect("equal")
+    ax.set_title(_label(panel["title"]), fontsize=9)
+    ax.set_xlabel(panel["x_label"])
+    ax.set_ylabel(panel["y_label"])
+    if any(curve["label"] for curve in panel["curves"]):
+        ax.legend(fontsize=6)
+
+
+def figure(study: StudyResult | dict[str, Any] | str, panel: int | None = None, *, ax: Any = None) -> Any:
+    """A published figure, drawn from what `reproduce` found.
+
+    Parameters
+    ----------
+    study : StudyResult, its data, or the path of a data.json
+    panel : int, optional
+        Draw this one alone, into `ax`; else all of them. `ax` may then be an array of Axes, one a panel.
+
+    Returns the Axes of the panel, or an array of them.
+
+    >>> import attsvm, attsvm.plot, tempfile
+    >>> report = attsvm.reproduce("svm-rank", runs=1, out=tempfile.mkdtemp())
+    >>> len(attsvm.plot.figure(report["svm-rank"]))
+    4
+    """
+    if isinstance(study, StudyResult):
+        data = study.data
+    elif isinstance(study, (str, os.PathLike)):
+        import json
+        with open(study, encoding="utf-8") as file:
+            data = json.load(file)
+    else:
+        data = study
+    panels = data["figure"]["panels"]
+    if panel is not None:
+        ax = _axes(ax)
+        _draw_panel(panels[panel], ax)
+        return ax
+    if ax is None:
+        columns = 2 if len(panels) > 1 else 1
+        rows = -(-len(panels) // columns)
+        drawn, grid = plt.subplots(rows, columns, figsize=(5.5 * columns, 3.8 * rows), squeeze=False,
+                                   layout="constrained")
+        drawn.suptitle(_label(data["figure"]["title"]), fontsize=11)
+        ax = grid.ravel()
+        for unused in ax[len(panels):]:
+            unused.remove()
+    axes = np.atleast_1d(ax).ravel()[:len(panels)]
+    if len(axes) < len(panels):
+        raise ValueError(f"ax has {len(axes)} Axes; the figure has {len(panels)} panels")
+    for one, where in zip(panels, axes):
+        _draw_panel(one, where)
+    return axes

@@ -1,0 +1,104 @@
+#include "arrays.h"
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "base/refuse.h"
+
+namespace attsvm::python {
+namespace {
+
+struct ScalarType {
+  Scalar scalar;
+  nb::dlpack::dtype dtype;
+};
+
+constexpr nb::dlpack::dtype type(nb::dlpack::dtype_code code, std::uint8_t bits) {
+  return {static_cast<std::uint8_t>(code), bits, 1};
+}
+
+using Code = nb::dlpack::dtype_code;
+constexpr std::array<ScalarType, 12> kTypes{{{Scalar::f64, type(Code::Float, 64)},
+                                             {Scalar::f32, type(Code::Float, 32)},
+                                             {Scalar::f16, type(Code::Float, 16)},
+                                             {Scalar::i64, type(Code::Int, 64)},
+                                             {Scalar::i32, type(Code::Int, 32)},
+                                             {Scalar::i16, type(Code::Int, 16)},
+                                             {Scalar::i8, type(Code::Int, 8)},
+                                             {Scalar::u64, type(Code::UInt, 64)},
+                                             {Scalar::u32, type(Code::UInt, 32)},
+                                             {Scalar::u16, type(Code::UInt, 16)},
+                                             {Scalar::u8, type(Code::UInt, 8)},
+                                             {Scalar::boolean, type(Code::Bool, 8)}}};
+
+}  // namespace
+
+Array to_array(const GivenArray& given) {
+  Array array;
+  const auto* const known =
+      std::find_if(kTypes.begin(), kTypes.end(), [&](const ScalarType& t) { return t.dtype == given.dtype(); });
+  if (known == kTypes.end()) throw nb::type_error("arrays must hold real numbers or bool");
+  array.scalar = known->scalar;
+  for (std::size_t axis = 0; axis < given.ndim(); ++axis) array.shape.push_back(static_cast<Index>(given.shape(axis)));
+  static constexpr std::byte kNothing{};  // an empty array is given all the same
+  array.data = given.data() == nullptr ? &kNothing : static_cast<const std::byte*>(given.data());
+  array.owner = std::make_shared<const GivenArray>(given);
+  return array;
+}
+
+nb::object to_python(const Array& given) {
+  if (given.scalar == Scalar::character) return nb::cast(to_text(given, "text"));
+  const Array array = given.scalar == Scalar::bf16 ? to_f64(given) : to_native(given);
+  if (array.rank() == 0 && array.scalar == Scalar::f64) {
+    const Array number = to_f64(array);
+    return nb::cast(f64_span(number).front());
+  }
+  const auto* const known =
+      std::find_if(kTypes.begin(), kTypes.end(), [&](const ScalarType& t) { return t.scalar == array.scalar; });
+  std::vector<std::size_t> shape(array.shape.begin(), array.shape.end());
+  auto keeper = std::make_unique<Array>(array);
+  const void* data = keeper->data;
+  const nb::capsule owner(keeper.get(), [](void* kept) noexcept { delete static_cast<Array*>(kept); });
+  (void)keeper.release();  // the capsule has it
+  nb::object result =
+      nb::cast(nb::ndarray<nb::numpy, nb::ro>(data, shape.size(), shape.data(), owner, nullptr, known->dtype));
+  // Of C's two types of 64 bits NumPy's int64 is long, nanobind's long long: equal, but shown differently.
+  return array.scalar == Scalar::i64 ? nb::object(result.attr("view")("int64")) : result;
+}
+
+nb::dict to_python(const NamedArrays& arrays) {
+  nb::dict result;
+  for (const auto& [name, array] : arrays) result[name.c_str()] = to_python(array);
+  return result;
+}
+
+NamedArrays to_named_arrays(const nb::dict& arrays) {
+  NamedArrays result;
+  for (const auto& [name, value] : arrays) {
+    Array array;
+    if (nb::isinstance<nb::str>(value)) {
+      array = Array::text(nb::cast<std::string>(value));
+    } else if (nb::isinstance<nb::float_>(value)) {
+      array = Array::number(nb::cast<double>(value));
+    } else {
+      array = to_array(nb::cast<GivenArray>(value));
+    }
+    result.emplace_back(nb::cast<std::string>(name), std::move(array));
+  }
+  return result;
+}
+
+RowMatrix to_matrix(const GivenArray& given, std::string_view name) {
+  Array array = to_f64(to_array(given));
+  if (array.rank() < 1 || array.rank() > 2 || array.size() < 1) {
+    refuse("{} has shape {}; must be a matrix or a vector", name, shape_text(array.shape));
+  }
+  require_finite(array, name);
+  return ConstRows(f64_span(array).data(), array.shape[0], array.rank() > 1 ? array.shape[1] : 1);
+}
+
+}  // namespace attsvm::python

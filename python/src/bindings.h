@@ -1,0 +1,36 @@
+#pragma once
+
+#include "arrays.h"
+#include "watch.h"
+#include "workspace.h"
+
+namespace attsvm::python {
+
+// One file a noun. What they bind is for the Python files beside them alone; those are what people see.
+void bind_task(nb::module_& module);
+void bind_solution(nb::module_& module);
+void bind_run(nb::module_& module);
+void bind_theory(nb::module_& module);
+void bind_studies(nb::module_& module);
+
+/// The value that has this name. InputError lists those there are.
+template <class Kind>
+Kind named(std::string_view name, std::string_view setting, std::initializer_list<Kind> kinds) {
+  std::string known;
+  for (const Kind kind : kinds) {
+    if (name == name_of(kind)) return kind;
+    known += " " + std::string(name_of(kind));
+  }
+  throw InputError(std::string(setting) + " = " + std::string(name) + "; must be one of" + known);
+}
+
+/// The task's own selection, else the optimal tokens. InputError if it has neither selection nor head.
+Selection choose(const AttentionTask& task);
+
+/// As the command line's --select: None is the above; "file", "opt", or (q) tokens, or a (q,T) mask.
+Selection choose(const AttentionTask& task, const nb::object& select);
+
+/// One token of each query.
+Array first_kept(const Selection& selection);
+
+}  // namespace attsvm::python

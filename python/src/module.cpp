@@ -1,0 +1,59 @@
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings.h"
+#include "program.h"
+
+namespace {
+
+int run_command(const std::vector<std::string>& words) {
+  std::vector<const char*> arguments;
+  arguments.reserve(words.size());
+  for (const std::string& word : words) arguments.push_back(word.c_str());
+  const nanobind::gil_scoped_release unlocked;
+  return attsvm::run_program(static_cast<int>(arguments.size()), arguments.data());
+}
+
+}  // namespace
+
+NB_MODULE(_core, module) {
+  using namespace attsvm::python;
+  module.doc() = "The C++ library as the package attsvm uses it.";
+  module.attr("version") = ATTSVM_VERSION;
+  nb::exception<attsvm::InputError> error(module, "InputError", PyExc_ValueError);
+  error.attr("__doc__") = "What was given cannot be used. The message names argument or file, place, value and rule.";
+  module.def("run_command", &run_command, nb::arg("words"),
+             "The command line; words[0] is the program's name. Returns the exit code.");
+  module.def("instructions", &attsvm::chosen_instructions, "The vector instructions in use.");
+  module.def(
+      "write_npz",
+      [](const std::string& path, const nb::dict& arrays, bool replace) {
+        const attsvm::NamedArrays named = to_named_arrays(arrays);
+        const nb::gil_scoped_release unlocked;
+        attsvm::write_npz(path, named, replace);
+      },
+      nb::arg("path"), nb::arg("arrays"), nb::arg("replace"));
+  module.def(
+      "read_npz",
+      [](const std::string& path, const std::string& prefix, int threads) {
+        attsvm::NamedArrays named;
+        {
+          const nb::gil_scoped_release unlocked;
+          Workspace workspace(threads);
+          const attsvm::NpzFile file(path);
+          for (const std::string& name : file.names()) {
+            if (name.starts_with(prefix)) named.emplace_back(name, file.read(name, workspace.threads()));
+          }
+        }
+        return to_python(named);
+      },
+      nb::arg("path"), nb::arg("prefix") = "", nb::arg("threads") = 0, "The arrays whose names begin so.");
+  module.def(
+      "names_in", [](const std::string& path) { return attsvm::NpzFile(path).names(); }, nb::arg("path"),
+      "Names of the arrays of a file.");
+  bind_task(module);
+  bind_solution(module);
+  bind_run(module);
+  bind_theory(module);
+  bind_studies(module);
+}

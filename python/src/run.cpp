@@ -1,0 +1,187 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <atomic>
+
+#include "base/refuse.h"
+#include "bindings.h"
+
+namespace attsvm::python {
+namespace {
+
+template <class Value>
+void read(const nb::dict& given, const char* name, Value& value) {
+  value = nb::cast<Value>(given[name]);
+}
+
+template <class Kind>
+void read_word(const nb::dict& given, const char* name, Kind& value, std::initializer_list<Kind> kinds) {
+  value = named(nb::cast<std::string>(given[name]), name, kinds);
+}
+
+/// Every setting is there; the Python side fills in the defaults.
+TrainSettings settings_from(const nb::dict& given) {
+  TrainSettings settings;
+  read_word(given, "param", settings.param, {Parametrization::W, Parametrization::KQ, Parametrization::p});
+  read_word(given, "optimizer", settings.optimizer,
+            {Optimizer::gd, Optimizer::ngd, Optimizer::polyak, Optimizer::mirror, Optimizer::adam});
+  read_word(given, "schedule", settings.schedule, {Schedule::constant, Schedule::sqrt, Schedule::cosine});
+  read_word(given, "loss", settings.loss, {Loss::logistic, Loss::exponential, Loss::linear});
+  read_word(given, "arithmetic", settings.arithmetic, {Arithmetic::exact, Arithmetic::plain});
+  read(given, "joint", settings.joint);
+  read(given, "width", settings.width);
+  read(given, "power", settings.power);
+  read(given, "normalize", settings.normalize);
+  read(given, "step", settings.step);
+  read(given, "steps", settings.steps);
+  read(given, "epsilon", settings.epsilon);
+  read(given, "head_epsilon", settings.head_epsilon);
+  read(given, "ridge", settings.ridge);
+  read(given, "weight_decay", settings.weight_decay);
+  read(given, "dropout", settings.dropout);
+  read(given, "batch", settings.batch);
+  read(given, "seed", settings.seed);
+  read(given, "record_at", settings.record.at);
+  read(given, "record_every", settings.record.every);
+  read(given, "stop_direction", settings.stop_direction);
+  const auto init = nb::cast<std::string>(given["init"]);
+  settings.init = init == "zero" ? Init::zero : init == "random" ? Init::random : Init::usual;
+  return settings;
+}
+
+Start start_from(const nb::dict& given) {
+  Start start;
+  const auto matrix = [&](const char* name) {
+    return given.contains(name) ? to_matrix(nb::cast<GivenArray>(given[name]), name) : RowMatrix();
+  };
+  start.W = matrix("W0");
+  start.K = matrix("K0");
+  start.Q = matrix("Q0");
+  const RowMatrix v = matrix("v0");
+  if (v.size() > 0) start.v = v.reshaped();
+  return start;
+}
+
+nb::dict facts_of(const TrainedRun& run) {
+  nb::dict facts;
+  facts["steps"] = run.steps;
+  facts["stopped"] = std::string(run.stop == TrainStop::finished ? "" : name_of(run.stop));
+  facts["loss"] = run.loss;
+  facts["log_loss"] = run.log_loss;
+  facts["norm"] = run.norm;
+  facts["log_gradient"] = run.log_gradient;
+  return facts;
+}
+
+/// (arrays, facts), the arrays as in the run's file.
+nb::tuple to_tuple(const AttentionTask& task, const TrainSettings& settings, const TrainedRun& run, int threads) {
+  NamedArrays arrays;
+  {
+    const nb::gil_scoped_release unlocked;
+    Workspace workspace(threads);
+    const AttentionMap map = attention_map(task, run.W, workspace.threads());
+    arrays = run_arrays(task, settings, run, map, workspace.threads());
+  }
+  return nb::make_tuple(to_python(arrays), facts_of(run));
+}
+
+/// (arrays, facts, interrupted)
+nb::tuple train_task(const AttentionTask& task, const nb::dict& given, const nb::dict& init, double time_limit,
+                     int threads, const nb::object& callback, nb::object bar) {
+  TrainSettings settings = settings_from(given);
+  const Start start = start_from(init);
+  Watch watch(callback, std::move(bar));
+  const auto begin = std::chrono::steady_clock::now();
+  const auto over = [&] {
+    return time_limit > 0 &&
+           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() >= time_limit;
+  };
+  if (callback.is_none()) {
+    settings.stop = [&](Index steps) { return over() || watch.stop([&] { return nb::make_tuple(steps, 0.0, 0.0); }); };
+  } else {
+    settings.progress = [&](const TrainProgress& now) {
+      return over() || watch.stop([&] { return nb::make_tuple(now.step, now.loss, now.norm); });
+    };
+  }
+  TrainedRun run;
+  {
+    const nb::gil_scoped_release unlocked;
+    Workspace workspace(threads);
+    run = train(task, settings, workspace.threads(), start);
+  }
+  watch.finish();
+  const nb::tuple result = to_tuple(task, settings, run, threads);
+  return nb::make_tuple(result[0], result[1], watch.interrupted());
+}
+
+/// Many runs; the arrays of each are made when it is asked for.
+struct Runs {
+  std::vector<AttentionTask> tasks{};
+  TrainSettings settings{};
+  std::vector<TrainedRun> found{};
+  bool interrupted = false;
+
+  nb::tuple at(std::size_t k) const {
+    if (k >= found.size()) throw nb::index_error();
+    return to_tuple(tasks[k], settings, found[k], 1);
+  }
+};
+
+std::unique_ptr<Runs> train_tasks(const nb::list& tasks, const nb::dict& given, const nb::list& inits, int threads,
+                                  nb::object bar) {
+  auto all = std::make_unique<Runs>();
+  for (const nb::handle task : tasks) all->tasks.push_back(nb::cast<const AttentionTask&>(task));
+  all->settings = settings_from(given);
+  std::vector<Start> starts;
+  for (const nb::handle init : inits) starts.push_back(start_from(nb::cast<nb::dict>(init)));
+  Watch watch(nb::none(), std::move(bar));
+  std::atomic<Index> furthest = 0;  // steps of the run that began last, for the reader alone
+  {
+    const nb::gil_scoped_release unlocked;
+    Workspace workspace(threads);
+    watch.beside(
+        [&](const std::atomic<bool>& stop) {
+          TrainSettings settings = all->settings;
+          settings.stop = [&](Index steps) {
+            furthest.store(steps, std::memory_order_relaxed);
+            return stop.load(std::memory_order_relaxed);
+          };
+          all->found = train_many(all->tasks, settings, workspace.threads(), starts);
+        },
+        [&] { return nb::make_tuple(furthest.load(), 0.0, 0.0); });
+  }
+  watch.finish();
+  all->interrupted = watch.interrupted();
+  return all;
+}
+
+}  // namespace
+
+void bind_run(nb::module_& module) {
+  nb::class_<Runs>(module, "Runs", "What train_many found.")
+      .def("__len__", [](const Runs& all) { return all.found.size(); })
+      .def("__getitem__", &Runs::at)
+      .def_prop_ro("loss",
+                   [](const Runs& all) {
+                     std::vector<double> list;
+                     for (const TrainedRun& one : all.found) list.push_back(one.loss);
+                     return to_python(Array::own(std::move(list), {static_cast<Index>(all.found.size())}));
+                   })
+      .def_ro("interrupted", &Runs::interrupted);
+  module.def("train", &train_task, nb::arg("task"), nb::arg("settings"), nb::arg("init"), nb::arg("time_limit"),
+             nb::arg("threads"), nb::arg("callback").none(), nb::arg("bar").none(), "(arrays, facts, interrupted)");
+  module.def("train_many", &train_tasks, nb::arg("tasks"), nb::arg("settings"), nb::arg("inits"), nb::arg("threads"),
+             nb::arg("bar").none());
+  module.def(
+      "check_run_file",
+      [](const std::string& path, int threads) {
+        const nb::gil_scoped_release unlocked;
+        Workspace workspace(threads);
+        load_run(path, workspace.threads());
+      },
+      nb::arg("path"), nb::arg("threads") = 0, "InputError unless the file is one of a run.");
+}
+
+}  // namespace attsvm::python

@@ -1,0 +1,334 @@
+#include "solution.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/refuse.h"
+#include "bindings.h"
+
+namespace attsvm::python {
+
+Solution to_solution(const MarginProblem& problem, const MarginSolution& found, double tolerance) {
+  constexpr std::size_t kMostWords = 20;
+  Solution solution{.stored = stored(problem, found, tolerance),
+                    .gap = found.gap,
+                    .violation = found.violation,
+                    .residual = found.residual,
+                    .support = found.support,
+                    .iterations = found.iterations,
+                    .rank_certified = found.rank.certified,
+                    .next_singular_value = found.rank.next_singular_value,
+                    .outside_mass = found.rank.outside_mass,
+                    .rank_words = std::string(found.rank.words),
+                    .method = std::string(found.method),
+                    .words = {},
+                    .warm_started = found.warm_started,
+                    .history = found.history};
+  if (found.status == MarginStatus::infeasible) solution.words = describe_conflict(problem, found.dual, kMostWords);
+  return solution;
+}
+
+Solution from_file(StoredSolution stored) {
+  Solution solution{.stored = std::move(stored)};
+  const StoredSolution& file = solution.stored;
+  for (std::size_t k = 0; k < file.slack.size() && k < file.rhs.size() && k < file.row_equal.size(); ++k) {
+    const double slack = file.slack[k], size = std::max(1.0, std::abs(file.rhs[k]));
+    solution.violation = std::max(solution.violation, file.row_equal[k] ? std::abs(slack) : -slack);
+    if (slack <= kSupportTolerance * size) ++solution.support;
+  }
+  const double distance = std::max(0.0, file.objective - file.dual_objective);
+  solution.gap = file.w_only ? std::numeric_limits<double>::quiet_NaN() : distance > 0 ? distance / file.objective : 0;
+  return solution;
+}
+
+namespace {
+
+Index rank_of(const Solution& solution) {
+  return solution.stored.has_factors ? solution.stored.K.cols() : numerical_rank(solution.stored.W);
+}
+
+nb::tuple state_of(const SolveProgress& progress) {
+  return nb::make_tuple(progress.iteration, progress.objective, progress.dual_objective, progress.seconds);
+}
+
+MarginProblem make_problem(const AttentionTask& task, Selection selection, const std::vector<Index>& relax,
+                           const std::string& problem) {
+  if (problem == "v") {
+    if (!relax.empty()) refuse("relax has no meaning with problem = v");
+    return MarginProblem::value(task, std::move(selection));
+  }
+  if (problem != "att") refuse("problem = {}; must be att or v", problem);
+  return MarginProblem::attention(task, std::move(selection), relax);
+}
+
+Solution solve_task(const AttentionTask& task, const nb::object& select, const std::string& norm,
+                    const std::vector<Index>& relax, const std::string& kind, double tolerance, double time_limit,
+                    const Solution* warm_start, int threads, nb::object callback, nb::object bar) {
+  const MarginProblem problem = make_problem(task, choose(task, select), relax, kind);
+  SolveSettings settings{.norm = Norm::parse(norm), .tolerance = tolerance, .time_limit = time_limit};
+  MarginSolution warm, found;
+  if (warm_start != nullptr) {
+    warm = warm_start_from(warm_start->stored);
+    settings.warm_start = &warm;
+  }
+  Watch watch(std::move(callback), std::move(bar));
+  settings.progress = [&](const SolveProgress& progress) { return watch.stop([&] { return state_of(progress); }); };
+  std::optional<Solution> solution;
+  {
+    const nb::gil_scoped_release unlocked;
+    Workspace(threads).solve(problem, settings, found);
+    solution = to_solution(problem, found, tolerance);
+  }
+  watch.finish();
+  solution->interrupted = watch.interrupted();
+  return *std::move(solution);
+}
+
+/// Many answers; each becomes an object of its own when it is asked for.
+struct Solutions {
+  struct Portion {
+    std::size_t first = 0;
+    std::vector<MarginProblem> problems{};
+    std::vector<MarginSolution> found{};
+  };
+
+  std::vector<nb::object> tasks{};  // problems point to them
+  std::vector<Portion> portions{};
+  double tolerance = 0;
+  bool interrupted = false;
+
+  std::size_t size() const { return portions.empty() ? 0 : portions.back().first + portions.back().found.size(); }
+
+  Solution at(std::size_t k) const {
+    if (k >= size()) throw nb::index_error();
+    const auto after = std::upper_bound(portions.begin(), portions.end(), k,
+                                        [](std::size_t wanted, const Portion& one) { return wanted < one.first; });
+    const Portion& portion = *std::prev(after);
+    return to_solution(portion.problems[k - portion.first], portion.found[k - portion.first], tolerance);
+  }
+
+  template <class Use>
+  void for_each(Use&& use) const {
+    for (const Portion& portion : portions) {
+      for (const MarginSolution& one : portion.found) use(one);
+    }
+  }
+};
+
+struct Question {
+  const AttentionTask* task;
+  std::optional<Selection> selection{};  // nothing: the task's own, else the optimal tokens
+
+  double rows() const { return static_cast<double>(task->queries() * task->longest()); }  // about
+
+  MarginProblem problem(const std::string& kind) const {
+    return make_problem(*task, selection ? *selection : choose(*task), {}, kind);
+  }
+};
+
+// Ctrl-C is looked for between portions, of this many rows at first (ten times as many where they are easier) and then
+// of about that long.
+constexpr double kFirstPortion = 20'000, kPortionSeconds = 0.2;
+
+/// The next portion, with about as many rows; all that is left where that is not much more.
+Solutions::Portion next_portion(std::span<const Question> questions, std::size_t first, double rows,
+                                const std::string& kind) {
+  std::size_t end = first;
+  double taken = 0;
+  for (; end < questions.size() && taken < rows; ++end) taken += questions[end].rows();
+  for (std::size_t k = end; k < questions.size() && taken <= 2 * rows; ++k) {
+    taken += questions[k].rows();
+    if (k + 1 == questions.size() && taken <= 2 * rows) end = questions.size();
+  }
+  Solutions::Portion portion{.first = first};
+  std::size_t k = first;
+  try {
+    portion.problems.reserve(end - first);
+    for (; k < end; ++k) portion.problems.push_back(questions[k].problem(kind));
+  } catch (const InputError& error) {
+    refuse("tasks[{}]: {}", k, error.what());
+  }
+  return portion;
+}
+
+std::unique_ptr<Solutions> solve_tasks(const nb::list& tasks, const nb::list& selects, const std::string& norm,
+                                       const std::string& kind, double tolerance, int threads, nb::object bar) {
+  auto all = std::make_unique<Solutions>();
+  all->tolerance = tolerance;
+  const std::size_t count = tasks.size();
+  std::vector<Question> questions;
+  questions.reserve(count);
+  all->tasks.reserve(count);
+  for (std::size_t k = 0; k < count; ++k) {
+    all->tasks.push_back(tasks[k]);
+    const nb::object select = selects[k];
+    questions.push_back({.task = &nb::cast<const AttentionTask&>(all->tasks.back())});
+    Question& question = questions.back();
+    if (select.is_none()) continue;
+    with_place(fmt::format("tasks[{}]", k), [&] { question.selection = choose(*question.task, select); });
+  }
+  const SolveSettings settings{.norm = Norm::parse(norm), .tolerance = tolerance};
+  Watch watch(nb::none(), std::move(bar));
+  {
+    const nb::gil_scoped_release unlocked;
+    Workspace workspace(threads);
+    double rows = settings.norm.kind == NormKind::frobenius ? 10 * kFirstPortion : kFirstPortion;
+    while (all->size() < count && !watch.stop([&] { return nb::make_tuple(all->size()); })) {
+      const auto start = std::chrono::steady_clock::now();
+      Solutions::Portion portion = next_portion(questions, all->size(), rows, kind);
+      solve_many(portion.problems, settings, workspace.threads(), portion.found);
+      double done = 0;
+      for (std::size_t k = 0; k < portion.found.size(); ++k) done += questions[portion.first + k].rows();
+      all->portions.push_back(std::move(portion));
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+      rows = kPortionSeconds / std::max(taken.count(), 1e-6) * done;
+    }
+  }
+  watch.finish();
+  all->interrupted = watch.interrupted();
+  return all;
+}
+
+/// What an answer knows beside its file, in the order that restore() reads.
+nb::tuple facts_of(const Solution& solution) {
+  nb::list history;
+  for (const SolveProgress& progress : solution.history) history.append(state_of(progress));
+  return nb::make_tuple(solution.gap, solution.violation, solution.residual, solution.support, solution.iterations,
+                        solution.rank_certified, solution.next_singular_value, solution.outside_mass,
+                        solution.rank_words, solution.method, solution.words, solution.warm_started, history);
+}
+
+Solution restore(const nb::dict& arrays, const nb::tuple& facts) {
+  Solution solution{.stored = solution_from(to_named_arrays(arrays))};
+  std::size_t next = 0;
+  const auto take = [&](auto& value) { value = nb::cast<std::remove_cvref_t<decltype(value)>>(facts[next++]); };
+  take(solution.gap);
+  take(solution.violation);
+  take(solution.residual);
+  take(solution.support);
+  take(solution.iterations);
+  take(solution.rank_certified);
+  take(solution.next_singular_value);
+  take(solution.outside_mass);
+  take(solution.rank_words);
+  take(solution.method);
+  take(solution.words);
+  take(solution.warm_started);
+  for (const nb::handle one : nb::cast<nb::list>(facts[next])) {
+    const auto state = nb::cast<nb::tuple>(one);
+    solution.history.push_back({nb::cast<Index>(state[0]), nb::cast<double>(state[1]), nb::cast<double>(state[2]),
+                                nb::cast<double>(state[3])});
+  }
+  return solution;
+}
+
+Verification verify_solution(const AttentionTask& task, const Solution& given, const std::string& norm) {
+  StoredSolution solution = given.stored;
+  if (!norm.empty()) {
+    if (!solution.w_only && Norm::parse(norm).name() != solution.norm) {
+      refuse("norm = {}; the solution is for {}", norm, solution.norm);
+    }
+    solution.norm = Norm::parse(norm).name();
+  }
+  complete(task, solution);
+  const nb::gil_scoped_release unlocked;
+  return verify(task, solution);
+}
+
+}  // namespace
+
+void bind_solution(nb::module_& module) {
+  nb::class_<Solution>(module, "Solution", "An answer of solve.")
+      .def("arrays", [](const Solution& solution) { return to_python(solution_arrays(solution.stored)); })
+      .def_prop_ro("W", [](const Solution& solution) { return to_python(Array::own(solution.stored.W)); })
+      .def_prop_ro("status", [](const Solution& solution) { return solution.stored.status; })
+      .def_prop_ro("norm", [](const Solution& solution) { return solution.stored.norm; })
+      .def_prop_ro("problem", [](const Solution& solution) { return solution.stored.problem; })
+      .def_prop_ro("objective", [](const Solution& solution) { return solution.stored.objective; })
+      .def_prop_ro("dual_objective", [](const Solution& solution) { return solution.stored.dual_objective; })
+      .def_prop_ro("rank", &rank_of)
+      .def_prop_ro("w_only", [](const Solution& solution) { return solution.stored.w_only; })
+      .def_prop_ro("history",
+                   [](const Solution& solution) {
+                     nb::list history;
+                     for (const SolveProgress& progress : solution.history) history.append(state_of(progress));
+                     return history;
+                   })
+      .def("facts", &facts_of)
+      .def_ro("rank_certified", &Solution::rank_certified)
+      .def_ro("next_singular_value", &Solution::next_singular_value)
+      .def_ro("outside_mass", &Solution::outside_mass)
+      .def_ro("rank_words", &Solution::rank_words)
+      .def_ro("gap", &Solution::gap)
+      .def_ro("violation", &Solution::violation)
+      .def_ro("residual", &Solution::residual)
+      .def_ro("support", &Solution::support)
+      .def_ro("iterations", &Solution::iterations)
+      .def_ro("method", &Solution::method)
+      .def_ro("words", &Solution::words)
+      .def_ro("warm_started", &Solution::warm_started)
+      .def_ro("interrupted", &Solution::interrupted);
+  nb::class_<Solutions>(module, "Solutions", "Answers of solve_many.")
+      .def("__len__", &Solutions::size)
+      .def("__getitem__", &Solutions::at)
+      .def_prop_ro("status",
+                   [](const Solutions& all) {
+                     nb::list list;
+                     all.for_each([&](const MarginSolution& one) { list.append(std::string(name_of(one.status))); });
+                     return list;
+                   })
+      .def_prop_ro("objective",
+                   [](const Solutions& all) {
+                     std::vector<double> list;
+                     all.for_each([&](const MarginSolution& one) { list.push_back(one.objective); });
+                     return to_python(Array::own(std::move(list), {static_cast<Index>(all.size())}));
+                   })
+      .def_ro("interrupted", &Solutions::interrupted);
+  module.def("solve", &solve_task, nb::arg("task"), nb::arg("select").none(), nb::arg("norm"), nb::arg("relax"),
+             nb::arg("problem"), nb::arg("tolerance"), nb::arg("time_limit"), nb::arg("warm_start").none(),
+             nb::arg("threads"), nb::arg("callback").none(), nb::arg("bar").none());
+  module.def("solve_many", &solve_tasks, nb::arg("tasks"), nb::arg("selects"), nb::arg("norm"), nb::arg("problem"),
+             nb::arg("tolerance"), nb::arg("threads"), nb::arg("bar").none());
+  module.def(
+      "load_solution",
+      [](const std::string& path, int threads) {
+        const nb::gil_scoped_release unlocked;
+        Workspace workspace(threads);
+        return from_file(load_solution(path, workspace.threads()));
+      },
+      nb::arg("path"), nb::arg("threads") = 0);
+  module.def("restore_solution", &restore, nb::arg("arrays"), nb::arg("facts"), "What pickle kept.");
+  module.def(
+      "solution_of",
+      [](const GivenArray& W) {
+        StoredSolution stored;
+        stored.W = to_matrix(W, "solution");
+        stored.w_only = true;
+        return from_file(std::move(stored));
+      },
+      nb::arg("W"), "Another solver's answer: W alone.");
+  module.def(
+      "verify",
+      [](const AttentionTask& task, const Solution& solution, const std::string& norm) {
+        const Verification verdict = verify_solution(task, solution, norm);
+        nb::dict result;
+        result["valid"] = verdict.valid;
+        result["status"] = verdict.status;
+        result["reason"] = verdict.reason;
+        result["objective"] = verdict.objective;
+        result["dual_objective"] = verdict.dual_objective;
+        result["gap"] = verdict.gap;
+        result["violation"] = verdict.violation;
+        result["residual"] = verdict.residual;
+        return result;
+      },
+      nb::arg("task"), nb::arg("solution"), nb::arg("norm"));
+}
+
+}  // namespace attsvm::python

@@ -1,0 +1,194 @@
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <map>
+
+#include "base/refuse.h"
+#include "bindings.h"
+
+namespace attsvm::python {
+namespace {
+
+AttentionTask make_task(const nb::dict& given) {
+  TaskArrays arrays;
+  for (const auto& [key, value] : given) {
+    const auto name = nb::cast<std::string>(key);
+    for (const TaskField& field : task_fields()) {
+      if (field.name == name) arrays.*field.member = to_array(nb::cast<GivenArray>(value));
+    }
+  }
+  const nb::gil_scoped_release unlocked;
+  return AttentionTask(std::move(arrays));
+}
+
+nb::list ties_of(const OptimalTokens& optimal) {
+  nb::list ties;
+  for (const Tie& tie : optimal.ties) ties.append(nb::make_tuple(tie.query, tie.tokens));
+  return ties;
+}
+
+template <class Kind>
+void set(const nb::dict& given, const char* name, Kind& value) {
+  if (given.contains(name)) value = nb::cast<Kind>(given[name]);
+}
+
+Recipe recipe_of(const std::string& kind, const nb::dict& given) {
+  const auto kinds = recipe_kinds();
+  const auto found =
+      std::find_if(kinds.begin(), kinds.end(), [&](const RecipeKind& known) { return known.name == kind; });
+  if (found == kinds.end()) {
+    std::string known;
+    for (const RecipeKind& one : kinds) known += fmt::format(" {}", one.name);
+    refuse("kind = {}; must be one of{}", kind, known);
+  }
+  Recipe recipe = found->recipe;
+  set(given, "n", recipe.n);
+  set(given, "T", recipe.T);
+  set(given, "d", recipe.d);
+  set(given, "dz", recipe.dz);
+  set(given, "shortest", recipe.shortest);
+  set(given, "hidden", recipe.hidden);
+  set(given, "lambda", recipe.lambda);
+  set(given, "rank", recipe.rank);
+  set(given, "C", recipe.c);
+  const auto choose_word = [&]<class Kind>(const char* name, Kind& value, const std::map<std::string, Kind>& words) {
+    if (!given.contains(name)) return;
+    const auto word = nb::cast<std::string>(given[name]);
+    const auto at = words.find(word);
+    if (at == words.end()) {
+      std::string known;
+      for (const auto& one : words) known += " " + one.first;
+      refuse("{} = {}; must be one of{}", name, word, known);
+    }
+    value = at->second;
+  };
+  choose_word("attention", recipe.pattern,
+              std::map<std::string, QueryPattern>{{"cross", QueryPattern::cross},
+                                                  {"self", QueryPattern::self},
+                                                  {"prompt", QueryPattern::prompt},
+                                                  {"causal", QueryPattern::causal}});
+  choose_word("head", recipe.head,
+              std::map<std::string, HeadKind>{{"linear", HeadKind::linear},
+                                              {"relu", HeadKind::hidden},
+                                              {"quadratic", HeadKind::quadratic},
+                                              {"none", HeadKind::none}});
+  choose_word("norm", recipe.norm,
+              std::map<std::string, PlantedNorm>{{"fro", PlantedNorm::frobenius}, {"nuc", PlantedNorm::nuclear}});
+  return recipe;
+}
+
+}  // namespace
+
+Array first_kept(const Selection& selection) {
+  std::vector<Index> tokens;
+  for (Index i = 0; i < selection.queries(); ++i) tokens.push_back(selection.first(i));
+  return Array::own(std::move(tokens), {selection.queries()});
+}
+
+Selection choose(const AttentionTask& task) { return task.select() ? *task.select() : optimal_tokens(task).selection; }
+
+Selection choose(const AttentionTask& task, const nb::object& select) {
+  if (select.is_none()) return choose(task);
+  if (nb::isinstance<nb::str>(select)) {
+    const auto word = nb::cast<std::string>(select);
+    if (word == "opt") return optimal_tokens(task).selection;
+    if (word != "file") refuse("select = {}; must be opt, file, tokens or a mask", word);
+    if (!task.select()) refuse("select = file; the task has no selection of its own");
+    return *task.select();
+  }
+  return Selection::from_array(to_array(nb::cast<GivenArray>(select)), task.visible(), task.longest(), "select");
+}
+
+void bind_task(nb::module_& module) {
+  const auto text = [](std::string_view view) { return std::string(view); };
+  nb::class_<AttentionTask>(module, "Task", "Sequences of tokens, and queries that each read one of them.")
+      .def_prop_ro("sequences", &AttentionTask::sequences)
+      .def_prop_ro("tokens", &AttentionTask::tokens)
+      .def_prop_ro("queries", &AttentionTask::queries)
+      .def_prop_ro("longest", &AttentionTask::longest)
+      .def_prop_ro("key_size", &AttentionTask::key_size)
+      .def_prop_ro("query_size", &AttentionTask::query_size)
+      .def_prop_ro("value_size", &AttentionTask::value_size)
+      .def_prop_ro("causal", &AttentionTask::causal)
+      .def_prop_ro("kind", [=](const AttentionTask& task) { return text(name_of(task.kind())); })
+      .def_prop_ro("head", [=](const AttentionTask& task) { return text(name_of(task.head().kind)); })
+      .def("arrays", [](const AttentionTask& task) { return to_python(task_arrays(task)); })
+      .def("scores",
+           [](const AttentionTask& task) { return to_python(Array::own(head_values(task), {task.tokens()})); })
+      .def("optimal",
+           [](const AttentionTask& task) {
+             const OptimalTokens optimal = optimal_tokens(task);
+             return nb::make_tuple(to_python(first_kept(optimal.selection)), ties_of(optimal));
+           })
+      .def("separability",
+           [](const AttentionTask& task) {
+             const SeparabilityCondition condition = separability_condition(task);
+             return nb::make_tuple(condition.holds, condition.reason);
+           })
+      .def(
+          "layout",
+          [](const AttentionTask& task) {
+            std::vector<Index> sequence, visible, offsets;
+            for (Index i = 0; i < task.queries(); ++i) {
+              sequence.push_back(task.sequence(i));
+              visible.push_back(task.visible(i));
+            }
+            for (Index s = 0; s <= task.sequences(); ++s) offsets.push_back(task.offset(s));
+            return nb::make_tuple(to_python(Array::own(std::move(sequence), {task.queries()})),
+                                  to_python(Array::own(std::move(visible), {task.queries()})),
+                                  to_python(Array::own(std::move(offsets), {task.sequences() + 1})));
+          },
+          "The sequence and the visible prefix of every query, and where sequences begin.")
+      .def(
+          "mask",
+          [](const AttentionTask& task, const nb::object& select) {
+            return to_python(choose(task, select).mask(task.longest()));
+          },
+          nb::arg("select").none())
+      .def(
+          "attention",
+          [](const AttentionTask& task, const GivenArray& weights, int threads) {
+            const RowMatrix W = to_matrix(weights, "W");
+            if (W.rows() != task.key_size() || W.cols() != task.query_size()) {
+              refuse("W has shape ({},{}); the task needs ({},{})", W.rows(), W.cols(), task.key_size(),
+                     task.query_size());
+            }
+            AttentionMap map;
+            {
+              const nb::gil_scoped_release unlocked;
+              Workspace workspace(threads);
+              map = attention_map(task, W, workspace.threads());
+            }
+            return nb::make_tuple(to_python(Array::own(map.log_weights)),
+                                  to_python(Array::own(map.selected, {task.queries()})));
+          },
+          nb::arg("W"), nb::arg("threads") = 0, "Logarithms of the softmax, (q,T), and the largest of each query.");
+  module.def("make_task", &make_task, nb::arg("arrays"), "A task from arrays under the names that files use.");
+  module.def(
+      "load_task",
+      [](const std::string& path, int threads) {
+        const nb::gil_scoped_release unlocked;
+        Workspace workspace(threads);
+        return load_task(path, workspace.threads());
+      },
+      nb::arg("path"), nb::arg("threads") = 0);
+  module.def(
+      "generate",
+      [](const std::string& kind, const nb::dict& given, std::uint64_t seed, std::uint32_t instance) {
+        const Drawn drawn = generate(recipe_of(kind, given), seed, instance);
+        return nb::make_tuple(drawn.task, to_python(NamedArrays(drawn.extras.begin(), drawn.extras.end())));
+      },
+      nb::arg("kind"), nb::arg("given"), nb::arg("seed"), nb::arg("instance"));
+  module.def(
+      "kinds",
+      [] {
+        std::map<std::string, std::string> kinds;
+        for (const RecipeKind& kind : recipe_kinds()) kinds[std::string(kind.name)] = kind.summary;
+        return kinds;
+      },
+      "What there is to generate, in words.");
+}
+
+}  // namespace attsvm::python

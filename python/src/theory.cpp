@@ -1,0 +1,214 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "base/refuse.h"
+#include "bindings.h"
+#include "solution.h"
+
+namespace attsvm::python {
+namespace {
+
+Array list_of(const std::vector<double>& numbers) { return Array::own(numbers, {static_cast<Index>(numbers.size())}); }
+
+nb::list support_list(const std::vector<SupportToken>& tokens) {
+  nb::list list;
+  for (const SupportToken& token : tokens) {
+    list.append(nb::make_tuple(token.query, token.token, token.score_gap, token.slack));
+  }
+  return list;
+}
+
+nb::object objective_of(const MarginSolution* solution) {
+  const bool there = solution != nullptr && solution->status == MarginStatus::optimal;
+  return there ? nb::cast(solution->objective) : nb::cast(std::numeric_limits<double>::quiet_NaN());
+}
+
+nb::dict to_dict(const AttentionTask& task, const Check& check) {
+  nb::dict result;
+  const MarginSolution& smallest = check.report ? check.report->solution : *check.gen;
+  nb::list ties;
+  for (const Tie& tie : check.optimal.ties) ties.append(nb::make_tuple(tie.query, tie.tokens));
+  result["verdict"] = std::string(name_of(check.verdict));
+  result["reason"] = check.reason;
+  result["optimal"] = to_python(first_kept(check.optimal.selection));
+  result["ties"] = ties;
+  result["selected"] = to_python(first_kept(check.selection));
+  result["kept"] = to_python(check.selection.mask(task.longest()));
+  result["separable"] = check.separable;
+  result["is_optimal"] = check.verdict == Verdict::global;
+  result["locally_optimal"] = check.report && check.report->locally_optimal;
+  result["support"] = support_list(check.report ? check.report->support : std::vector<SupportToken>{});
+  result["ambiguous"] = support_list(check.report ? check.report->ambiguous : std::vector<SupportToken>{});
+  result["objective_fro"] = objective_of(&smallest);
+  result["objective_nuc"] = objective_of(check.nuclear ? &*check.nuclear : nullptr);
+  result["correlation_fro"] = to_python(list_of(check.correlation_fro));
+  result["correlation_nuc"] = to_python(list_of(check.correlation_nuc));
+  if (check.equivalence) {
+    result["correlation_gen"] = to_python(list_of(check.correlation_gen));
+    result["correlation_equivalence"] = to_python(list_of(check.correlation_equivalence));
+    result["correlation_single"] = to_python(list_of(check.correlation_single));
+    result["R"] = check.equivalence->holds_together() ? check.equivalence->R : std::numeric_limits<double>::quiet_NaN();
+  }
+  return result;
+}
+
+nb::dict check_task(const AttentionTask& task, const nb::object& select, int threads) {
+  Selection selection = choose(task, select);
+  std::optional<Check> check;
+  {
+    const nb::gil_scoped_release unlocked;
+    Workspace workspace(threads);
+    check = check_selection(task, std::move(selection), workspace.threads());
+  }
+  return to_dict(task, *check);
+}
+
+/// `points` is (r,d,dz), the recorded W; `head` the trained v, or empty.
+nb::dict check_trained(const AttentionTask& given, const GivenArray& weights, const GivenArray& points,
+                       const std::optional<GivenArray>& head, double threshold, int threads) {
+  const RowMatrix W = to_matrix(weights, "W");
+  if (W.rows() != given.key_size() || W.cols() != given.query_size()) {
+    refuse("W has shape ({},{}); the task needs ({},{})", W.rows(), W.cols(), given.key_size(), given.query_size());
+  }
+  const AttentionTask task = head ? with_head(given, to_matrix(*head, "v").reshaped()) : given;
+  Array numbers = to_f64(to_array(points));
+  if (numbers.rank() != 3 || numbers.shape[1] != W.rows() || numbers.shape[2] != W.cols()) {
+    refuse("record_W has shape {}; must be (r,{},{}) as W is", shape_text(numbers.shape), W.rows(), W.cols());
+  }
+  require_finite(numbers, "record_W");
+  std::vector<ConstRows> record;
+  for (Index r = 0; r < numbers.shape[0]; ++r) {
+    record.emplace_back(f64_span(numbers).data() + r * W.size(), W.rows(), W.cols());
+  }
+  std::optional<Check> check;
+  {
+    const nb::gil_scoped_release unlocked;
+    Workspace workspace(threads);
+    check = check_run(task, W, record, {.threshold = threshold}, workspace.threads());
+  }
+  return to_dict(task, *check);
+}
+
+/// (selections looked at, separable ones, locally optimal ones (m,q), interrupted)
+nb::tuple enumerate_selections(const AttentionTask& task, Index limit, int threads, nb::object bar) {
+  Watch watch(nb::none(), std::move(bar));
+  LocalOptima found;
+  {
+    const nb::gil_scoped_release unlocked;
+    Workspace workspace(threads);
+    found = enumerate_local_optima(task, limit, workspace.threads(),
+                                   [&](Index done) { return watch.stop([&] { return nb::make_tuple(done); }); });
+  }
+  watch.finish();
+  std::vector<Index> tokens;
+  for (const Selection& selection : found.locally_optimal) {
+    for (Index i = 0; i < selection.queries(); ++i) tokens.push_back(selection.first(i));
+  }
+  const Array list = Array::own(std::move(tokens), {static_cast<Index>(found.locally_optimal.size()), task.queries()});
+  return nb::make_tuple(found.selections, found.separable, to_python(list), watch.interrupted());
+}
+
+/// (arrays as in the file, complete, interrupted)
+nb::tuple follow_path(const AttentionTask& task, const nb::dict& given, double time_limit, int threads,
+                      nb::object callback, nb::object bar) {
+  PathSettings settings;
+  settings.param = named(nb::cast<std::string>(given["param"]), "param",
+                         {Parametrization::W, Parametrization::KQ, Parametrization::p});
+  settings.loss =
+      named(nb::cast<std::string>(given["loss"]), "loss", {Loss::logistic, Loss::exponential, Loss::linear});
+  settings.joint = nb::cast<bool>(given["joint"]);
+  settings.width = nb::cast<Index>(given["width"]);
+  settings.radii = nb::cast<std::vector<double>>(given["radii"]);
+  settings.head_radius = nb::cast<double>(given["head_radius"]);
+  settings.starts = nb::cast<Index>(given["starts"]);
+  settings.seed = nb::cast<std::uint64_t>(given["seed"]);
+  settings.tolerance = nb::cast<double>(given["tolerance"]);
+  Watch watch(std::move(callback), std::move(bar));
+  const auto begin = std::chrono::steady_clock::now();
+  bool over = false;
+  settings.progress = [&](Index start, double radius) {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    over = time_limit > 0 && seconds > time_limit;
+    return over || watch.stop([&] { return nb::make_tuple(start, radius); });
+  };
+  std::vector<PathPoint> points;
+  {
+    const nb::gil_scoped_release unlocked;
+    Workspace workspace(threads);
+    points = regularization_path(task, settings, workspace.threads());
+  }
+  watch.finish();
+  const nb::dict arrays = points.empty() ? nb::dict() : to_python(path_arrays(points));
+  return nb::make_tuple(arrays, !over && !watch.stopped(), watch.interrupted());
+}
+
+/// (facts, counter-example or None, its extra arrays, interrupted)
+nb::tuple test_one(const std::string& name, Index tasks, std::uint64_t seed, int threads, nb::object bar) {
+  const auto list = find_claims(name);
+  if (list.size() != 1) refuse("name = {}; must be one claim", name);
+  Watch watch(nb::none(), std::move(bar));
+  ClaimResult result;
+  {
+    const nb::gil_scoped_release unlocked;
+    Workspace workspace(threads);
+    result = test_claim(*list[0],
+                        {.tasks = tasks,
+                         .seed = seed,
+                         .progress = [&](Index done) { return watch.stop([&] { return nb::make_tuple(done); }); }},
+                        workspace.threads());
+  }
+  watch.finish();
+  nb::dict facts, figures;
+  for (const ClaimFigure& figure : result.figures) figures[figure.label.c_str()] = figure.value;
+  facts["tasks"] = result.tasks;
+  facts["held"] = result.held;
+  facts["worst"] = result.worst;
+  facts["figures"] = figures;
+  facts["words"] = result.counterexample ? result.counterexample->words : std::string();
+  if (!result.counterexample) return nb::make_tuple(facts, nb::none(), nb::dict(), watch.interrupted());
+  const auto& extras = result.counterexample->extras;
+  return nb::make_tuple(facts, result.counterexample->task, to_python(NamedArrays(extras.begin(), extras.end())),
+                        watch.interrupted());
+}
+
+nb::list list_claims(const std::string& name) {
+  nb::list list;
+  const auto add = [&](const Claim& claim) {
+    list.append(nb::make_tuple(std::string(claim.name), std::string(claim.statement), std::string(claim.tested),
+                               std::string(claim.measure), claim.tasks));
+  };
+  if (!name.empty()) {
+    for (const Claim* claim : find_claims(name)) add(*claim);
+  } else {
+    for (const Claim& claim : claims()) add(claim);
+  }
+  return list;
+}
+
+}  // namespace
+
+void bind_theory(nb::module_& module) {
+  module.def(
+      "correlation",
+      [](const GivenArray& A, const GivenArray& B) {
+        const RowMatrix a = to_matrix(A, "A"), b = to_matrix(B, "B");
+        if (a.rows() != b.rows() || a.cols() != b.cols()) {
+          refuse("A has shape ({},{}) and B ({},{}); must be the same", a.rows(), a.cols(), b.rows(), b.cols());
+        }
+        return correlation(a, b);
+      },
+      nb::arg("A"), nb::arg("B"));
+  module.def("check_selection", &check_task, nb::arg("task"), nb::arg("select").none(), nb::arg("threads"));
+  module.def("check_run", &check_trained, nb::arg("task"), nb::arg("W"), nb::arg("record_W"), nb::arg("v").none(),
+             nb::arg("threshold"), nb::arg("threads"));
+  module.def("enumerate_local_optima", &enumerate_selections, nb::arg("task"), nb::arg("limit"), nb::arg("threads"),
+             nb::arg("bar").none());
+  module.def("path", &follow_path, nb::arg("task"), nb::arg("settings"), nb::arg("time_limit"), nb::arg("threads"),
+             nb::arg("callback").none(), nb::arg("bar").none());
+  module.def("test_claim", &test_one, nb::arg("name"), nb::arg("tasks"), nb::arg("seed"), nb::arg("threads"),
+             nb::arg("bar").none());
+  module.def("claims", &list_claims, nb::arg("name") = "", "(name, statement, tested, measure, tasks) of each.");
+}
+
+}  // namespace attsvm::python

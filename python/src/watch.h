@@ -1,0 +1,89 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+namespace attsvm::python {
+
+namespace nb = nanobind;
+
+/// Stands between long work and Python: calls the user's callback, moves the progress bar, and looks for Ctrl-C.
+/// Made and destroyed with the interpreter's lock; asked without it, by the thread that made it.
+class Watch {
+ public:
+  /// `callback` is called every time and stops the work by returning true; `bar` now and then. Either may be None.
+  Watch(nb::object callback, nb::object bar) : callback_(std::move(callback)), bar_(std::move(bar)) {}
+
+  /// Whether to stop. state() makes the Python tuple that callback and bar are called with.
+  template <class State>
+  bool stop(State&& state) {
+    const auto now = std::chrono::steady_clock::now();
+    const bool due = now >= next_;
+    if ((callback_.is_none() && !due) || stopped_) return stopped_;
+    const nb::gil_scoped_acquire lock;
+    try {
+      if (due) {
+        next_ = now + kPause;
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        if (!bar_.is_none()) bar_(*state());
+      }
+      if (!callback_.is_none() && nb::cast<bool>(nb::bool_(callback_(*state())))) stopped_ = true;
+    } catch (nb::python_error& error) {
+      stopped_ = true;
+      interrupted_ = error.matches(PyExc_KeyboardInterrupt);
+      if (!interrupted_) error_ = std::current_exception();
+    }
+    return stopped_;
+  }
+
+  /// Does the work on a thread of its own and watches from here, for work that asks from several threads:
+  /// work(stop) looks at the flag. state() as above.
+  template <class Work, class State>
+  void beside(Work&& work, State&& state) {
+    std::atomic<bool> flag = false;
+    bool done = false;
+    std::mutex mutex;
+    std::condition_variable finished;
+    std::exception_ptr error;
+    std::jthread worker([&] {
+      try {
+        work(flag);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      const std::lock_guard lock(mutex);
+      done = true;
+      finished.notify_one();
+    });
+    for (std::unique_lock lock(mutex); !finished.wait_for(lock, kPause, [&] { return done; });) {
+      lock.unlock();
+      flag = stop(state);
+      lock.lock();
+    }
+    worker.join();
+    if (error) std::rethrow_exception(error);
+  }
+
+  bool stopped() const { return stopped_; }
+  bool interrupted() const { return interrupted_; }  ///< by Ctrl-C
+  /// An exception of the callback goes on from here.
+  void finish() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kPause{50};
+
+  nb::object callback_, bar_;
+  std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + kPause;
+  bool stopped_ = false, interrupted_ = false;
+  std::exception_ptr error_;
+};
+
+}  // namespace attsvm::python

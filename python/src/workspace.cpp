@@ -1,0 +1,61 @@
+#include "workspace.h"
+
+#include <pthread.h>
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace attsvm::python {
+namespace {
+
+constexpr Index kSmall = 10'000;      // rows; what a larger solve took is given back to the system
+constexpr std::size_t kMostIdle = 4;  // a number of threads; others end with their call
+
+struct Idle {
+  std::mutex mutex;
+  std::map<int, std::vector<std::unique_ptr<Workspace::Kept>>> by_count;
+};
+
+Idle* idle = nullptr;
+
+/// A forked child has none of its parent's threads: what was idle there is forgotten, not ended.
+void forget() { idle = new Idle; }
+
+Idle& shared_idle() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    forget();
+    pthread_atfork(nullptr, nullptr, forget);
+  });
+  return *idle;
+}
+
+}  // namespace
+
+Workspace::Workspace(int threads) : asked_(threads) {
+  Idle& waiting = shared_idle();
+  {
+    const std::lock_guard lock(waiting.mutex);
+    auto& same = waiting.by_count[threads];
+    if (!same.empty()) {
+      kept_ = std::move(same.back());
+      same.pop_back();
+    }
+  }
+  if (!kept_) kept_ = std::make_unique<Kept>(threads);
+}
+
+Workspace::~Workspace() {
+  Idle& waiting = shared_idle();
+  const std::lock_guard lock(waiting.mutex);
+  auto& same = waiting.by_count[asked_];
+  if (same.size() < kMostIdle) same.push_back(std::move(kept_));
+}
+
+void Workspace::solve(const MarginProblem& problem, const SolveSettings& settings, MarginSolution& solution) {
+  if (problem.rows() <= kSmall) return kept_->solver.solve(problem, settings, solution);
+  MarginSolver(kept_->threads).solve(problem, settings, solution);
+}
+
+}  // namespace attsvm::python

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+
+#include "attsvm/margin.h"
+
+namespace attsvm::python {
+
+/// Threads and a solver that calls take and give back: starting threads would cost more than a small solve.
+/// Every call has its own, so that Python threads may call at once.
+class Workspace {
+ public:
+  /// One with that many threads, 0: all cores. InputError if they cannot be started.
+  explicit Workspace(int threads);
+  ~Workspace();
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+
+  Threads& threads() { return kept_->threads; }
+  /// Solves as attsvm::solve does; the memory of small problems is used again.
+  void solve(const MarginProblem& problem, const SolveSettings& settings, MarginSolution& solution);
+
+  struct Kept {
+    explicit Kept(int count) : threads(count) {}
+    Threads threads;
+    MarginSolver solver{threads};
+  };
+
+ private:
+  int asked_;
+  std::unique_ptr<Kept> kept_;
+};
+
+}  // namespace attsvm::python

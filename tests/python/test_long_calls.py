@@ -1,0 +1,193 @@
+"""Long calls leave the interpreter to others, show how far they are, take callbacks, and stop on Ctrl-C with what
+they have."""
+
+import multiprocessing
+import os
+import pty
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import attsvm
+import numpy as np
+import pytest
+
+SMALL = attsvm.generate("random", seed=1)
+LARGE = attsvm.generate("separable", n=600, T=48, d=48, seed=1)  # seconds of solving
+
+
+def interrupted(call, after=0.4):
+    """Presses Ctrl-C `after` seconds into the call; returns the exception and how long the call took to stop."""
+    timer = threading.Timer(after, lambda: os.kill(os.getpid(), signal.SIGINT))
+    begin = time.monotonic()
+    timer.start()
+    with pytest.raises(attsvm.Interrupted) as caught:
+        call()
+    took = time.monotonic() - begin - after
+    timer.join()
+    return caught.value, took
+
+
+def test_training_stops_on_ctrl_c():
+    stop, seconds = interrupted(lambda: attsvm.train(SMALL, steps=10**9))
+    assert isinstance(stop, KeyboardInterrupt) and seconds < 1
+    run = stop.result
+    assert 0 < run.steps < 10**9 and np.isfinite(run.W).all()
+    again = attsvm.train(SMALL, steps=run.steps)
+    assert (again.W == run.W).all()
+
+
+def test_many_runs_stop_on_ctrl_c():
+    tasks = [attsvm.generate("random", seed=1, instance=k) for k in range(20)]
+    stop, seconds = interrupted(lambda: attsvm.train_many(tasks, steps=10**8))
+    assert seconds < 1 and len(stop.result) == 20
+    assert all(np.isfinite(run.W).all() for run in stop.result)
+
+
+def test_solving_stops_on_ctrl_c():
+    stop, seconds = interrupted(lambda: attsvm.solve(LARGE, tolerance=1e-14, norm="nuc"))
+    assert seconds < 1
+    assert stop.result.status == "limit" and stop.result.W.shape == (48, 48)
+    assert attsvm.verify(LARGE, stop.result)
+
+
+def test_many_solves_stop_on_ctrl_c():
+    tasks = [attsvm.generate("random", n=8, T=8, d=10, seed=1, instance=k) for k in range(500)] * 200
+    stop, seconds = interrupted(lambda: attsvm.solve_many(tasks, norm="nuc"))
+    assert seconds < 1 and 0 < len(stop.result) < len(tasks)
+    assert attsvm.verify(tasks[0], stop.result[0])
+
+
+def test_paths_and_claims_stop_on_ctrl_c():
+    task = attsvm.generate("random", n=20, T=8, d=10, seed=1)
+    stop, seconds = interrupted(lambda: attsvm.path(task, np.geomspace(1, 1e4, 100).tolist(), starts=500))
+    assert seconds < 1 and len(stop.result.radius) > 0
+    stop, seconds = interrupted(lambda: attsvm.claims("direction", tasks=10**6))
+    assert seconds < 2 and stop.result[0].tasks > 0
+
+
+def test_studies_stop_on_ctrl_c(tmp_path):
+    stop, seconds = interrupted(lambda: attsvm.reproduce("svm-rank", out=tmp_path), after=0.5)
+    assert seconds < 2 and not stop.result.studies[0].complete
+
+
+def test_the_interpreter_is_free_meanwhile():
+    ticks = []
+    done = threading.Event()
+
+    def tick():
+        while not done.is_set():
+            ticks.append(time.monotonic())
+            time.sleep(0.005)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    begin = time.monotonic()
+    attsvm.train(SMALL, steps=10**9, time_limit=0.5)
+    done.set()
+    thread.join()
+    assert time.monotonic() - begin < 1.5
+    assert len(ticks) > 20 and np.diff(ticks).max() < 0.25
+
+
+def test_calls_from_several_threads():
+    tasks = [attsvm.generate("random", seed=2, instance=k) for k in range(8)]
+    expected = [(attsvm.solve(task).W, attsvm.train(task, steps=200).W) for task in tasks]
+    failures = []
+
+    def work(k):
+        for _ in range(25):
+            if not (attsvm.solve(tasks[k]).W == expected[k][0]).all():
+                failures.append(k)
+            if not (attsvm.train(tasks[k], steps=200).W == expected[k][1]).all():
+                failures.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def _solve(_):
+    return attsvm.solve_many([SMALL] * 4)[0].objective
+
+
+@pytest.mark.filterwarnings("ignore:This process")
+def test_calls_from_forked_processes():
+    attsvm.solve_many([SMALL] * 4)  # the parent has its threads
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map_async(_solve, range(4)).get(timeout=30) == [attsvm.solve(SMALL).objective] * 4
+
+
+def test_callbacks():
+    seen = []
+    run = attsvm.train(SMALL, callback=lambda now: seen.append(now) or now.step == 5)
+    assert run.steps == 5 and run.stopped == "asked" and [now.step for now in seen] == [0, 1, 2, 3, 4, 5]
+    assert seen[5].loss == run.loss and seen[5].norm == run.norm
+    seen.clear()
+    solution = attsvm.solve(LARGE, callback=lambda now: seen.append(now) or len(seen) == 3)
+    assert solution.status == "limit" and len(seen) == 3 and isinstance(seen[0], attsvm.SolveProgress)
+    assert attsvm.verify(LARGE, solution).violation == pytest.approx(solution.violation)  # not yet feasible, and honest
+    radii = []
+    path = attsvm.path(SMALL, [1, 10], starts=3, callback=lambda start, radius: radii.append(radius) or len(radii) == 4)
+    assert not path.complete and radii == [1, 10, 1, 10]
+
+
+@pytest.mark.parametrize("call", [
+    lambda fail: attsvm.train(SMALL, callback=fail), lambda fail: attsvm.solve(LARGE, callback=fail),
+    lambda fail: attsvm.path(SMALL, [1], callback=lambda *_: fail(_))])
+def test_an_exception_in_a_callback_comes_out(call):
+    class Mine(Exception):
+        pass
+
+    def fail(now):
+        raise Mine("from the callback")
+
+    with pytest.raises(Mine, match="from the callback"):
+        call(fail)
+
+
+def test_time_limits():
+    begin = time.monotonic()
+    run = attsvm.train(SMALL, steps=10**9, time_limit=0.2)
+    assert run.stopped == "asked" and time.monotonic() - begin < 1.5
+    solution = attsvm.solve(LARGE, norm="nuc", tolerance=1e-14, time_limit=0.2)
+    assert solution.status == "limit" and attsvm.verify(LARGE, solution)
+
+
+LONG = """
+    import sys
+    sys.modules["tqdm"] = None  # as if it were not installed
+    import attsvm
+    task = attsvm.generate("random", seed=1)
+    attsvm.train(task, steps=10**9, time_limit=1.2)
+"""
+
+
+def test_a_bar_in_terminals_and_silence_elsewhere():
+    script = textwrap.dedent(LONG)
+    silent = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert silent.returncode == 0 and silent.stdout == silent.stderr == ""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-c", script], stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        while part := os.read(ours, 4096):
+            shown += part
+    except OSError:  # the terminal's other end is closed
+        pass
+    assert process.wait(timeout=60) == 0
+    assert b"train:" in shown and b"/1000000000" in shown and shown.endswith(b"\r\x1b[K")
+
+
+def test_progress_can_be_asked_for_and_refused(capsys):
+    attsvm.train(SMALL, steps=10**9, time_limit=0.3, progress=True)
+    assert "train" in capsys.readouterr().err
+    attsvm.train(SMALL, steps=10**9, time_limit=0.3, progress=False)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,89 @@
+"""Ten thousand calls leave nothing behind."""
+
+import gc
+import pickle
+import resource
+import sys
+
+import attsvm
+import numpy as np
+
+CALLS = 10_000
+
+
+def growth(call, calls):
+    """Bytes that the process grew by over the second half of the calls; the first half warms up."""
+    for _ in range(calls // 2):
+        call()
+    gc.collect()
+    before = resource_bytes()
+    for _ in range(calls - calls // 2):
+        call()
+    gc.collect()
+    return resource_bytes() - before
+
+
+def resource_bytes():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def test_solving():
+    tokens, queries, head = (np.random.default_rng(0).normal(size=s) for s in ((6, 8, 10), (6, 10), (10,)))
+
+    def call():
+        task = attsvm.Task(tokens, queries=queries, head=head)
+        solution = attsvm.solve(task)
+        assert solution.W.shape == (10, 10)
+        return solution.dual
+
+    assert growth(call, CALLS) < 1 << 20
+
+
+def test_conflicts_and_refusals():
+    task = attsvm.generate("infeasible", seed=1)
+
+    def call():
+        try:
+            attsvm.solve(task).W
+        except attsvm.InfeasibleError:
+            pass
+        try:
+            attsvm.solve(task, norm="none")
+        except ValueError:
+            pass
+
+    assert growth(call, CALLS) < 1 << 20
+
+
+def test_runs_and_files(tmp_path):
+    task = attsvm.generate("random", seed=1)
+
+    def call():
+        run = attsvm.train(task, steps=5, callback=lambda now: False)
+        run.save(tmp_path / "run.npz", force=True)
+        return pickle.loads(pickle.dumps(attsvm.load(tmp_path / "run.npz"))).record_W
+
+    assert growth(call, 2000) < 1 << 20
+
+
+def test_many():
+    tasks = [attsvm.generate("random", seed=1, instance=k) for k in range(50)]
+
+    def call():
+        return attsvm.solve_many(tasks)[3].W, attsvm.train_many(tasks[:4], steps=3)[1].W
+
+    assert growth(call, 1000) < 1 << 20
+
+
+def test_arrays_are_let_go():
+    tokens = np.ones((2, 3, 4))
+    task = attsvm.Task(tokens, head=np.ones(4))
+    view = task.tokens
+    del task
+    gc.collect()
+    assert sys.getrefcount(tokens) > 2  # the view needs it
+    assert (view == 1).all()
+    del view
+    gc.collect()
+    assert sys.getrefcount(tokens) == 2

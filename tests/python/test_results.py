@@ -1,0 +1,121 @@
+"""What comes back: small objects that show, pickle and explain themselves."""
+
+import copy
+import pickle
+
+import attsvm
+import numpy as np
+import pytest
+
+TASK = attsvm.generate("random", seed=1)
+
+
+def things():
+    run = attsvm.train(TASK, param="KQ", steps=50, record="every:10")
+    return {"task": attsvm.generate("planted", seed=2), "solution": attsvm.solve(TASK),
+            "nuclear": attsvm.solve(TASK, norm="nuc"), "conflict": attsvm.solve(attsvm.generate("infeasible", seed=1)),
+            "verification": attsvm.verify(TASK, attsvm.solve(TASK)), "run": run, "check": attsvm.check(TASK, run),
+            "path": attsvm.path(attsvm.generate("random", n=2, T=3, d=3), [1, 10], starts=1)}
+
+
+def same(a, b):
+    assert a.keys() == b.keys()
+    for name, value in a.items():
+        if isinstance(value, dict):
+            same(value, b[name])
+        elif isinstance(value, np.ndarray):
+            assert value.dtype == b[name].dtype
+            np.testing.assert_array_equal(value, b[name])
+        elif isinstance(value, float) and np.isnan(value):
+            assert np.isnan(b[name])
+        else:
+            assert value == b[name], name
+
+
+@pytest.mark.parametrize("name", things())
+def test_pickle_dict_and_words(name):
+    thing = things()[name]
+    for again in (pickle.loads(pickle.dumps(thing)), copy.deepcopy(thing)):
+        assert type(again) is type(thing)
+        same(thing.to_dict(), again.to_dict())
+        assert repr(again) == repr(thing)
+    assert repr(thing).startswith(type(thing).__name__ + "(") and "\n" not in repr(thing)
+    page = thing._repr_html_()
+    assert page.startswith("<table>") and page.endswith("</table>")
+
+
+def test_a_pickled_solution_still_verifies_and_starts_others():
+    solution = pickle.loads(pickle.dumps(attsvm.solve(TASK, norm="nuc")))
+    assert attsvm.verify(TASK, solution)
+    assert solution.history and solution.rank_certified
+    assert attsvm.solve(TASK, norm="nuc", warm_start=solution).warm_started
+
+
+def test_arrays_are_read_only_and_outlive_their_object():
+    W = attsvm.solve(TASK).W
+    with pytest.raises(ValueError):
+        W[0, 0] = 1
+    assert np.isfinite(W).all() and W.flags.c_contiguous and W.dtype == np.float64
+
+
+@pytest.mark.parametrize("norm", ["fro", "nuc", ("lp", 3)])
+def test_a_conflict_raises_with_the_certificate_in_words(norm, tmp_path):
+    task = attsvm.generate("infeasible", seed=1)
+    solution = attsvm.solve(task, norm=norm)
+    assert attsvm.verify(task, solution)
+    assert solution.status == "infeasible" and not solution.feasible
+    for read in (solution, pickle.loads(pickle.dumps(solution))):
+        for name in ("W", "K", "Q", "objective", "dual_objective", "margin", "gap", "violation", "rank", "support", "slack"):
+            with pytest.raises(attsvm.InfeasibleError, match=f"there is no [a-zA-Z_]+: no W keeps.*\n  query . keep token|"
+                                                             "query [0-9]+: keep token") as caught:
+                getattr(read, name)
+            assert caught.value.solution is read
+    rows = solution.certificate
+    assert rows and rows == sorted(rows, key=lambda row: -abs(row.weight))
+    assert sum(row.weight for row in rows) == pytest.approx(1)
+    solution.save(tmp_path / "conflict.npz")
+    with pytest.raises(attsvm.InfeasibleError, match="keep token"):
+        attsvm.load(tmp_path / "conflict.npz").W
+
+
+def test_what_is_not_there_says_so(tmp_path):
+    solution = attsvm.solve(TASK)
+    with pytest.raises(AttributeError, match="nuc"):
+        solution.K
+    np.savez(tmp_path / "other.npz", W=solution.W)
+    other = attsvm.load(tmp_path / "other.npz")
+    with pytest.raises(AttributeError, match="W alone"):
+        other.dual
+    assert attsvm.verify(TASK, other) and attsvm.verify(TASK, solution.W)
+    verdict = attsvm.verify(TASK, solution.W * 0.9)
+    assert not verdict.valid and verdict.reason
+    with pytest.raises(ValueError, match="norm"):
+        attsvm.verify(TASK, solution, norm="nuc")
+    with pytest.raises(AttributeError, match="KQ"):
+        attsvm.train(TASK, steps=1).K
+    assert solution.certificate == [] and solution.conflict == ""
+
+
+def test_sequences_of_answers():
+    tasks = [attsvm.generate("random", n=5, T=5, d=2, seed=0, instance=k) for k in range(30)]
+    solutions = attsvm.solve_many(tasks)
+    assert len(solutions) == 30 and len(solutions[2:5]) == 3
+    assert (solutions[-1].dual == solutions[29].dual).all()
+    with pytest.raises(IndexError):
+        solutions[30]
+    assert 0 < solutions.feasible.sum() < 30
+    for task, solution, objective in zip(tasks, solutions, solutions.objective):
+        assert attsvm.verify(task, solution)
+        assert np.isnan(objective) if not solution.feasible else solution.objective == objective
+    assert [one.status for one in pickle.loads(pickle.dumps(solutions))] == solutions.status
+    runs = attsvm.train_many(tasks[:5], steps=10)
+    assert [run.loss for run in runs] == runs.loss.tolist()
+
+
+def test_correlations():
+    run, solution = attsvm.train(TASK, record="every:1000"), attsvm.solve(TASK)
+    values = run.correlation(solution)
+    assert np.isnan(values[0]) and values[-1] == attsvm.correlation(run, solution) == solution.correlation(run)
+    np.testing.assert_allclose(values[-1], np.sum(run.W * solution.W) / np.linalg.norm(run.W) / np.linalg.norm(solution.W))
+    with pytest.raises(ValueError, match="other"):
+        run.correlation(np.ones((2, 2)))
