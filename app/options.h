@@ -26,6 +26,9 @@ std::vector<Number> parse_list(const std::string& text, const std::string& optio
   return items;
 }
 
+/// A word as a shell reads it back.
+std::string shell_word(const std::string& text);
+
 /// An option that takes one of a few named values.
 template <class Kind>
 CLI::Option* add_choice(CLI::App* verb, const std::string& name, Kind& value, const std::vector<Kind>& kinds,

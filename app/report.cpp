@@ -14,15 +14,6 @@ struct Options {
   double threshold = CheckSettings{}.threshold;
 };
 
-/// A word as a shell reads it back.
-std::string shell_word(const std::string& text) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
-  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
-}
-
 std::string command_line(const Options& options) {
   std::vector<std::string> words{"attsvm", "report", options.task};
   const auto add = [&](const char* name, const std::string& value) {

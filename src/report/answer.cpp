@@ -40,11 +40,14 @@ bool has_margin(const StoredSolution& stored) {
   return false;
 }
 
+bool is_support(const StoredSolution& stored, std::size_t k) {
+  return stored.status != "infeasible" &&
+         std::abs(stored.slack[k]) <= kSupportTolerance * std::max(1.0, std::abs(stored.rhs[k]));
+}
+
 Index support_count(const StoredSolution& stored) {
   Index count = 0;
-  for (std::size_t k = 0; k < stored.slack.size(); ++k) {
-    if (std::abs(stored.slack[k]) <= kSupportTolerance * std::max(1.0, std::abs(stored.rhs[k]))) ++count;
-  }
+  for (std::size_t k = 0; k < stored.slack.size(); ++k) count += is_support(stored, k) ? 1 : 0;
   return count;
 }
 
@@ -131,6 +134,14 @@ Json conflict_json(const AttentionTask& task, const StoredSolution& stored) {
           {"words", describe_conflict(problem_of(task, stored), dual, 20)}};
 }
 
+/// (δᵀWζ)/‖W‖_F of every row.
+std::vector<double> margins_of(const StoredSolution& stored) {
+  const double norm = stored.W.stableNorm();
+  std::vector<double> margins;
+  for (std::size_t k = 0; k < stored.rhs.size(); ++k) margins.push_back((stored.rhs[k] + stored.slack[k]) / norm);
+  return margins;
+}
+
 Json rows_json(const StoredSolution& stored) {
   const std::vector<std::size_t> shown = shown_rows(stored);
   const auto column = [&](const auto& list) {
@@ -139,12 +150,29 @@ Json rows_json(const StoredSolution& stored) {
     for (const std::size_t k : shown) part.push_back(list[k]);
     return part;
   };
-  return {{"total", stored.rhs.size()},      {"query", column(stored.row_query)}, {"keep", column(stored.row_keep)},
-          {"drop", column(stored.row_drop)}, {"equal", column(stored.row_equal)}, {"rhs", column(stored.rhs)},
-          {"slack", column(stored.slack)},   {"dual", column(stored.dual)}};
+  std::vector<std::size_t> support;
+  for (std::size_t k = 0; k < shown.size(); ++k) {
+    if (is_support(stored, shown[k])) support.push_back(k);
+  }
+  return {{"total", stored.rhs.size()},
+          {"query", column(stored.row_query)},
+          {"keep", column(stored.row_keep)},
+          {"drop", column(stored.row_drop)},
+          {"equal", column(stored.row_equal)},
+          {"rhs", column(stored.rhs)},
+          {"slack", column(stored.slack)},
+          {"dual", column(stored.dual)},
+          {"support", support},
+          {"margin", stored.status == "infeasible" ? Json(nullptr) : Json(column(margins_of(stored)))}};
 }
 
 }  // namespace
+
+Json spectrum_json(const RowMatrix& W) {
+  const Eigen::VectorXd values = singular_values(W);
+  if (values.size() == 0 || !(values(0) > 0)) return nullptr;
+  return {{"values", values}, {"relative", Eigen::VectorXd(values / values(0))}};
+}
 
 std::vector<std::size_t> shown_rows(const StoredSolution& stored) {
   std::vector<std::size_t> rows(stored.rhs.size());
@@ -234,7 +262,7 @@ Json answer_json(const AttentionTask& task, const Axes& axes, const Answer& answ
           {"norm_bound", or_null(infeasible, 1 / v.residual)},
           {"words", proof_words(answer)},
           {"conflict", v.valid ? conflict_json(task, s) : Json(nullptr)},
-          {"singular_values", shown && s.problem == "att" ? Json(singular_values(s.W)) : Json(nullptr)},
+          {"singular_values", shown && s.problem == "att" ? spectrum_json(s.W) : Json(nullptr)},
           {"directions", answer.has_W() ? directions_json(task, axes, s.W, queries) : Json(nullptr)},
           {"rows", std::move(rows)}};
 }

@@ -24,6 +24,9 @@ Answer judged(const AttentionTask& task, const ReportSolution& given);
 /// Numbers, proof in words, conflict, rows, spectrum and directions.
 Json answer_json(const AttentionTask& task, const Axes& axes, const Answer& answer);
 
+/// Singular values, and divided by the largest; null where W is zero.
+Json spectrum_json(const RowMatrix& W);
+
 /// The rows that a page shows of an answer: all, or those with the least slack, in their order.
 std::vector<std::size_t> shown_rows(const StoredSolution& stored);
 

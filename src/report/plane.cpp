@@ -16,8 +16,9 @@ constexpr Index kTokens = 200'000;        // shown
 
 }  // namespace
 
-Axes::Axes(const AttentionTask& task, std::span<const Index> coordinates) {
+Axes::Axes(const AttentionTask& task, const RowMatrix* W, std::span<const Index> coordinates) {
   while (shown_ < task.sequences() && (shown_ == 0 || task.offset(shown_ + 1) <= kTokens)) ++shown_;
+  if (W != nullptr && task.key_size() > 1) follow(task, *W);
   if (task.key_size() > 1 && task.key_size() <= kLargest) add_components(task);
   std::vector<Index> chosen(coordinates.begin(), coordinates.end());
   const Index room = std::max<Index>(2, kPageNumbers / task.offset(shown_) - kComponents);
@@ -27,6 +28,18 @@ Axes::Axes(const AttentionTask& task, std::span<const Index> coordinates) {
     if (k < 0 || k >= task.key_size()) refuse("coordinate {}; the keys have 0 to {}", k, task.key_size() - 1);
     directions_.push_back({.coordinate = k});
   }
+}
+
+void Axes::follow(const AttentionTask& task, const RowMatrix& W) {
+  if (task.queries() != task.sequences()) return;
+  RowMatrix of_query(task.queries(), task.key_size());
+  for (Index i = 0; i < task.queries(); ++i) {
+    if (task.sequence(i) != i) return;
+    const Eigen::VectorXd u = W * task.query(i);
+    const double length = u.stableNorm();
+    of_query.row(i) = (length > 0 ? u / length : u).transpose();
+  }
+  directions_.push_back({.of_query = std::move(of_query)});
 }
 
 void Axes::add_components(const AttentionTask& task) {
@@ -59,7 +72,9 @@ Json Axes::json() const {
   Json list = Json::array();
   Index components = 0;
   for (const Direction& one : directions_) {
-    if (one.coordinate < 0) {
+    if (one.of_query.size() > 0) {
+      list.push_back({{"kind", "max-margin"}, {"index", 0}, {"share", nullptr}});
+    } else if (one.coordinate < 0) {
       list.push_back({{"kind", "principal"}, {"index", components++}, {"share", one.share}});
     } else {
       list.push_back({{"kind", "coordinate"}, {"index", one.coordinate}, {"share", nullptr}});
@@ -68,8 +83,10 @@ Json Axes::json() const {
   return list;
 }
 
-double Axes::along(Index axis, const double* x) const {
+double Axes::along(Index axis, Index query, const double* x) const {
   const Direction& one = directions_[static_cast<std::size_t>(axis)];
+  if (one.of_query.size() > 0)
+    return one.of_query.row(query).dot(Eigen::Map<const Eigen::RowVectorXd>(x, one.of_query.cols()));
   return one.coordinate >= 0 ? x[one.coordinate] : one.component.dot(ConstVector(x, one.component.size()));
 }
 
@@ -82,7 +99,7 @@ Json Axes::tokens_json(const AttentionTask& task) const {
     list.reserve(static_cast<std::size_t>(offsets.back()));
     for (Index s = 0; s < shown_; ++s) {
       const ConstRows keys = task.keys(s);
-      for (Index t = 0; t < keys.rows(); ++t) list.push_back(along(a, keys.row(t).data()));
+      for (Index t = 0; t < keys.rows(); ++t) list.push_back(along(a, s, keys.row(t).data()));
     }
     coordinates.push_back(std::move(list));
   }
@@ -97,7 +114,7 @@ Json directions_json(const AttentionTask& task, const Axes& axes, const Eigen::R
     const double length = u.stableNorm();
     lengths.push_back(length);
     for (Index a = 0; a < axes.count(); ++a) {
-      coordinates[static_cast<std::size_t>(a)].push_back(length > 0 ? Json(axes.along(a, u.data()) / length)
+      coordinates[static_cast<std::size_t>(a)].push_back(length > 0 ? Json(axes.along(a, i, u.data()) / length)
                                                                     : Json(nullptr));
     }
   }

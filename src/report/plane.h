@@ -14,27 +14,30 @@ using Json = nlohmann::ordered_json;
 /// browsers open at once.
 inline constexpr Index kPageNumbers = 1'000'000;
 
-/// Directions of key space that a reader can put on the axes of the plane: principal components of the keys, and
-/// coordinates.
+/// Directions of key space that a reader can put on the axes of the plane: where W z_i points (each query's own; tasks
+/// with one query a sequence), principal components of the keys, and coordinates.
 class Axes {
  public:
-  /// InputError if a coordinate is not one of the keys'. Empty: the first ones.
-  Axes(const AttentionTask& task, std::span<const Index> coordinates);
+  /// `W` may be null: no axis follows it. InputError if a coordinate is not one of the keys'. Empty: the first ones.
+  Axes(const AttentionTask& task, const RowMatrix* W, std::span<const Index> coordinates);
 
   Index count() const { return static_cast<Index>(directions_.size()); }
   Json json() const;
   /// The tokens of as many sequences as fit: where each begins, and their coordinates along every axis.
   Json tokens_json(const AttentionTask& task) const;
   Index shown_sequences() const { return shown_; }
-  double along(Index axis, const double* x) const;
+  /// Along an axis, for a query where the axis is each query's own.
+  double along(Index axis, Index query, const double* x) const;
 
  private:
+  void follow(const AttentionTask& task, const RowMatrix& W);
   void add_components(const AttentionTask& task);
 
   struct Direction {
-    Index coordinate = -1;        // −1: a principal component
-    Eigen::VectorXd component{};  // (d), of length 1
+    Index coordinate = -1;        // −1: none
+    Eigen::VectorXd component{};  // (d), of length 1; empty: none
     double share = 0;             // of the variance
+    RowMatrix of_query{};         // (q,d), of length 1, or 0 where W z = 0; empty: none
   };
   std::vector<Direction> directions_;
   Index shown_ = 0;

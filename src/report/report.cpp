@@ -118,7 +118,7 @@ Json tokens_json(const std::vector<SupportToken>& tokens) {
     gap.push_back(one.score_gap);
     slack.push_back(one.slack);
   }
-  return {{"query", query}, {"token", token}, {"score_gap", gap}, {"slack", slack}};
+  return {{"count", tokens.size()}, {"query", query}, {"token", token}, {"score_gap", gap}, {"slack", slack}};
 }
 
 Json check_json(const Judgement& judgement) {
@@ -181,11 +181,11 @@ std::string report_data(const AttentionTask& given_task, const ReportRequest& re
   const Judgement judgement = judge(task, request, answers, threads);
   add_solved(task, judgement.check, answers);
 
-  const Axes axes(task, request.coordinates);
   const Array select = judgement.check.selection.mask(task.longest());
   const auto main = std::find_if(answers.begin(), answers.end(), [&](const Answer& answer) {
     return answer.has_W() && answer.is_of(select) && !answer.stored.w_only;
   });
+  const Axes axes(task, main != answers.end() ? &main->stored.W : nullptr, request.coordinates);
   Json solutions = Json::array();
   for (const Answer& answer : answers) solutions.push_back(answer_json(task, axes, answer));
   Json data{{"kind", "report"},
@@ -199,11 +199,11 @@ std::string report_data(const AttentionTask& given_task, const ReportRequest& re
             {"check", check_json(judgement)},
             {"plane", plane_json(task, axes, request.token_names)},
             {"solutions", std::move(solutions)},
+            {"main", main != answers.end() ? Json(std::distance(answers.begin(), main)) : Json(nullptr)},
             {"run", nullptr}};
   if (request.run) {
     data["run"] =
         run_json(task, axes, *request.run, judgement.check, answers, main != answers.end() ? &*main : nullptr, threads);
-    data["run"]["margins_of"] = main != answers.end() ? Json(std::distance(answers.begin(), main)) : Json(nullptr);
   }
   return data.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

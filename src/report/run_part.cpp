@@ -4,8 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "base/spectrum.h"
-
 namespace attsvm {
 namespace {
 
@@ -65,16 +63,25 @@ class RunPart {
     Json list = Json::array();
     for (std::size_t k = 0; k < answers.size(); ++k) {
       if (!answers[k].has_W()) continue;
-      Json values = Json::array();
+      std::vector<double> values;
       for (const ConstRows& point : points_) values.push_back(correlation(point, answers[k].stored.W));
-      list.push_back({{"label", answers[k].label()}, {"solution", k}, {"values", std::move(values)}});
+      list.push_back(curve_json(answers[k].label(), k, values));
     }
-    const auto add = [&](const char* label, const std::vector<double>& values) {
-      if (!values.empty()) list.push_back({{"label", label}, {"solution", nullptr}, {"values", part_of(values)}});
+    const auto add = [&](const char* label, const std::vector<double>& all) {
+      if (all.empty()) return;
+      std::vector<double> values;
+      for (const std::size_t k : record_) values.push_back(all[k]);
+      list.push_back(curve_json(label, nullptr, values));
     };
     add("W_{fin} + R W^{mm}", check.correlation_equivalence);
     add("SVM of the largest token alone", check.correlation_single);
     return list;
+  }
+
+  static Json curve_json(const std::string& label, const Json& solution, const std::vector<double>& values) {
+    std::vector<double> distances;
+    for (const double value : values) distances.push_back(1 - value);
+    return {{"label", label}, {"solution", solution}, {"values", values}, {"distances", distances}};
   }
 
   Json spectra() const {
@@ -82,7 +89,7 @@ class RunPart {
     const bool all = static_cast<double>(points_.size()) * d * dz * std::min(d, dz) <= kSpectrumWork;
     Json list = Json::array();
     for (std::size_t k = 0; k < points_.size(); ++k) {
-      list.push_back(all || k + 1 == points_.size() ? Json(singular_values(points_[k])) : Json(nullptr));
+      list.push_back(all || k + 1 == points_.size() ? spectrum_json(points_[k]) : Json(nullptr));
     }
     return list;
   }
