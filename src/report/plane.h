@@ -12,7 +12,7 @@ using Json = nlohmann::ordered_json;
 
 /// Most numbers of one kind (coordinates of tokens, points of paths, weights) that a page holds: it stays a file that
 /// browsers open at once.
-inline constexpr Index kPageNumbers = 1'000'000;
+inline constexpr Index kPageNumbers = 500'000;
 
 /// Directions of key space that a reader can put on the axes of the plane: where W z_i points (each query's own; tasks
 /// with one query a sequence), principal components of the keys, and coordinates.

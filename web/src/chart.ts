@@ -7,7 +7,7 @@ import { csv, csvButton } from "./download";
 import { formatted, num, power } from "./format";
 import { labelNodes, labelText } from "./label";
 import { type Curve, drawCurve, type Mapper, swatch, trace } from "./marks";
-import { fitted, type Range, rangeOf, squared } from "./ranges";
+import { fitted, logSplits, type Range, rangeOf, squared } from "./ranges";
 import { pagedTable } from "./table";
 import { colour, type Look, look, onTheme } from "./theme";
 
@@ -51,6 +51,13 @@ export interface ChartSpec {
 function valueNode(series: Series, key: "x" | "y", k: number, value: number | null): Node {
   const path = series.path?.[key];
   return path ? num(`${path}.${k}`, value) : h("span", { class: "num", "data-derived": "" }, formatted(value));
+}
+
+/** Where a series lies on the x axis: boxes reach to both sides of their places. */
+function reachAcross(series: Series): ArrayLike<number | null>[] {
+  if (series.mark !== "boxes") return [series.x];
+  const half = (series.width ?? 0) / 2;
+  return [-half, half].map((by) => Array.from(series.x, (value) => (value === null ? null : value + by)));
 }
 
 interface Hit {
@@ -226,7 +233,7 @@ export class Chart {
   private full(): { x: Range; y: Range } {
     const { spec } = this;
     const all = spec.series.length > 0 ? spec.series : [];
-    const x = spec.x.range && !this.log.x ? spec.x.range : fitted(rangeOf([...all.map((s) => s.x), spec.include?.x ?? []], this.log.x), this.log.x);
+    const x = spec.x.range && !this.log.x ? spec.x.range : fitted(rangeOf([...all.flatMap(reachAcross), spec.include?.x ?? []], this.log.x), this.log.x);
     const spread = all.flatMap((s) => [s.y, s.low ?? [], s.high ?? []]);
     const y = spec.y.range && !this.log.y ? spec.y.range : fitted(rangeOf([...(this.log.y ? all.map((s) => s.y) : spread), spec.include?.y ?? []], this.log.y), this.log.y);
     return { x, y };
@@ -243,6 +250,7 @@ export class Chart {
       label: labelText(this.spec[key].label), labelSize: 22, labelFont: "13px system-ui, sans-serif", font: "12px system-ui, sans-serif", gap: 4, size: key === "x" ? 32 : 58,
       stroke: () => colour("text"), grid: { stroke: () => colour("grid"), width: 1 }, ticks: { stroke: () => colour("grid"), width: 1, size: 5 },
       values: (_, splits) => this.ticks(key, splits),
+      ...(this.log[key] ? { splits: (_u: uPlot, _axis: number, low: number, high: number) => logSplits([low, high]), filter: (_u: uPlot, splits: number[]) => splits } : {}),
     });
     const scale = (key: "x" | "y"): uPlot.Scale => ({ time: false, auto: false, distr: this.log[key] ? 3 : 1, min: this.ranges[key][0], max: this.ranges[key][1], range: (_, min, max) => [min, max] });
     this.u = new uPlot({
@@ -440,10 +448,6 @@ export class Chart {
         const { series, k } = at;
         const cell = (key: "x" | "y"): Node => valueNode(series, key, k, series[key][k] ?? null);
         return [h("span", {}, ...labelNodes(series.label), series.name ? ` ${series.name(k)}` : ""), cell("x"), cell("y")];
-      },
-      values: (row) => {
-        const at = find(row);
-        return at ? [labelText(at.series.label), at.series.x[at.k], at.series.y[at.k]] : [];
       },
     }));
   }

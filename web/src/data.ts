@@ -80,7 +80,7 @@ export interface Solution {
   file: string | null;
   norm: string;
   norm_words: string;
-  problem: string;
+  problem: "att" | "v";
   status: "optimal" | "infeasible" | "limit" | null;
   valid: boolean;
   reason: string | null;
@@ -136,7 +136,7 @@ export interface Report {
   command: string;
   settings: { threshold: number; coordinates: number[] };
   task: {
-    attention: string;
+    attention: "prompt" | "cross" | "self";
     causal: boolean;
     sequences: number;
     queries: number;

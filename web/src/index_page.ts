@@ -47,7 +47,12 @@ function whenNear(element: HTMLElement, make: () => void): void {
 function experiment(one: Experiment, e: number): HTMLElement {
   const id = freshId();
   const charts = h("div", { class: one.figure.columns > 1 && one.figure.panels.length > 1 ? "grid" : "", "aria-label": one.figure.caption });
-  whenNear(charts, () => one.figure.panels.forEach((panel, p) => panelChart(charts, one, e, p, panel)));
+  const tall = Math.ceil(one.figure.panels.length / (innerWidth > 1100 ? 2 : 1)) * 560;
+  charts.style.minHeight = `${tall}px`; // kept free, so that the page does not jump when they come
+  whenNear(charts, () => {
+    charts.style.minHeight = "";
+    one.figure.panels.forEach((panel, p) => panelChart(charts, one, e, p, panel));
+  });
   const path = `experiments.${e}`;
   const files = one.files.map((file) => h("a", { href: `${encodeURIComponent(one.experiment)}/${file}`, download: `${one.experiment}-${file}`, class: "button" }, file.slice(file.lastIndexOf(".") + 1).toUpperCase()));
   return h("section", { class: "card experiment", id: one.experiment, "aria-labelledby": id },

@@ -157,7 +157,23 @@ function drawBars(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapper): voi
   ctx.restore();
 }
 
-function drawBoxes(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapper): void {
+/** Lines across a box, of a slope of its own, so that boxes differ without colour too. */
+function hatch(ctx: CanvasRenderingContext2D, [x, y, width, height]: [number, number, number, number], slope: number, ratio: number): void {
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(x, y, width, height);
+  ctx.clip();
+  ctx.beginPath();
+  for (let at = -height; at < width + height; at += 6 * ratio) {
+    ctx.moveTo(x + at, slope > 0 ? y + height : y);
+    ctx.lineTo(x + at + height, slope > 0 ? y : y + height);
+  }
+  ctx.stroke();
+  ctx.restore();
+}
+
+function drawBoxes(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapper, look: Look): void {
+  const slope = { circle: 0, square: 1, triangle: -1 }[look.shape as string] ?? 0;
   const half = (curve.width ?? 0.8) / 2;
   for (let k = 0; k < curve.x.length; k += 1) {
     const x = curve.x[k], low = curve.low?.[k], high = curve.high?.[k];
@@ -168,6 +184,7 @@ function drawBoxes(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapper): vo
     ctx.fillRect(left, top, right - left, foot - top);
     ctx.restore();
     ctx.strokeRect(left, top, right - left, foot - top);
+    if (slope !== 0) hatch(ctx, [left, top, right - left, foot - top], slope, map.ratio);
   }
 }
 
@@ -182,7 +199,7 @@ export function drawCurve(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapp
     drawPoints(ctx, curve, map, look);
   } else if (curve.mark === "boxes") {
     ctx.lineWidth = map.ratio;
-    drawBoxes(ctx, curve, map);
+    drawBoxes(ctx, curve, map, look);
   } else {
     if (curve.mark === "band") drawBand(ctx, curve, map);
     if (curve.mark === "bars") drawBars(ctx, curve, map);

@@ -8,7 +8,7 @@ export interface Table {
   header: string[];
   rows: number;
   cells: (row: number) => Child[]; // shown
-  values: (row: number) => Cell[]; // in the CSV file
+  values?: (row: number) => Cell[]; // in the CSV file; left out: it has none
 }
 
 const pageRows = 50;
@@ -32,11 +32,14 @@ export function pagedTable(table: Table): HTMLElement {
   };
   const back = button("Previous", () => go(first - pageRows), { class: "quiet" });
   const on = button("Next", () => go(first + pageRows), { class: "quiet" });
-  const all = csvButton(table.name, () =>
-    csv(table.header, (function* () {
-      for (let k = 0; k < table.rows; k += 1) yield table.values(k);
-    })()),
-  );
+  const { values } = table;
+  const all = values
+    ? csvButton(table.name, () =>
+        csv(table.header, (function* () {
+          for (let k = 0; k < table.rows; k += 1) yield values(k);
+        })()),
+      )
+    : null;
   const bar = h("div", { class: "bar" }, place, table.rows > pageRows ? back : null, table.rows > pageRows ? on : null, all);
   draw();
   return h(
