@@ -15,7 +15,7 @@ struct StoredRun {
   std::vector<ConstRows> record;   ///< (r) points W, views of `numbers`
   // (r) as in Record; empty where the file has none.
   std::vector<double> record_loss, record_log_gradient;
-  Array numbers;                   ///< keeps the points alive
+  Array numbers;  ///< keeps the points alive
 };
 
 /// Reads W and, where they are there, v and the record_ arrays named above. InputError names file and array.

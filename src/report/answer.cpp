@@ -111,7 +111,6 @@ std::vector<std::string> proof_words(const Answer& answer) {
 }
 
 Json conflict_json(const AttentionTask& task, const StoredSolution& stored) {
-  if (stored.status != "infeasible") return nullptr;
   std::vector<std::size_t> order;
   for (std::size_t k = 0; k < stored.dual.size(); ++k) {
     if (stored.dual[k] != 0) order.push_back(k);
@@ -190,8 +189,10 @@ std::vector<std::size_t> shown_rows(const StoredSolution& stored) {
   return rows;
 }
 
-bool Answer::is_of(const Array& select) const {
-  if (stored.problem != "att" || std::find(stored.relax.begin(), stored.relax.end(), true) != stored.relax.end())
+bool Answer::settles(std::string_view norm, const Array& select) const {
+  if (!verification.valid || stored.w_only || stored.status == "limit") return false;
+  if (stored.norm != norm || stored.problem != "att" ||
+      std::find(stored.relax.begin(), stored.relax.end(), true) != stored.relax.end())
     return false;
   const Array own = to_f64(stored.select), other = to_f64(select);
   return own.shape == other.shape && std::equal(f64_span(own).begin(), f64_span(own).end(), f64_span(other).begin());
@@ -236,35 +237,43 @@ Answer judged(const AttentionTask& task, const ReportSolution& given) {
 Json answer_json(const AttentionTask& task, const Axes& axes, const Answer& answer) {
   const StoredSolution& s = answer.stored;
   const Verification& v = answer.verification;
-  const bool infeasible = s.status == "infeasible";
-  const bool shown = v.valid && !infeasible;
-  const auto or_null = [](bool there, auto value) { return there ? Json(value) : Json(nullptr); };
-  Json rows = v.valid ? rows_json(s) : Json(nullptr);
-  const Index queries = std::min(task.queries(), kPageNumbers / (axes.count() + 1));
-  return {{"label", answer.label()},
-          {"file", or_null(!answer.file.empty(), answer.file)},
-          {"norm", s.norm},
-          {"norm_words", norm_words(s.norm)},
-          {"problem", s.problem},
-          {"status", s.w_only ? Json(nullptr) : Json(s.status)},
-          {"valid", v.valid},
-          {"reason", or_null(!v.valid, v.reason)},
-          {"objective", or_null(shown, s.objective)},
-          {"dual_objective", or_null(shown && !s.w_only, s.dual_objective)},
-          {"gap", or_null(shown, v.gap)},
-          {"violation", or_null(shown, v.violation)},
-          {"tolerance", or_null(!s.w_only, s.tolerance)},
-          {"margin", or_null(shown && has_margin(s) && s.objective > 0, 1 / s.objective)},
-          {"rank", or_null(shown, s.norm == "nuc" && s.has_factors ? s.K.cols() : numerical_rank(s.W))},
-          {"support", or_null(shown, support_count(s))},
-          {"constraints", s.rhs.size()},
-          {"residual", or_null(infeasible, v.residual)},
-          {"norm_bound", or_null(infeasible, 1 / v.residual)},
-          {"words", proof_words(answer)},
-          {"conflict", v.valid ? conflict_json(task, s) : Json(nullptr)},
-          {"singular_values", shown && s.problem == "att" ? spectrum_json(s.W) : Json(nullptr)},
-          {"directions", answer.has_W() ? directions_json(task, axes, s.W, queries) : Json(nullptr)},
-          {"rows", std::move(rows)}};
+  const bool infeasible = s.status == "infeasible", feasible = v.valid && !infeasible;
+  Json data{{"label", answer.label()},
+            {"file", answer.file.empty() ? Json(nullptr) : Json(answer.file)},
+            {"norm", s.norm},
+            {"norm_words", norm_words(s.norm)},
+            {"problem", s.problem == "v" ? "v" : "att"},
+            {"status", v.valid && !s.w_only ? Json(s.status) : Json(nullptr)},
+            {"valid", v.valid},
+            {"reason", v.valid ? Json(nullptr) : Json(v.reason)}};
+  for (const char* name : {"objective", "dual_objective", "gap", "violation", "tolerance", "margin", "rank", "support"})
+    data[name] = nullptr;
+  data["constraints"] = s.rhs.size();
+  for (const char* name : {"residual", "norm_bound", "words", "conflict", "singular_values", "directions", "rows"})
+    data[name] = nullptr;
+  data["words"] = proof_words(answer);
+  if (!v.valid) return data;  // its arrays may not even fit together
+  if (!s.w_only) data["tolerance"] = s.tolerance;
+  data["rows"] = rows_json(s);
+  if (infeasible) {
+    data["residual"] = v.residual;
+    data["norm_bound"] = 1 / v.residual;
+    data["conflict"] = conflict_json(task, s);
+  }
+  if (!feasible) return data;
+  data["objective"] = s.objective;
+  if (!s.w_only) data["dual_objective"] = s.dual_objective;
+  data["gap"] = v.gap;
+  data["violation"] = v.violation;
+  if (has_margin(s) && s.objective > 0) data["margin"] = 1 / s.objective;
+  data["rank"] = s.norm == "nuc" && s.has_factors ? s.K.cols() : numerical_rank(s.W);
+  data["support"] = support_count(s);
+  if (s.problem == "att") data["singular_values"] = spectrum_json(s.W);
+  if (answer.has_W()) {
+    const Index queries = std::min(task.queries(), kPageNumbers / (axes.count() + 1));
+    data["directions"] = directions_json(task, axes, s.W, queries);
+  }
+  return data;
 }
 
 }  // namespace attsvm

@@ -12,8 +12,8 @@ struct Answer {
   Verification verification;
   std::string rank_words;  ///< what is proven of a nuclear rank; empty: nothing
 
-  /// About W of the task's shape, for this selection without relaxation.
-  bool is_of(const Array& select) const;
+  /// It is the proven answer to the attention SVM of this selection in this norm, or the proof that there is none.
+  bool settles(std::string_view norm, const Array& select) const;
   bool has_W() const;         ///< W is a feasible (d,dz)
   std::string label() const;  ///< W^{mm} and its kin, as figures write them
 };

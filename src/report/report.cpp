@@ -21,6 +21,12 @@ struct Judgement {
   bool judged = false;
 };
 
+const Answer* first_valid(std::span<const Answer> answers) {
+  const auto found =
+      std::find_if(answers.begin(), answers.end(), [](const Answer& one) { return one.verification.valid; });
+  return found != answers.end() ? &*found : nullptr;
+}
+
 Judgement judge(const AttentionTask& task, const ReportRequest& request, std::span<const Answer> answers,
                 Threads& threads) {
   if (request.run) {
@@ -28,8 +34,8 @@ Judgement judge(const AttentionTask& task, const ReportRequest& request, std::sp
     return {check_run(task, run.W, run.record, {.threshold = request.threshold}, threads), true};
   }
   Selection selection;
-  if (!answers.empty()) {
-    selection = Selection::from_array(answers.front().stored.select, task.visible(), task.longest(), "select");
+  if (const Answer* first = first_valid(answers)) {
+    selection = Selection::from_array(first->stored.select, task.visible(), task.longest(), "select");
   } else {
     selection = task.select() ? *task.select() : optimal_tokens(task).selection;
   }
@@ -62,9 +68,8 @@ void add_solved(const AttentionTask& task, const Check& check, std::vector<Answe
   for (const MarginSolution* solution : {fro, check.nuclear ? &*check.nuclear : nullptr}) {
     if (solution == nullptr) continue;
     const std::string norm = solution->norm.name();
-    const bool given = std::any_of(answers.begin(), answers.end(), [&](const Answer& answer) {
-      return answer.stored.norm == norm && answer.verification.valid && answer.is_of(select);
-    });
+    const bool given =
+        std::any_of(answers.begin(), answers.end(), [&](const Answer& answer) { return answer.settles(norm, select); });
     if (given) continue;
     Answer answer{.stored = stored(problem, *solution, SolveSettings{}.tolerance), .rank_words = rank_words(*solution)};
     answer.verification = verify(task, answer.stored);
@@ -152,9 +157,9 @@ Json plane_json(const AttentionTask& task, const Axes& axes, const std::vector<s
   return plane;
 }
 
-std::string selection_words(const ReportRequest& request, const AttentionTask& task) {
+std::string selection_words(const ReportRequest& request, const AttentionTask& task, bool of_solution) {
   if (request.run) return "chosen by training";
-  if (!request.solutions.empty()) return "of the first solution";
+  if (of_solution) return "of the first solution";
   return task.select() ? "given with the task" : "the optimal tokens";
 }
 
@@ -178,13 +183,13 @@ std::string report_data(const AttentionTask& given_task, const ReportRequest& re
       own_head ? with_place(request.run->file, [&] { return with_head(given_task, request.run->run.v); }) : given_task;
   std::vector<Answer> answers;
   for (const ReportSolution& given : request.solutions) answers.push_back(judged(task, given));
+  const bool of_solution = first_valid(answers) != nullptr;
   const Judgement judgement = judge(task, request, answers, threads);
   add_solved(task, judgement.check, answers);
 
   const Array select = judgement.check.selection.mask(task.longest());
-  const auto main = std::find_if(answers.begin(), answers.end(), [&](const Answer& answer) {
-    return answer.has_W() && answer.is_of(select) && !answer.stored.w_only;
-  });
+  const auto main = std::find_if(answers.begin(), answers.end(),
+                                 [&](const Answer& answer) { return answer.has_W() && answer.settles("fro", select); });
   const Axes axes(task, main != answers.end() ? &main->stored.W : nullptr, request.coordinates);
   Json solutions = Json::array();
   for (const Answer& answer : answers) solutions.push_back(answer_json(task, axes, answer));
@@ -194,7 +199,7 @@ std::string report_data(const AttentionTask& given_task, const ReportRequest& re
             {"command", request.command},
             {"settings", {{"threshold", request.threshold}, {"coordinates", request.coordinates}}},
             {"task", task_json(task)},
-            {"selection", selection_words(request, task)},
+            {"selection", selection_words(request, task, of_solution)},
             {"queries", queries_json(task, judgement)},
             {"check", check_json(judgement)},
             {"plane", plane_json(task, axes, request.token_names)},

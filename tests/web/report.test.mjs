@@ -30,7 +30,7 @@ async function on(file, options, use) {
 test("the demo's page opens in two seconds and holds what the schema says", () => on("demo/report.html", {}, async (page, { seconds }) => {
   assert.ok(seconds < 2, `${seconds} s`);
   console.log(`# opened in ${seconds.toFixed(2)} s`);
-  assertSchemadataOf(page);
+  assertSchema(dataOf(page));
 }));
 
 for (const [name, viewport, colorScheme] of [["a wide screen, light", { width: 1440, height: 1000 }, "light"], ["a phone, dark", { width: 360, height: 740 }, "dark"]]) {
@@ -48,7 +48,7 @@ for (const [name, viewport, colorScheme] of [["a wide screen, light", { width: 1
 
 for (const file of ["relu.html", "infeasible.html", "tiny.html"]) {
   test(`every view of ${file}`, () => on(file, {}, async (page) => {
-    assertSchemadataOf(page);
+    assertSchema(dataOf(page));
     for (const tab of await page.getByRole("tab").all()) {
       await tab.click();
       await assertNumbers(page);

@@ -89,10 +89,10 @@ export async function assertNumbers(page) {
     };
     // Six digits, or three with an exponent: what the page promises.
     const agrees = (text, value) => Number(text) === value || Number(text) === Number(value.toPrecision(text.includes("e") ? 3 : 6));
-    const near = (text, value) => {
+    const near = (text) => {
       const [lead, power = "0"] = text.toLowerCase().split("e");
-      const unit = 10 ** (Number(power) - (lead.split(".")[1] ?? "").length);
-      return Math.abs(value - Number(text)) <= 0.5 * unit * (1 + 1e-6);
+      const room = 0.5 * 10 ** (Number(power) - (lead.split(".")[1] ?? "").length) * (1 + 1e-6), middle = Number(text);
+      return (value) => Math.abs(value - middle) <= room;
     };
     const found = [];
     const seen = document.querySelectorAll("[data-path]");
@@ -122,7 +122,7 @@ export async function assertNumbers(page) {
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
       if (node.parentElement.closest("[data-path],[data-json],[data-token],option,sup,sub")) continue;
       for (const text of node.textContent.match(/-?\d+\.\d+(e-?\d+)?|-?\d+e-?\d+/g) ?? []) {
-        if (!numbers.some((value) => near(text, value)) && !strings.some((one) => one.includes(text))) found.push(`"${node.textContent}" has ${text}, which is not in the data`);
+        if (!numbers.some(near(text)) && !strings.some((one) => one.includes(text))) found.push(`"${node.textContent}" has ${text}, which is not in the data`);
       }
     }
     return { found, seen: seen.length };

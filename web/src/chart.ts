@@ -9,22 +9,23 @@ import { labelNodes, labelText } from "./label";
 import { type Curve, drawCurve, type Mapper, swatch, trace } from "./marks";
 import { fitted, logSplits, type Range, rangeOf, squared } from "./ranges";
 import { pagedTable } from "./table";
-import { colour, type Look, look, onTheme } from "./theme";
+import { colour, look, onTheme } from "./theme";
 
 export interface Series extends Curve {
   label: string;
   style: number;
   path?: { x?: string | undefined; y: string } | undefined; // lists of the data; left out for x: it counts
   name?: ((point: number) => string) | undefined; // of a point
-  hidden?: boolean | undefined;
+  hidden?: boolean | undefined; // until its switch is used
 }
 
 /** Something drawn over the curves that moves on its own, with a switch in the legend. */
 export interface Overlay {
   label: string;
   style: number;
-  mark: "arrow" | "line";
-  draw: (ctx: CanvasRenderingContext2D, map: Mapper, look: Look) => void;
+  mark: "arrow" | "rule";
+  dash: number[];
+  draw: (ctx: CanvasRenderingContext2D, map: Mapper) => void;
 }
 
 export interface ChartAxis {
@@ -74,6 +75,7 @@ export class Chart {
   private readonly bar = h("div", { class: "bar" });
   private readonly details: HTMLDetailsElement;
   private readonly off = new Set<string>();
+  private readonly known = new Set<string>(); // labels whose switch the reader may have moved
   private u: uPlot | null = null;
   private over: HTMLCanvasElement | null = null;
   private log = { x: false, y: false };
@@ -104,7 +106,10 @@ export class Chart {
   update(spec: ChartSpec): void {
     this.spec = spec;
     this.log = { x: spec.x.log ?? false, y: spec.y.log ?? false };
-    for (const series of spec.series) if (series.hidden) this.off.add(series.label);
+    for (const series of spec.series) {
+      if (series.hidden && !this.known.has(series.label)) this.off.add(series.label);
+      this.known.add(series.label);
+    }
     const caption = this.root.querySelector("figcaption");
     caption?.querySelector("h3")?.replaceChildren(...labelNodes(spec.title));
     const summary = caption?.querySelector("p");
@@ -145,7 +150,8 @@ export class Chart {
       ctx.strokeStyle = style.colour;
       ctx.fillStyle = style.colour;
       ctx.lineWidth = 2 * ratio;
-      overlay.draw(ctx, map, style);
+      ctx.setLineDash(overlay.dash.map((part) => part * ratio));
+      overlay.draw(ctx, map);
       ctx.restore();
     }
     if (this.marker !== null) {
@@ -175,7 +181,7 @@ export class Chart {
   private drawLegend(): void {
     const entries = [
       ...this.spec.series.map((series) => ({ label: series.label, icon: swatch(series.style, look(series.style), series.mark, series.shape) })),
-      ...(this.spec.overlays ?? []).map((overlay) => ({ label: overlay.label, icon: swatch(overlay.style, look(overlay.style), overlay.mark) })),
+      ...(this.spec.overlays ?? []).map((overlay) => ({ label: overlay.label, icon: swatch(overlay.style, { ...look(overlay.style), dash: overlay.dash }, overlay.mark) })),
     ];
     const seen = new Set<string>();
     this.legend.replaceChildren();
@@ -232,7 +238,7 @@ export class Chart {
 
   private full(): { x: Range; y: Range } {
     const { spec } = this;
-    const all = spec.series.length > 0 ? spec.series : [];
+    const all = this.shown();
     const x = spec.x.range && !this.log.x ? spec.x.range : fitted(rangeOf([...all.flatMap(reachAcross), spec.include?.x ?? []], this.log.x), this.log.x);
     const spread = all.flatMap((s) => [s.y, s.low ?? [], s.high ?? []]);
     const y = spec.y.range && !this.log.y ? spec.y.range : fitted(rangeOf([...(this.log.y ? all.map((s) => s.y) : spread), spec.include?.y ?? []], this.log.y), this.log.y);

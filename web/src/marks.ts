@@ -233,7 +233,7 @@ export function drawArrow(ctx: CanvasRenderingContext2D, from: [number, number],
 }
 
 /** The same look beside a name in the legend. */
-export function swatch(style: number, look: Look, mark: Mark | "arrow", shape?: Shape): SVGElement {
+export function swatch(style: number, look: Look, mark: Mark | "arrow" | "rule", shape?: Shape): SVGElement {
   const drawn = shape ?? look.shape;
   const paint = `var(--style-${style % 8})`;
   const parts: SVGElement[] = [];
@@ -242,7 +242,7 @@ export function swatch(style: number, look: Look, mark: Mark | "arrow", shape?: 
     parts.push(svg("line", { x1: 1, y1: 7, x2: 27, y2: 7, stroke: paint, "stroke-width": 2, "stroke-dasharray": look.dash.map((part) => part * 0.7).join(" ") || null }));
   }
   if (mark === "arrow") parts.push(svg("path", { d: "M28 7 L19 2.5 L19 11.5 Z", fill: paint }));
-  else if (mark !== "boxes") parts.push(svg("path", { d: outline(drawn), fill: hollow(drawn) ? "none" : paint, stroke: hollow(drawn) ? paint : "none", "stroke-width": 1.5 }));
+  else if (mark !== "boxes" && mark !== "rule") parts.push(svg("path", { d: outline(drawn), fill: hollow(drawn) ? "none" : paint, stroke: hollow(drawn) ? paint : "none", "stroke-width": 1.5 }));
   return svg("svg", { viewBox: "0 0 28 14", width: 28, height: 14, "aria-hidden": "true", class: "swatch" }, ...parts);
 }
 

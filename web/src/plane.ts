@@ -63,7 +63,7 @@ function tokenSeries(data: Report, query: number, axes: Pair): Series[] {
   const list: Series[] = [];
   if (data.plane.offsets.length > 2) {
     // Everything but this sequence; where it stands in the list does not matter, so the list is the one of the data.
-    list.push({ label: "tokens of other sequences", style: 7, mark: "points", shape: "cross", size: 2, x: x.map((value, k) => (k >= start && k < end ? null : value)), y, name: (k) => placeName(data, k) });
+    list.push({ label: "tokens of other sequences", style: 7, mark: "points", shape: "cross", size: 2, hidden: data.plane.axes[axes.y]?.kind === "max-margin", x: x.map((value, k) => (k >= start && k < end ? null : value)), y, name: (k) => placeName(data, k) });
   }
   list.push(part("other tokens", groups.other, 6, "circle", 4));
   if (groups.unseen.length > 0) list.push(part("not seen by this query", groups.unseen, 7, "ring", 4));
@@ -84,18 +84,16 @@ function overlays(data: Report, store: Store, query: number, axes: Pair, length:
   data.solutions.forEach((solution, k) => {
     const end = tip(solution.directions, query, axes);
     if (!end) return;
-    list.push({ label: `${solution.label} z`, style: styleOf(k), mark: "arrow", draw: (ctx, map, look) => {
-      ctx.setLineDash(look.dash.map((part) => part * map.ratio));
+    list.push({ label: `${solution.label} z`, style: styleOf(k), mark: "arrow", dash: k === 0 ? [] : [12, 4, 3, 4], draw: (ctx, map) => {
       drawArrow(ctx, at(map, [0, 0]), at(map, scaled(end)), map.ratio);
     } });
     list.push(...marginLine(data, k, query, axes, styleOf(k)));
   });
   const run = data.run;
   if (run && (run.directions[0]?.length.length ?? 0) > query) {
-    list.push({ label: "W z in training", style: 2, mark: "arrow", draw: (ctx, map) => {
+    list.push({ label: "W z in training", style: 2, mark: "arrow", dash: [], draw: (ctx, map) => {
       const step = store.get().step;
       const way = run.directions.map((point) => tip(point, query, axes));
-      ctx.setLineDash([]);
       for (const [part, alpha] of [[way, 0.3], [way.slice(0, step + 1), 1]] as const) {
         ctx.globalAlpha = alpha;
         ctx.beginPath();
@@ -116,7 +114,7 @@ function overlays(data: Report, store: Store, query: number, axes: Pair, length:
 export function conflictArrows(data: Report, rows: NonNullable<Report["solutions"][number]["conflict"]>["rows"], axes: Pair): Overlay {
   const x = column(data, axes.x), y = column(data, axes.y);
   const heaviest = Math.max(...rows.map((row) => Math.abs(row.weight)));
-  return { label: "rows in conflict", style: 1, mark: "arrow", draw: (ctx, map) => {
+  return { label: "rows in conflict", style: 1, mark: "arrow", dash: [], draw: (ctx, map) => {
     for (const row of rows) {
       const start = data.plane.offsets[data.queries.sequence[row.query] ?? 0] ?? 0;
       const place = (token: number): [number, number] => at(map, [x[start + token] ?? NaN, y[start + token] ?? NaN]);
@@ -143,10 +141,9 @@ function marginLine(data: Report, k: number, query: number, axes: Pair, style: n
   if (followed) unit = [0, 1];
   const foot: [number, number] = [(column(data, axes.x)[start + kept] ?? 0) - unit[0] / length, (column(data, axes.y)[start + kept] ?? 0) - unit[1] / length];
   const [across, up] = unit;
-  return [{ label: `margin of ${solution.label}`, style, mark: "line", draw: (ctx, map) => {
+  return [{ label: `margin of ${solution.label}`, style, mark: "rule", dash: [2, 4], draw: (ctx, map) => {
     const far = 1e3;
     ctx.lineWidth = map.ratio;
-    ctx.setLineDash([2 * map.ratio, 4 * map.ratio]);
     ctx.beginPath();
     ctx.moveTo(...at(map, [foot[0] - far * up, foot[1] + far * across]));
     ctx.lineTo(...at(map, [foot[0] + far * up, foot[1] - far * across]));
