@@ -52,6 +52,7 @@ python:  ## build a wheel that needs nothing but NumPy: build/wheels
 	@scripts/python_environment >/dev/null
 	@scripts/build_wheel
 
-format:  ## lay out all C++ files
-	@scripts/install_packages test
+format:  ## lay out all C++ files, and those of the page
+	@scripts/install_packages page test
 	@git ls-files -co --exclude-standard '*.cpp' '*.h' | xargs clang-format -i
+	@cd tests/web && npm ci --ignore-scripts --silent && node_modules/.bin/prettier --log-level warn --write ../../web/src/*.ts ../../web/*.mjs *.mjs

@@ -40,16 +40,30 @@ async function bundle() {
   const { build } = await import("esbuild");
   const made = await build({
     entryPoints: [path.join(here, "src/main.ts")],
-    bundle: true, write: false, minify: true, charset: "ascii", legalComments: "none",
-    target: ["es2022"], format: "iife", outdir: "out", loader: { ".css": "css" },
+    bundle: true,
+    write: false,
+    minify: true,
+    charset: "ascii",
+    legalComments: "none",
+    target: ["es2022"],
+    format: "iife",
+    outdir: "out",
+    loader: { ".css": "css" },
   });
-  const text = (end) => made.outputFiles.find((file) => file.path.endsWith(end)).text.trim().replaceAll("</script", "<\\/script");
-  const script = text(".js"), style = text(".css");
+  const text = (end) =>
+    made.outputFiles
+      .find((file) => file.path.endsWith(end))
+      .text.trim()
+      .replaceAll("</script", "<\\/script");
+  const script = text(".js"),
+    style = text(".css");
   const hash = (source) => `'sha256-${createHash("sha256").update(source).digest("base64")}'`;
   const policy = `default-src 'none'; script-src ${hash(script)}; style-src ${hash(style)}; img-src 'self' file: data: blob:`;
   // Functions, so that a $ in the sources means nothing.
   const html = readFileSync(path.join(here, "src/page.html"), "utf8")
-    .replace("<!--policy-->", () => policy).replace("<!--style-->", () => style).replace("<!--script-->", () => script);
+    .replace("<!--policy-->", () => policy)
+    .replace("<!--style-->", () => style)
+    .replace("<!--script-->", () => script);
   for (const mark of ["<!--attsvm:fallback-->", "<!--attsvm:data-->"]) {
     if (html.split(mark).length !== 2) throw new Error(`the page must have ${mark} once`);
   }

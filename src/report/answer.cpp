@@ -203,7 +203,7 @@ bool Answer::has_W() const {
 }
 
 std::string Answer::label() const {
-  const std::string name = stored.problem == "v" ? "v^{mm}" : "W^{mm}";
+  std::string name = stored.problem == "v" ? "v^{mm}" : "W^{mm}";
   if (stored.norm == "fro") return name;
   return name + (stored.norm == "nuc" ? "_{*}" : "_{" + stored.norm.substr(stored.norm.find(':') + 1) + "}");
 }

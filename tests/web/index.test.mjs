@@ -5,7 +5,20 @@ import path from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { assertAlternatives, assertContrast, assertFits, assertNumbers, assertSchema, attsvm, dataOf, download, folder, open, picture, startBrowser } from "./support.mjs";
+import {
+  assertAlternatives,
+  assertContrast,
+  assertFits,
+  assertNumbers,
+  assertSchema,
+  attsvm,
+  dataOf,
+  download,
+  folder,
+  open,
+  picture,
+  startBrowser,
+} from "./support.mjs";
 
 let browser;
 before(async () => {
@@ -21,11 +34,17 @@ async function scrollThrough(page) {
     const data = JSON.parse(document.getElementById("data").textContent);
     const open = [...document.querySelectorAll(".experiment")].find((section) => !section.querySelector(".chart"));
     open?.scrollIntoView();
-    return document.querySelectorAll(".chart").length === data.experiments.reduce((sum, one) => sum + one.figure.panels.length, 0);
+    return (
+      document.querySelectorAll(".chart").length ===
+      data.experiments.reduce((sum, one) => sum + one.figure.panels.length, 0)
+    );
   });
 }
 
-for (const [name, viewport, colorScheme] of [["a wide screen, dark", { width: 1440, height: 1000 }, "dark"], ["a phone, light", { width: 360, height: 740 }, "light"]]) {
+for (const [name, viewport, colorScheme] of [
+  ["a wide screen, dark", { width: 1440, height: 1000 }, "dark"],
+  ["a phone, light", { width: 360, height: 740 }, "light"],
+]) {
   test(`every experiment on ${name}`, async () => {
     const { page, close, seconds } = await open(browser, "r/index.html", { viewport, colorScheme });
     assert.ok(seconds < 2, `${seconds} s`);
@@ -37,7 +56,10 @@ for (const [name, viewport, colorScheme] of [["a wide screen, dark", { width: 14
     await assertFits(page);
     await assertAlternatives(page);
     await assertContrast(page);
-    assert.equal(await page.locator(".findings tbody tr").count(), data.experiments.reduce((sum, one) => sum + one.findings.length, 0));
+    assert.equal(
+      await page.locator(".findings tbody tr").count(),
+      data.experiments.reduce((sum, one) => sum + one.findings.length, 0),
+    );
     await close();
   });
 }
@@ -51,10 +73,17 @@ test("figures are interactive: values, switches, logarithmic axes", async () => 
   const before = await picture(page, chart);
   await chart.locator(".plot").focus();
   await page.keyboard.press("End");
-  assert.equal(await chart.locator(".readout [data-path$='.y." + (curve.y.length - 1) + "']").getAttribute("title"), String(curve.y.at(-1)));
+  assert.equal(
+    await chart.locator(".readout [data-path$='.y." + (curve.y.length - 1) + "']").getAttribute("title"),
+    String(curve.y.at(-1)),
+  );
   await assertNumbers(page);
   await page.keyboard.press("Escape");
-  for (const button of [chart.locator(".series").first(), chart.getByRole("button", { name: "Log x" }), chart.getByRole("button", { name: "Log y" })]) {
+  for (const button of [
+    chart.locator(".series").first(),
+    chart.getByRole("button", { name: "Log x" }),
+    chart.getByRole("button", { name: "Log y" }),
+  ]) {
     await button.click();
     assert.notEqual(await picture(page, chart), before);
     await button.click();

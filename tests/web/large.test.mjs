@@ -2,14 +2,26 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { assertNumbers, assertSchema, attsvm, dataOf, open, picture, python, showTab, startBrowser } from "./support.mjs";
+import {
+  assertNumbers,
+  assertSchema,
+  attsvm,
+  dataOf,
+  open,
+  picture,
+  python,
+  showTab,
+  startBrowser,
+} from "./support.mjs";
 
 const still = 1.0; // seconds that the page may stand still at most, on a machine that is busy with other tests
 let browser;
 
 before(async () => {
   attsvm("generate", "separable", "--n", 1000, "--T", 100, "--d", 16, "--rank", 4, "-o", "plain.npz");
-  python(`arrays = dict(np.load("plain.npz")); arrays.pop("select"); arrays["head"] = np.random.default_rng(0).standard_normal(16); np.savez("large.npz", **arrays)`);
+  python(
+    `arrays = dict(np.load("plain.npz")); arrays.pop("select"); arrays["head"] = np.random.default_rng(0).standard_normal(16); np.savez("large.npz", **arrays)`,
+  );
   attsvm("train", "large.npz", "--steps", 60, "--record", "every:3", "-o", "run.npz");
   attsvm("report", "large.npz", "--run", "run.npz", "-o", "large.html");
   python(`np.savez("long.npz", tokens=np.random.default_rng(1).standard_normal((1, 100000, 2)), select=np.array([0]))
@@ -24,7 +36,9 @@ async function longestTask(page, use) {
   await page.evaluate(() => {
     globalThis.longest = 0;
     globalThis.watch?.disconnect();
-    globalThis.watch = new PerformanceObserver((list) => { for (const entry of list.getEntries()) globalThis.longest = Math.max(globalThis.longest, entry.duration); });
+    globalThis.watch = new PerformanceObserver((list) => {
+      for (const entry of list.getEntries()) globalThis.longest = Math.max(globalThis.longest, entry.duration);
+    });
     globalThis.watch.observe({ entryTypes: ["longtask"] });
   });
   await use();
@@ -50,12 +64,27 @@ for (const file of ["large.html", "long.html"]) {
     const chart = page.locator("[role=tabpanel]:not([hidden]) .chart").first();
     const first = chart.locator(".series").first();
     const actions = {
-      show: async () => { if ((await first.getAttribute("aria-pressed")) === "false") await first.click(); },
-      zoom: async () => { await chart.locator(".plot").focus(); await page.keyboard.press("+"); await page.keyboard.press("+"); },
-      hover: async () => { const box = await chart.locator(".u-over").boundingBox(); await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2, { steps: 10 }); },
+      show: async () => {
+        if ((await first.getAttribute("aria-pressed")) === "false") await first.click();
+      },
+      zoom: async () => {
+        await chart.locator(".plot").focus();
+        await page.keyboard.press("+");
+        await page.keyboard.press("+");
+      },
+      hover: async () => {
+        const box = await chart.locator(".u-over").boundingBox();
+        await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2, { steps: 10 });
+      },
     };
-    if (data.task.queries > 1) actions.query = async () => { for (let k = 0; k < 3; k += 1) await page.getByRole("button", { name: "Next query" }).first().click(); };
-    if (data.run) actions.slide = async () => { for (const value of ["0", "5", "10", "15"]) await page.getByRole("slider", { name: "Step" }).fill(value); };
+    if (data.task.queries > 1)
+      actions.query = async () => {
+        for (let k = 0; k < 3; k += 1) await page.getByRole("button", { name: "Next query" }).first().click();
+      };
+    if (data.run)
+      actions.slide = async () => {
+        for (const value of ["0", "5", "10", "15"]) await page.getByRole("slider", { name: "Step" }).fill(value);
+      };
     actions.hide = async () => first.click();
     for (const [name, action] of Object.entries(actions)) {
       const stood = await longestTask(page, action);

@@ -34,15 +34,23 @@ export async function startBrowser() {
 
 /** Opens a file of the tests' folder. Anything on the console, an error, or a request for another file fails the test. */
 export async function open(browser, file, { hash = "", ...options } = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true, ...options });
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 900 },
+    acceptDownloads: true,
+    ...options,
+  });
   const page = await context.newPage();
   const complaints = [];
   const url = pathToFileURL(path.join(folder, file)).href;
   page.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
   page.on("pageerror", (error) => complaints.push(error.stack ?? error.message));
-  page.on("dialog", (dialog) => { complaints.push(`dialog: ${dialog.message()}`); void dialog.dismiss(); });
+  page.on("dialog", (dialog) => {
+    complaints.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
   page.on("request", (request) => {
-    if (request.url().split("#")[0] !== url && !/^(data|blob):/.test(request.url())) complaints.push(`request: ${request.url()}`);
+    if (request.url().split("#")[0] !== url && !/^(data|blob):/.test(request.url()))
+      complaints.push(`request: ${request.url()}`);
   });
   const began = performance.now();
   await page.goto(url + hash);
@@ -83,15 +91,18 @@ export async function assertNumbers(page) {
       if (parts.length === 0) return value;
       for (let n = 1; n <= parts.length; n += 1) {
         const key = parts.slice(0, n).join(".");
-        if (value !== null && typeof value === "object" && Object.hasOwn(value, key)) return walk(value[key], parts.slice(n));
+        if (value !== null && typeof value === "object" && Object.hasOwn(value, key))
+          return walk(value[key], parts.slice(n));
       }
       return undefined;
     };
     // Six digits, or three with an exponent: what the page promises.
-    const agrees = (text, value) => Number(text) === value || Number(text) === Number(value.toPrecision(text.includes("e") ? 3 : 6));
+    const agrees = (text, value) =>
+      Number(text) === value || Number(text) === Number(value.toPrecision(text.includes("e") ? 3 : 6));
     const near = (text) => {
       const [lead, power = "0"] = text.toLowerCase().split("e");
-      const room = 0.5 * 10 ** (Number(power) - (lead.split(".")[1] ?? "").length) * (1 + 1e-6), middle = Number(text);
+      const room = 0.5 * 10 ** (Number(power) - (lead.split(".")[1] ?? "").length) * (1 + 1e-6),
+        middle = Number(text);
       return (value) => Math.abs(value - middle) <= room;
     };
     const found = [];
@@ -100,15 +111,20 @@ export async function assertNumbers(page) {
       const value = walk(data, element.dataset.path.split("."));
       const text = element.textContent;
       if (value === undefined) found.push(`${element.dataset.path} is not in the data`);
-      else if (value === null) { if (text !== "\u2013") found.push(`${element.dataset.path}: ${text} for nothing`); }
-      else if (typeof value === "string") { if (text !== value) found.push(`${element.dataset.path}: ${text}, not ${value}`); }
-      else if (!agrees(text, value) || element.title !== String(value)) found.push(`${element.dataset.path}: ${text} (${element.title}), not ${value}`);
+      else if (value === null) {
+        if (text !== "\u2013") found.push(`${element.dataset.path}: ${text} for nothing`);
+      } else if (typeof value === "string") {
+        if (text !== value) found.push(`${element.dataset.path}: ${text}, not ${value}`);
+      } else if (!agrees(text, value) || element.title !== String(value))
+        found.push(`${element.dataset.path}: ${text} (${element.title}), not ${value}`);
     }
     for (const element of document.querySelectorAll("[data-json]")) {
-      if (element.textContent !== JSON.stringify(walk(data, element.dataset.json.split(".")))) found.push(element.dataset.json);
+      if (element.textContent !== JSON.stringify(walk(data, element.dataset.json.split("."))))
+        found.push(element.dataset.json);
     }
     globalThis.flatData ??= (() => {
-      const numbers = [], strings = [];
+      const numbers = [],
+        strings = [];
       const visit = (value) => {
         if (typeof value === "number") numbers.push(value);
         else if (typeof value === "string") strings.push(value);
@@ -122,7 +138,8 @@ export async function assertNumbers(page) {
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
       if (node.parentElement.closest("[data-path],[data-json],[data-token],option,sup,sub")) continue;
       for (const text of node.textContent.match(/-?\d+\.\d+(e-?\d+)?|-?\d+e-?\d+/g) ?? []) {
-        if (!numbers.some(near(text)) && !strings.some((one) => one.includes(text))) found.push(`"${node.textContent}" has ${text}, which is not in the data`);
+        if (!numbers.some(near(text)) && !strings.some((one) => one.includes(text)))
+          found.push(`"${node.textContent}" has ${text}, which is not in the data`);
       }
     }
     return { found, seen: seen.length };
@@ -136,7 +153,9 @@ export async function assertFits(page) {
   const out = await page.evaluate(() => {
     const wide = document.scrollingElement.scrollWidth - innerWidth;
     if (wide <= 0) return null;
-    const culprit = [...document.querySelectorAll("#page *")].find((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, .tabs"));
+    const culprit = [...document.querySelectorAll("#page *")].find(
+      (e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, .tabs"),
+    );
     return `${wide} pixels too wide: ${culprit?.outerHTML.slice(0, 200)}`;
   });
   assert.equal(out, null);
@@ -144,7 +163,14 @@ export async function assertFits(page) {
 
 /** Every chart says what it shows. */
 export async function assertAlternatives(page) {
-  const silent = await page.evaluate(() => [...document.querySelectorAll(".plot")].filter((plot) => ["aria-labelledby", "aria-describedby"].some((name) => !document.getElementById(plot.getAttribute(name))?.textContent.trim())).length);
+  const silent = await page.evaluate(
+    () =>
+      [...document.querySelectorAll(".plot")].filter((plot) =>
+        ["aria-labelledby", "aria-describedby"].some(
+          (name) => !document.getElementById(plot.getAttribute(name))?.textContent.trim(),
+        ),
+      ).length,
+  );
   assert.equal(silent, 0);
 }
 
@@ -159,7 +185,9 @@ export async function assertContrast(page) {
       return [...canvas.getImageData(0, 0, 1, 1).data];
     };
     const light = (colour) => {
-      const [r, g, b] = rgb(colour).map((part) => part / 255).map((part) => (part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+      const [r, g, b] = rgb(colour)
+        .map((part) => part / 255)
+        .map((part) => (part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
       return 0.2126 * r + 0.7152 * g + 0.0722 * b;
     };
     const ratio = (a, b) => {
@@ -175,9 +203,17 @@ export async function assertContrast(page) {
       return "white";
     };
     for (const element of document.querySelectorAll("#page *")) {
-      if (![...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim()) || element.closest("button:disabled, svg, canvas") || element.getClientRects().length === 0) continue;
+      if (
+        ![...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim()) ||
+        element.closest("button:disabled, svg, canvas") ||
+        element.getClientRects().length === 0
+      )
+        continue;
       const value = ratio(getComputedStyle(element).color, behind(element));
-      if (value < 4.5) found.push(`${element.tagName}.${element.className} "${element.textContent.slice(0, 30)}": ${value.toFixed(2)}`);
+      if (value < 4.5)
+        found.push(
+          `${element.tagName}.${element.className} "${element.textContent.slice(0, 30)}": ${value.toFixed(2)}`,
+        );
     }
     const style = getComputedStyle(document.documentElement);
     for (let k = 0; k < 8; k += 1) {
@@ -190,7 +226,8 @@ export async function assertContrast(page) {
 }
 
 /** What a chart's canvases show now, as text to compare. */
-export const picture = (page, chart) => chart.evaluate((figure) => [...figure.querySelectorAll("canvas")].map((canvas) => canvas.toDataURL()).join());
+export const picture = (page, chart) =>
+  chart.evaluate((figure) => [...figure.querySelectorAll("canvas")].map((canvas) => canvas.toDataURL()).join());
 
 /** The file that a click saves. */
 export async function download(page, locator) {
@@ -199,6 +236,10 @@ export async function download(page, locator) {
 }
 
 /** Opens every table behind a chart of the view. */
-export const openDetails = (page) => page.evaluate(() => {
-  for (const details of document.querySelectorAll("details")) if (details.getClientRects().length > 0) details.open = true;
-}).then(() => page.waitForTimeout(50));
+export const openDetails = (page) =>
+  page
+    .evaluate(() => {
+      for (const details of document.querySelectorAll("details"))
+        if (details.getClientRects().length > 0) details.open = true;
+    })
+    .then(() => page.waitForTimeout(50));

@@ -24,8 +24,11 @@ function type(node) {
     case "array":
       return node.prefixItems ? `[${node.prefixItems.map(type).join(", ")}]` : `(${type(node.items)})[]`;
     case "object":
-      if (!node.properties) return `Record<string, ${node.additionalProperties ? type(node.additionalProperties) : "unknown"}>`;
-      return `{ ${Object.entries(node.properties).map(([name, one]) => `${name}${node.required.includes(name) ? "" : "?"}: ${type(one)};`).join(" ")} }`;
+      if (!node.properties)
+        return `Record<string, ${node.additionalProperties ? type(node.additionalProperties) : "unknown"}>`;
+      return `{ ${Object.entries(node.properties)
+        .map(([name, one]) => `${name}${node.required.includes(name) ? "" : "?"}: ${type(one)};`)
+        .join(" ")} }`;
     case "integer":
       return "number";
     case "number":
@@ -43,14 +46,40 @@ function compiles(...args) {
   assert.equal(done.status, 0, done.stdout);
 }
 
+test("one layout", () => {
+  const files = ["web/src/*.ts", "web/*.mjs", "tests/web/*.mjs"];
+  const done = spawnSync(path.join(here, "node_modules/.bin/prettier"), ["--check", ...files], {
+    cwd: root,
+    encoding: "utf8",
+  });
+  assert.equal(done.status, 0, done.stdout + done.stderr);
+});
+
 test("the sources compile under strict rules", () => compiles("-p", "."));
 
 test("the types of the data are those of the schema", () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), "attsvm-types-"));
   const file = path.join(folder, "agreement.ts");
-  writeFileSync(file, `import type { PageData } from ${JSON.stringify(path.join(root, "web/src/data"))};\ntype Schema = ${type(schema)};\nexport const there = (data: Schema): PageData => data;\nexport const back = (data: PageData): Schema => data;\n`);
+  writeFileSync(
+    file,
+    `import type { PageData } from ${JSON.stringify(path.join(root, "web/src/data"))};\ntype Schema = ${type(schema)};\nexport const there = (data: Schema): PageData => data;\nexport const back = (data: PageData): Schema => data;\n`,
+  );
   try {
-    compiles("--ignoreConfig", "--noEmit", "--strict", "--exactOptionalPropertyTypes", "--target", "es2022", "--module", "esnext", "--moduleResolution", "bundler", "--types", "", file);
+    compiles(
+      "--ignoreConfig",
+      "--noEmit",
+      "--strict",
+      "--exactOptionalPropertyTypes",
+      "--target",
+      "es2022",
+      "--module",
+      "esnext",
+      "--moduleResolution",
+      "bundler",
+      "--types",
+      "",
+      file,
+    );
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -63,5 +92,9 @@ test("the page without data is small and names no address", () => {
 });
 
 test("no lock file names a registry", () => {
-  for (const folder of ["web", "tests/web"]) assert.doesNotMatch(readFileSync(path.join(root, folder, "package-lock.json"), "utf8"), /"resolved"|https?:\/\/registry/);
+  for (const folder of ["web", "tests/web"])
+    assert.doesNotMatch(
+      readFileSync(path.join(root, folder, "package-lock.json"), "utf8"),
+      /"resolved"|https?:\/\/registry/,
+    );
 });

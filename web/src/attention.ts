@@ -1,5 +1,6 @@
 // Attention weights of a query over time.
-import { Chart, type ChartSpec } from "./chart";
+import { Chart } from "./chart";
+import type { ChartSpec } from "./chart_spec";
 import { queryControl } from "./controls";
 import type { QueryAttention, Report } from "./data";
 import { h } from "./dom";
@@ -16,9 +17,23 @@ function words(data: Report, query: number, one: QueryAttention): string {
 function weightTable(data: Report, query: number, one: QueryAttention, step: number): HTMLElement {
   const kept = new Set(data.queries.kept[query] ?? []);
   const row = (name: string, path: string, weight: number, selected: boolean): HTMLElement =>
-    h("tr", { class: selected ? "kept" : null }, h("th", { scope: "row" }, name, selected ? " (selected)" : ""), h("td", {}, num(path, weight)), h("td", { class: "meter" }, h("progress", { max: 1, value: weight, "aria-hidden": "true" })));
-  const rows = one.tokens.map((token, k) => row(`token ${tokenName(data, query, token)}`, `run.attention.${query}.weights.${k}.${step}`, one.weights[k]?.[step] ?? 0, kept.has(token)));
-  if (one.rest) rows.push(row("all others together", `run.attention.${query}.rest.${step}`, one.rest[step] ?? 0, false));
+    h(
+      "tr",
+      { class: selected ? "kept" : null },
+      h("th", { scope: "row" }, name, selected ? " (selected)" : ""),
+      h("td", {}, num(path, weight)),
+      h("td", { class: "meter" }, h("progress", { max: 1, value: weight, "aria-hidden": "true" })),
+    );
+  const rows = one.tokens.map((token, k) =>
+    row(
+      `token ${tokenName(data, query, token)}`,
+      `run.attention.${query}.weights.${k}.${step}`,
+      one.weights[k]?.[step] ?? 0,
+      kept.has(token),
+    ),
+  );
+  if (one.rest)
+    rows.push(row("all others together", `run.attention.${query}.rest.${step}`, one.rest[step] ?? 0, false));
   return h("table", { class: "weights" }, h("caption", {}, "Weights at this step"), h("tbody", {}, ...rows));
 }
 
@@ -33,17 +48,43 @@ export function attentionView(panel: HTMLElement, data: Report, store: Store): v
     const one = run.attention[i] ?? { tokens: [], weights: [], rest: null };
     const path = (y: string): { x: string; y: string } | undefined => (axis.path ? { x: axis.path, y } : undefined);
     return {
-      title: `Attention of query ${i}`, name: `attention-${i}`, summary: words(data, i, one), x: { label: axis.label, log: axis.log }, y: { label: "weight", range: [-0.02, 1.02] },
+      title: `Attention of query ${i}`,
+      name: `attention-${i}`,
+      summary: words(data, i, one),
+      x: { label: axis.label, log: axis.log },
+      y: { label: "weight", range: [-0.02, 1.02] },
       series: [
-        ...one.tokens.map((token, k) => ({ label: `token ${plainMarks(tokenName(data, i, token))}`, style: k, mark: "line" as const, x: axis.values, y: one.weights[k] ?? [], path: path(`run.attention.${i}.weights.${k}`) })),
-        ...(one.rest ? [{ label: "all others together", style: 7, mark: "line" as const, thin: true, x: axis.values, y: one.rest, path: path(`run.attention.${i}.rest`) }] : []),
+        ...one.tokens.map((token, k) => ({
+          label: `token ${plainMarks(tokenName(data, i, token))}`,
+          style: k,
+          mark: "line" as const,
+          x: axis.values,
+          y: one.weights[k] ?? [],
+          path: path(`run.attention.${i}.weights.${k}`),
+        })),
+        ...(one.rest
+          ? [
+              {
+                label: "all others together",
+                style: 7,
+                mark: "line" as const,
+                thin: true,
+                x: axis.values,
+                y: one.rest,
+                path: path(`run.attention.${i}.rest`),
+              },
+            ]
+          : []),
       ],
     };
   };
   const now = h("div", { class: "card" });
   const grid = h("div", { class: "grid" });
   panel.append(h("div", { class: "controls" }, queryControl(data, store, count)));
-  if (count < data.task.queries) panel.append(h("p", { class: "note" }, "The page holds the weights of the first queries alone; the run\u2019s file has all."));
+  if (count < data.task.queries)
+    panel.append(
+      h("p", { class: "note" }, "The page holds the weights of the first queries alone; the run\u2019s file has all."),
+    );
   panel.append(grid);
   const chart = new Chart(grid, spec());
   grid.append(now);

@@ -6,7 +6,15 @@ import type { Store } from "./state";
 
 export function queryControl(data: Report, store: Store, count = data.task.queries): HTMLElement {
   const id = freshId();
-  const input = h("input", { type: "number", id, min: 0, max: count - 1, step: 1, value: Math.min(count - 1, store.get().query), inputmode: "numeric" });
+  const input = h("input", {
+    type: "number",
+    id,
+    min: 0,
+    max: count - 1,
+    step: 1,
+    value: Math.min(count - 1, store.get().query),
+    inputmode: "numeric",
+  });
   const take = (to: number): void => {
     const query = Math.min(count - 1, Math.max(0, Math.round(to) || 0));
     store.set({ query });
@@ -16,10 +24,15 @@ export function queryControl(data: Report, store: Store, count = data.task.queri
   store.on(() => {
     input.value = String(Math.min(count - 1, store.get().query));
   });
-  return h("div", { class: "choice query" }, h("label", { for: id }, "Query"),
-    button("\u2039", () => take(store.get().query - 1), { "aria-label": "Previous query", class: "quiet" }), input,
+  return h(
+    "div",
+    { class: "choice query" },
+    h("label", { for: id }, "Query"),
+    button("\u2039", () => take(store.get().query - 1), { "aria-label": "Previous query", class: "quiet" }),
+    input,
     button("\u203a", () => take(store.get().query + 1), { "aria-label": "Next query", class: "quiet" }),
-    h("span", { class: "hint" }, "of ", count === data.task.queries ? num("task.queries", count) : String(count)));
+    h("span", { class: "hint" }, "of ", count === data.task.queries ? num("task.queries", count) : String(count)),
+  );
 }
 
 /** The slider over recorded steps, with a button that plays them. */
@@ -40,10 +53,13 @@ export function stepControl(data: Report, store: Store): HTMLElement | null {
     if (timer !== 0) return stop();
     if (store.get().step === last) store.set({ step: 0 });
     play.textContent = "Pause";
-    timer = window.setInterval(() => {
-      if (store.get().step >= last) stop();
-      else store.set({ step: store.get().step + 1 });
-    }, Math.max(30, 6000 / last));
+    timer = window.setInterval(
+      () => {
+        if (store.get().step >= last) stop();
+        else store.set({ step: store.get().step + 1 });
+      },
+      Math.max(30, 6000 / last),
+    );
   });
   const draw = (): void => {
     const { step } = store.get();

@@ -44,7 +44,12 @@ export function button(label: string, onclick: () => void, attributes: Attribute
 }
 
 /** A choice with its label. */
-export function choice(label: string, options: string[], value: number, onchange: (value: number) => void): HTMLElement {
+export function choice(
+  label: string,
+  options: string[],
+  value: number,
+  onchange: (value: number) => void,
+): HTMLElement {
   const select = h(
     "select",
     { onchange: () => onchange(select.selectedIndex) },

@@ -16,7 +16,13 @@ if (root) {
     else indexPage(root, data);
     root.dataset["ready"] = "";
   } catch (error) {
-    root.append(h("p", { class: "badge bad" }, `This page cannot be shown: ${error instanceof Error ? error.message : "unknown error"}`));
+    root.append(
+      h(
+        "p",
+        { class: "badge bad" },
+        `This page cannot be shown: ${error instanceof Error ? error.message : "unknown error"}`,
+      ),
+    );
     throw error;
   }
 }

@@ -68,7 +68,8 @@ const hollow = (shape: Shape): boolean => shape === "ring" || shape === "box" ||
 /** The pixels of every point that can be drawn, in order; a gap ends a line. */
 function* pixels(curve: Curve, map: Mapper): Generator<[number, number, number] | null> {
   for (let k = 0; k < curve.x.length; k += 1) {
-    const x = curve.x[k], y = curve.y[k];
+    const x = curve.x[k],
+      y = curve.y[k];
     const px = x === null || x === undefined ? NaN : map.x(x);
     const py = y === null || y === undefined ? NaN : map.y(y);
     yield Number.isFinite(px) && Number.isFinite(py) ? [px, py, k] : null;
@@ -145,7 +146,8 @@ function drawBars(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapper): voi
   for (const at of pixels(curve, map)) {
     if (!at) continue;
     const [x, y, k] = at;
-    const low = bound(curve.low, k, y, map), high = bound(curve.high, k, y, map);
+    const low = bound(curve.low, k, y, map),
+      high = bound(curve.high, k, y, map);
     ctx.moveTo(x, low);
     ctx.lineTo(x, high);
     for (const end of [low, high]) {
@@ -158,7 +160,12 @@ function drawBars(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapper): voi
 }
 
 /** Lines across a box, of a slope of its own, so that boxes differ without colour too. */
-function hatch(ctx: CanvasRenderingContext2D, [x, y, width, height]: [number, number, number, number], slope: number, ratio: number): void {
+function hatch(
+  ctx: CanvasRenderingContext2D,
+  [x, y, width, height]: [number, number, number, number],
+  slope: number,
+  ratio: number,
+): void {
   ctx.save();
   ctx.beginPath();
   ctx.rect(x, y, width, height);
@@ -176,9 +183,14 @@ function drawBoxes(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapper, loo
   const slope = { circle: 0, square: 1, triangle: -1 }[look.shape as string] ?? 0;
   const half = (curve.width ?? 0.8) / 2;
   for (let k = 0; k < curve.x.length; k += 1) {
-    const x = curve.x[k], low = curve.low?.[k], high = curve.high?.[k];
+    const x = curve.x[k],
+      low = curve.low?.[k],
+      high = curve.high?.[k];
     if (typeof x !== "number" || typeof low !== "number" || typeof high !== "number") continue;
-    const left = map.x(x - half), right = map.x(x + half), top = map.y(high), foot = map.y(low);
+    const left = map.x(x - half),
+      right = map.x(x + half),
+      top = map.y(high),
+      foot = map.y(low);
     ctx.save();
     ctx.globalAlpha = 0.35;
     ctx.fillRect(left, top, right - left, foot - top);
@@ -213,7 +225,12 @@ export function drawCurve(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapp
 }
 
 /** An arrow between two points of the canvas. */
-export function drawArrow(ctx: CanvasRenderingContext2D, from: [number, number], to: [number, number], ratio: number): void {
+export function drawArrow(
+  ctx: CanvasRenderingContext2D,
+  from: [number, number],
+  to: [number, number],
+  ratio: number,
+): void {
   const angle = Math.atan2(to[1] - from[1], to[0] - from[0]);
   const length = Math.hypot(to[0] - from[0], to[1] - from[1]);
   if (!(length > 0)) return;
@@ -226,7 +243,8 @@ export function drawArrow(ctx: CanvasRenderingContext2D, from: [number, number],
   ctx.setLineDash([]);
   ctx.beginPath();
   ctx.moveTo(...to);
-  for (const turn of [2.65, -2.65]) ctx.lineTo(to[0] + head * Math.cos(angle + turn), to[1] + head * Math.sin(angle + turn));
+  for (const turn of [2.65, -2.65])
+    ctx.lineTo(to[0] + head * Math.cos(angle + turn), to[1] + head * Math.sin(angle + turn));
   ctx.closePath();
   ctx.fill();
   ctx.restore();
@@ -237,12 +255,31 @@ export function swatch(style: number, look: Look, mark: Mark | "arrow" | "rule",
   const drawn = shape ?? look.shape;
   const paint = `var(--style-${style % 8})`;
   const parts: SVGElement[] = [];
-  if (mark === "boxes") parts.push(svg("rect", { x: 5, y: 2, width: 18, height: 10, fill: paint, "fill-opacity": 0.35, stroke: paint }));
+  if (mark === "boxes")
+    parts.push(svg("rect", { x: 5, y: 2, width: 18, height: 10, fill: paint, "fill-opacity": 0.35, stroke: paint }));
   if (mark !== "points" && mark !== "boxes") {
-    parts.push(svg("line", { x1: 1, y1: 7, x2: 27, y2: 7, stroke: paint, "stroke-width": 2, "stroke-dasharray": look.dash.map((part) => part * 0.7).join(" ") || null }));
+    parts.push(
+      svg("line", {
+        x1: 1,
+        y1: 7,
+        x2: 27,
+        y2: 7,
+        stroke: paint,
+        "stroke-width": 2,
+        "stroke-dasharray": look.dash.map((part) => part * 0.7).join(" ") || null,
+      }),
+    );
   }
   if (mark === "arrow") parts.push(svg("path", { d: "M28 7 L19 2.5 L19 11.5 Z", fill: paint }));
-  else if (mark !== "boxes" && mark !== "rule") parts.push(svg("path", { d: outline(drawn), fill: hollow(drawn) ? "none" : paint, stroke: hollow(drawn) ? paint : "none", "stroke-width": 1.5 }));
+  else if (mark !== "boxes" && mark !== "rule")
+    parts.push(
+      svg("path", {
+        d: outline(drawn),
+        fill: hollow(drawn) ? "none" : paint,
+        stroke: hollow(drawn) ? paint : "none",
+        "stroke-width": 1.5,
+      }),
+    );
   return svg("svg", { viewBox: "0 0 28 14", width: 28, height: 14, "aria-hidden": "true", class: "swatch" }, ...parts);
 }
 

@@ -27,6 +27,7 @@ export function stepOf(data: Report, record: number): number | null {
 export function stepAxis(data: Report): { label: string; values: number[]; path: string; log: boolean } {
   const steps = data.run?.step;
   if (!steps) return { label: "recorded point", values: (data.run?.norm ?? []).map((_, k) => k), path: "", log: false };
-  const last = steps.at(-1) ?? 0, middle = steps[Math.floor(steps.length / 2)] ?? 0;
+  const last = steps.at(-1) ?? 0,
+    middle = steps[Math.floor(steps.length / 2)] ?? 0;
   return { label: "step", values: steps, path: "run.step", log: middle * 10 < last };
 }

@@ -4,7 +4,8 @@ export type Range = [number, number];
 
 /** The least and greatest of all numbers, those alone that a logarithmic axis can show. */
 export function rangeOf(lists: ArrayLike<number | null>[], log: boolean): Range | null {
-  let low = Infinity, high = -Infinity;
+  let low = Infinity,
+    high = -Infinity;
   for (const list of lists) {
     for (let k = 0; k < list.length; k += 1) {
       const value = list[k];
@@ -44,7 +45,8 @@ export function squared(x: Range, y: Range, width: number, height: number): { x:
  * few. uPlot's own would draw every multiple of every power.
  */
 export function logSplits([low, high]: Range): number[] {
-  const first = Math.floor(Math.log10(low)), last = Math.ceil(Math.log10(high));
+  const first = Math.floor(Math.log10(low)),
+    last = Math.ceil(Math.log10(high));
   const every = Math.max(1, Math.ceil((last - first) / 10));
   const lines: number[] = [];
   for (let power = first; power <= last; power += 1) {

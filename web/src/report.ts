@@ -36,7 +36,12 @@ export function reportPage(root: HTMLElement, data: Report): void {
   });
   views.firstElementChild?.after(sticky);
   root.append(
-    h("header", { class: "top" }, h("div", {}, h("p", { class: "kind" }, "attsvm report"), h("h1", { "data-path": "title" }, data.title)), themeButton()),
+    h(
+      "header",
+      { class: "top" },
+      h("div", {}, h("p", { class: "kind" }, "attsvm report"), h("h1", { "data-path": "title" }, data.title)),
+      themeButton(),
+    ),
     h("main", {}, views),
   );
 }

@@ -1,5 +1,6 @@
 // Singular values of W, W^mm and W^mm_*.
-import { Chart, type ChartSpec, type Series } from "./chart";
+import { Chart } from "./chart";
+import type { ChartSpec, Series } from "./chart_spec";
 import type { Report, Spectrum } from "./data";
 import { choice, h } from "./dom";
 import { labelText } from "./label";
@@ -12,9 +13,24 @@ export function spectrumView(panel: HTMLElement, data: Report, store: Store): vo
   const series = (): Series[] => {
     const list: Series[] = [];
     const add = (label: string, style: number, spectrum: Spectrum | null | undefined, path: string): void => {
-      if (spectrum) list.push({ label, style, mark: "line", x: spectrum[shown].map((_, k) => k + 1), y: spectrum[shown], path: { y: `${path}.${shown}` } });
+      if (spectrum)
+        list.push({
+          label,
+          style,
+          mark: "line",
+          x: spectrum[shown].map((_, k) => k + 1),
+          y: spectrum[shown],
+          path: { y: `${path}.${shown}` },
+        });
     };
-    data.solutions.forEach((solution, k) => add(solution.file ? `${solution.label} (${solution.norm_words})` : solution.label, [0, 3, 4, 5][k % 4] ?? 0, solution.singular_values, `solutions.${k}.singular_values`));
+    data.solutions.forEach((solution, k) =>
+      add(
+        solution.file ? `${solution.label} (${solution.norm_words})` : solution.label,
+        [0, 3, 4, 5][k % 4] ?? 0,
+        solution.singular_values,
+        `solutions.${k}.singular_values`,
+      ),
+    );
     const run = data.run;
     if (run) {
       const step = run.singular_values[store.get().step] ? store.get().step : run.singular_values.length - 1;
@@ -23,11 +39,21 @@ export function spectrumView(panel: HTMLElement, data: Report, store: Store): vo
     return list;
   };
   const spec = (): ChartSpec => {
-    const ranks = data.solutions.filter((solution) => solution.rank !== null).map((solution) => `${labelText(solution.label)} has rank ${solution.rank}`);
+    const ranks = data.solutions
+      .filter((solution) => solution.rank !== null)
+      .map((solution) => `${labelText(solution.label)} has rank ${solution.rank}`);
     return {
-      title: "Singular values", name: "singular-values", height: 360, series: series(),
+      title: "Singular values",
+      name: "singular-values",
+      height: 360,
+      series: series(),
       summary: `Singular values, largest first${shown === "relative" ? ", as shares of the largest" : ""}. ${ranks.join("; ")}${ranks.length > 0 ? "." : ""}`,
-      x: { label: "number", whole: true }, y: { label: shown === "relative" ? "share of the largest" : "singular value", log: shown === "relative", range: null },
+      x: { label: "number", whole: true },
+      y: {
+        label: shown === "relative" ? "share of the largest" : "singular value",
+        log: shown === "relative",
+        range: null,
+      },
       include: { x: [1], y: shown === "relative" ? [1] : [0] },
     };
   };
@@ -41,7 +67,16 @@ export function spectrumView(panel: HTMLElement, data: Report, store: Store): vo
     }
     return made;
   };
-  panel.append(h("div", { class: "controls" }, choice("Show", ["shares of the largest", "values"], 0, (value) => { shown = value === 0 ? "relative" : "values"; chart.update(trimmed()); })));
+  panel.append(
+    h(
+      "div",
+      { class: "controls" },
+      choice("Show", ["shares of the largest", "values"], 0, (value) => {
+        shown = value === 0 ? "relative" : "values";
+        chart.update(trimmed());
+      }),
+    ),
+  );
   const chart = new Chart(panel, trimmed());
   store.on((changed) => {
     if (changed.step !== undefined) chart.update(trimmed());

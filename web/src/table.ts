@@ -35,19 +35,37 @@ export function pagedTable(table: Table): HTMLElement {
   const { values } = table;
   const all = values
     ? csvButton(table.name, () =>
-        csv(table.header, (function* () {
-          for (let k = 0; k < table.rows; k += 1) yield values(k);
-        })()),
+        csv(
+          table.header,
+          (function* () {
+            for (let k = 0; k < table.rows; k += 1) yield values(k);
+          })(),
+        ),
       )
     : null;
-  const bar = h("div", { class: "bar" }, place, table.rows > pageRows ? back : null, table.rows > pageRows ? on : null, all);
+  const bar = h(
+    "div",
+    { class: "bar" },
+    place,
+    table.rows > pageRows ? back : null,
+    table.rows > pageRows ? on : null,
+    all,
+  );
   draw();
   return h(
     "div",
     { class: "table" },
-    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": table.caption },
-      h("table", {}, h("caption", {}, table.caption),
-        h("thead", {}, h("tr", {}, ...table.header.map((name) => h("th", { scope: "col" }, name)))), body)),
+    h(
+      "div",
+      { class: "scroll", tabindex: 0, role: "region", "aria-label": table.caption },
+      h(
+        "table",
+        {},
+        h("caption", {}, table.caption),
+        h("thead", {}, h("tr", {}, ...table.header.map((name) => h("th", { scope: "col" }, name)))),
+        body,
+      ),
+    ),
     bar,
   );
 }

@@ -37,7 +37,11 @@ export function tabs(list: Tab[], onshow: (name: string) => void): HTMLElement {
 
   list.forEach((tab, k) => {
     const id = freshId();
-    const head = h("button", { type: "button", role: "tab", id, "aria-controls": `${id}-panel`, onclick: () => show(k, false) }, tab.title);
+    const head = h(
+      "button",
+      { type: "button", role: "tab", id, "aria-controls": `${id}-panel`, onclick: () => show(k, false) },
+      tab.title,
+    );
     head.addEventListener("keydown", (event) => {
       const moves: Record<string, number> = { ArrowRight: k + 1, ArrowLeft: k - 1, Home: 0, End: list.length - 1 };
       const to = moves[event.key];
@@ -47,7 +51,9 @@ export function tabs(list: Tab[], onshow: (name: string) => void): HTMLElement {
     });
     heads.push(head);
     bar.append(head);
-    panels.push(h("section", { role: "tabpanel", id: `${id}-panel`, "aria-labelledby": id, class: `view view-${tab.name}` }));
+    panels.push(
+      h("section", { role: "tabpanel", id: `${id}-panel`, "aria-labelledby": id, class: `view view-${tab.name}` }),
+    );
   });
   body.append(...panels);
   const wanted = (): number => list.findIndex((tab) => `#${tab.name}` === location.hash);
