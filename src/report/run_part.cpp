@@ -79,8 +79,8 @@ class RunPart {
   }
 
   static Json curve_json(const std::string& label, const Json& solution, const std::vector<double>& values) {
-    std::vector<double> distances;
-    for (const double value : values) distances.push_back(1 - value);
+    std::vector<double> distances(values.size());
+    std::transform(values.begin(), values.end(), distances.begin(), [](double value) { return 1 - value; });
     return {{"label", label}, {"solution", solution}, {"values", values}, {"distances", distances}};
   }
 

@@ -20,9 +20,11 @@ import {
   startBrowser,
 } from "./support.mjs";
 
+// Curves in the plane, lines, bands, boxes and bars; square panels and logarithmic axes.
+const names = ["single-input", "gd-paths", "local-convergence", "convergence-types", "quadratic-head", "svm-rank"];
 let browser;
 before(async () => {
-  attsvm("reproduce", "all", "--runs", 2, "--out", "r");
+  attsvm("reproduce", ...names, "--runs", 2, "--out", "r");
   browser = await startBrowser();
 });
 after(() => browser?.close());
@@ -50,7 +52,10 @@ for (const [name, viewport, colorScheme] of [
     assert.ok(seconds < 2, `${seconds} s`);
     const data = dataOf(page);
     assertSchema(data);
-    assert.equal(data.experiments.length, 10);
+    assert.deepEqual(
+      data.experiments.map((one) => one.experiment),
+      names,
+    );
     await scrollThrough(page);
     await assertNumbers(page);
     await assertFits(page);
@@ -110,7 +115,7 @@ test("the files of every experiment are a click away", async () => {
     assert.deepEqual(one.figure, shown.figure);
     assert.deepEqual(one.findings, shown.findings);
   }
-  assert.equal(await page.locator(".files a").count(), 30);
+  assert.equal(await page.locator(".files a").count(), 3 * names.length);
   await close();
 });
 
@@ -118,6 +123,6 @@ test("without scripts there is a plain page", async () => {
   const context = await browser.newContext({ javaScriptEnabled: false });
   const page = await context.newPage();
   await page.goto(`file://${path.join(folder, "r/index.html")}`);
-  assert.equal(await page.locator("noscript h2").count(), 10);
+  assert.equal(await page.locator("noscript h2").count(), names.length);
   await context.close();
 });
