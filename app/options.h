@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <charconv>
 
 #include "session.h"
@@ -18,7 +20,7 @@ std::vector<Number> parse_list(const std::string& text, const std::string& optio
     const auto [next, error] = std::from_chars(at, end, item);
     more = error == std::errc() && next != end && *next == ',';
     if (error != std::errc() || (next != end && !more)) {
-      throw InputError(option + " " + text + ": must be " + must_be);
+      throw InputError(fmt::format("{} {}: must be {}", option, text, must_be));
     }
     items.push_back(item);
     at = next + 1;
