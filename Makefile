@@ -10,7 +10,7 @@ help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build:  ## build the program: build/release/attsvm
-	@scripts/install_packages build
+	@scripts/install_packages page
 	@[ -f build/release/build.ninja ] || cmake --preset release >/dev/null
 	@cmake --build --preset release
 
@@ -18,11 +18,11 @@ demo: build  ## the main job in seconds
 	@scripts/demo $(RELEASE)
 
 test:  ## build and run every test, AddressSanitizer and fuzzers in short form
-	@scripts/install_packages test
+	@scripts/install_packages page test
 	@scripts/run_tests
 
 test-full:  ## the same at length: ThreadSanitizer, every test under every sanitizer, long fuzzing, clang-tidy on all files
-	@scripts/install_packages test
+	@scripts/install_packages page test
 	@scripts/run_tests --full
 
 bench:  ## measure speed and memory against the limits of this machine
@@ -52,6 +52,7 @@ python:  ## build a wheel that needs nothing but NumPy: build/wheels
 	@scripts/python_environment >/dev/null
 	@scripts/build_wheel
 
-format:  ## lay out all C++ files
-	@scripts/install_packages test
+format:  ## lay out all C++ files, and those of the page
+	@scripts/install_packages page test
 	@git ls-files -co --exclude-standard '*.cpp' '*.h' | xargs clang-format -i
+	@cd tests/web && npm ci --ignore-scripts --silent && node_modules/.bin/prettier --log-level warn --write ../../web/src/*.ts ../../web/*.mjs *.mjs

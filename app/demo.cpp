@@ -1,11 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <memory>
 
-#include "session.h"
+#include "options.h"
 
 namespace attsvm {
 namespace {
@@ -29,10 +30,28 @@ struct Story {
 };
 
 constexpr Index kSteps = 20000;
+constexpr std::array<Index, 5> kTold{0, 20, 200, 2000, kSteps};  // steps that the findings speak of
+
+/// The steps of the page: those told of, and more between them, ever further apart.
+std::vector<Index> recorded_steps() {
+  std::vector<Index> steps(kTold.begin(), kTold.end());
+  for (double step = 1; step < kSteps; step *= 1.15) steps.push_back(std::llround(step));
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  return steps;
+}
+
+/// Entries of a list that has one a record, at the steps told of.
+std::vector<double> told(const TrainedRun& run, const std::vector<double>& list) {
+  std::vector<double> found;
+  for (std::size_t r = 0; r < run.records.size(); ++r) {
+    if (std::find(kTold.begin(), kTold.end(), run.records[r].step) != kTold.end()) found.push_back(list[r]);
+  }
+  return found;
+}
 
 Story tell(const AttentionTask& task, Parametrization param, std::uint64_t seed, Threads& threads) {
-  const TrainSettings settings{
-      .param = param, .steps = kSteps, .seed = seed, .record = {.at = {0, 20, 200, 2000, kSteps}}};
+  const TrainSettings settings{.param = param, .steps = kSteps, .seed = seed, .record = {.at = recorded_steps()}};
   Story story{.run = train(task, settings, threads), .check = {}};
   std::vector<ConstRows> record;
   for (const Record& point : story.run.records) {
@@ -55,12 +74,14 @@ Finding about_separability(const AttentionTask& task, const Story& W) {
 }
 
 Finding about_divergence(const Story& W) {
-  std::vector<std::string> norms;
+  std::vector<double> all;
   bool grows = true;
-  for (std::size_t r = 0; r < W.run.records.size(); ++r) {
-    norms.push_back(fmt::format("{:.4g}", W.run.records[r].norm));
-    grows = grows && (r == 0 || W.run.records[r].norm > W.run.records[r - 1].norm);
+  for (const Record& record : W.run.records) {
+    grows = grows && (all.empty() || record.norm > all.back());
+    all.push_back(record.norm);
   }
+  std::vector<std::string> norms;
+  for (const double norm : told(W.run, all)) norms.push_back(fmt::format("{:.4g}", norm));
   return {"divergence", grows,
           fmt::format("|W| is {} after 0, 20, 200, 2000 and {} steps; the gradient is down to 10^{:.0f}",
                       fmt::join(norms, ", "), kSteps, W.run.log_gradient / std::log(10.0))};
@@ -78,7 +99,7 @@ Finding about_direction(const Story& W) {
   return {"direction", 1 - W.check.correlation_fro.back() <= 1e-4,
           fmt::format("training W: 1 - correlation with the Frobenius solution is {} after 200, 2000 and {} steps, and "
                       "{:.2g} with the nuclear one",
-                      distances(W.check.correlation_fro), kSteps, 1 - W.check.correlation_nuc.back())};
+                      distances(told(W.run, W.check.correlation_fro)), kSteps, 1 - W.check.correlation_nuc.back())};
 }
 
 Finding about_bias(const Story& KQ) {
@@ -86,7 +107,7 @@ Finding about_bias(const Story& KQ) {
       "kq-bias", KQ.check.correlation_nuc.back() > KQ.check.correlation_fro.back(),
       fmt::format("training (K,Q): 1 - correlation with the nuclear solution is {} after 200, 2000 and {} steps, and "
                   "{:.2g} with the Frobenius one",
-                  distances(KQ.check.correlation_nuc), kSteps, 1 - KQ.check.correlation_fro.back())};
+                  distances(told(KQ.run, KQ.check.correlation_nuc)), kSteps, 1 - KQ.check.correlation_fro.back())};
 }
 
 Finding about_verdict(const Story& W, const Story& KQ) {
@@ -137,6 +158,25 @@ void save(const AttentionTask& task, const Story& W, const std::string& out) {
   save_solution(file("nuclear.npz"), stored(problem, W.check.nuclear.value(), tolerance), true);
 }
 
+/// The page over the run of W. Returns its file; empty where this build has no page.
+std::string write_page(const AttentionTask& task, const Story& W, const Options& options, Threads& threads) {
+  if (!page_problem().empty()) return {};
+  const std::string file = (std::filesystem::path(options.out) / "report.html").string();
+  ReportRun run{.file = "the run of this demo, W trained", .run = {.W = W.run.W}};
+  for (const Record& record : W.run.records) {
+    run.run.record_step.push_back(record.step);
+    run.run.record.emplace_back(record.W.data(), record.W.rows(), record.W.cols());
+    run.run.record_loss.push_back(record.loss);
+    run.run.record_log_gradient.push_back(record.log_gradient);
+  }
+  const ReportRequest request{
+      .title = "A random attention task",
+      .command = fmt::format("attsvm demo --seed {} --out {}", options.seed, shell_word(options.out)),
+      .run = std::move(run)};
+  write_report(file, report_data(task, request, threads), true);
+  return file;
+}
+
 ExitCode run(Session& session, const Options& options) {
   make_folder(options.out);
   Threads threads(session.threads);
@@ -154,6 +194,7 @@ ExitCode run(Session& session, const Options& options) {
   const std::vector<std::string> conflict = infeasible_example(options.seed, threads);
   const double seconds = watch.seconds();
   save(task, W, options.out);
+  const std::string page = write_page(task, W, options, threads);
   if (session.json) {
     Json list = Json::array();
     for (const Finding& one : findings) {
@@ -167,6 +208,7 @@ ExitCode run(Session& session, const Options& options) {
                          {"infeasible_example", conflict},
                          {"seed", options.seed},
                          {"out", options.out},
+                         {"report", page.empty() ? Json(nullptr) : Json(page)},
                          {"threads", threads.count()}});
     return kDone;
   }
@@ -184,6 +226,11 @@ ExitCode run(Session& session, const Options& options) {
       "\n{:.1f} s. In {}/: task.npz, frobenius.npz, nuclear.npz (attsvm verify checks the last two against the "
       "first).\nattsvm claims puts each statement to the test on many tasks.\n",
       seconds, options.out);
+  if (page.empty()) {
+    fmt::print("There is no report.html: {}.\n", page_problem());
+  } else {
+    fmt::print("{}: open it in a browser to see tokens, margins, the way of training and the proofs.\n", page);
+  }
   return kDone;
 }
 

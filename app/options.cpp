@@ -2,6 +2,14 @@
 
 namespace attsvm {
 
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
 ChosenSelection choose_selection(const AttentionTask& task, const std::string& task_path, const std::string& select) {
   if (select == "file" && !task.select()) throw InputError(task_path + ": select is missing; --select file needs it");
   if (select == "file" || (select.empty() && task.select())) return {*task.select(), {}};

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <charconv>
 
 #include "session.h"
@@ -18,13 +20,16 @@ std::vector<Number> parse_list(const std::string& text, const std::string& optio
     const auto [next, error] = std::from_chars(at, end, item);
     more = error == std::errc() && next != end && *next == ',';
     if (error != std::errc() || (next != end && !more)) {
-      throw InputError(option + " " + text + ": must be " + must_be);
+      throw InputError(fmt::format("{} {}: must be {}", option, text, must_be));
     }
     items.push_back(item);
     at = next + 1;
   }
   return items;
 }
+
+/// A word as a shell reads it back.
+std::string shell_word(const std::string& text);
 
 /// An option that takes one of a few named values.
 template <class Kind>

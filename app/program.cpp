@@ -28,6 +28,8 @@ constexpr const char* kTeaching = R"(Examples:
                                   what did it select, and how close is it to that SVM?
   attsvm path task.npz -o path.npz
                                   the minimiser of the loss over growing balls
+  attsvm report task.npz --run run.npz -o report.html
+                                  all of it on a page to open in a browser
   attsvm claims                   the statements of the theory, put to the test on random tasks
   attsvm info                     what does this program run on?
 Every verb explains itself: attsvm generate --help
@@ -60,6 +62,7 @@ int run_program(int argc, const char* const* argv) {
     add_generate(program, session);
     add_info(program, session);
     add_path(program, session);
+    add_report(program, session);
     add_reproduce(program, session);
     add_solve(program, session);
     add_sweep(program, session);

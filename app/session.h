@@ -88,6 +88,7 @@ void add_demo(CLI::App& program, Session& session);
 void add_generate(CLI::App& program, Session& session);
 void add_info(CLI::App& program, Session& session);
 void add_path(CLI::App& program, Session& session);
+void add_report(CLI::App& program, Session& session);
 void add_reproduce(CLI::App& program, Session& session);
 void add_solve(CLI::App& program, Session& session);
 void add_sweep(CLI::App& program, Session& session);

@@ -18,6 +18,7 @@
 #include "attsvm/path.h"
 #include "attsvm/path_file.h"
 #include "attsvm/random.h"
+#include "attsvm/report.h"
 #include "attsvm/run_file.h"
 #include "attsvm/safetensors.h"
 #include "attsvm/score.h"

@@ -13,10 +13,12 @@ struct StoredRun {
   Eigen::VectorXd v;               ///< the trained head; empty unless the head was trained
   std::vector<Index> record_step;  ///< (r)
   std::vector<ConstRows> record;   ///< (r) points W, views of `numbers`
-  Array numbers;                   ///< keeps the points alive
+  // (r) as in Record; empty where the file has none.
+  std::vector<double> record_loss, record_log_gradient;
+  Array numbers;  ///< keeps the points alive
 };
 
-/// Reads W and, where they are there, v, record_step and record_W. InputError names file and array.
+/// Reads W and, where they are there, v and the record_ arrays named above. InputError names file and array.
 StoredRun load_run(const std::string& path, Threads& threads);
 
 /// The task with another linear head: what a run that trained its head is judged by.

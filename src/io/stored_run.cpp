@@ -16,6 +16,18 @@ Array real_array(const NpzFile& file, const std::string& name, Index rank, Threa
   return numbers;
 }
 
+/// A number a recorded point, infinite ones included; empty where the file has none.
+std::vector<double> record_list(const NpzFile& file, const std::string& name, std::size_t records, Threads& threads) {
+  if (!file.has(name)) return {};
+  const Array array = file.read(name, threads);
+  if (array.scalar == Scalar::character || array.rank() != 1 || array.size() != static_cast<Index>(records)) {
+    refuse("{}: {} has shape {}; must have a number for each of the {} points of record_W", file.path(), name,
+           shape_text(array.shape), records);
+  }
+  const Array numbers = to_f64(array);
+  return {f64_span(numbers).begin(), f64_span(numbers).end()};
+}
+
 }  // namespace
 
 StoredRun load_run(const std::string& path, Threads& threads) {
@@ -44,6 +56,8 @@ StoredRun load_run(const std::string& path, Threads& threads) {
       refuse("{}: record_step has {} entries and record_W {}", path, run.record_step.size(), run.record.size());
     }
   }
+  run.record_loss = record_list(file, "record_loss", run.record.size(), threads);
+  run.record_log_gradient = record_list(file, "record_log_gradient", run.record.size(), threads);
   return run;
 }
 

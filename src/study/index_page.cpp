@@ -8,6 +8,7 @@
 #include "attsvm/version.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "report/page.h"
 #include "study/output.h"
 
 namespace attsvm {
@@ -34,32 +35,6 @@ code { font-size: .87rem; overflow-wrap: anywhere; } summary { cursor: pointer; 
 <body>
 )";
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 /// A folder's data.json; nothing where there is none or it is not ours.
 std::optional<nlohmann::json> load_summary(const fs::path& folder) {
   try {
@@ -80,8 +55,8 @@ std::string findings_table(const nlohmann::json& findings) {
   std::string html =
       "<table><thead><tr><th>published</th><th>found here</th><th>why they differ</th></tr></thead><tbody>\n";
   for (const auto& finding : findings) {
-    html += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", escaped(finding.value("paper", "")),
-                        escaped(finding.value("ours", "")), escaped(finding.value("why", "")));
+    html += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", escaped_html(finding.value("paper", "")),
+                        escaped_html(finding.value("ours", "")), escaped_html(finding.value("why", "")));
   }
   return html + "</tbody></table>\n";
 }
@@ -98,28 +73,28 @@ std::string cells_table(const nlohmann::json& cells) {
     html += fmt::format(
         "<tr><td>{}</td><td class=\"number\">{}</td><td "
         "class=\"number\">{}</td><td>{}</td><td><code>{}</code></td></tr>\n",
-        escaped(cell.value("name", "")), cell.at("runs").dump(), cell.at("draws").dump(), escaped(reasons),
-        escaped(cell.at("settings").dump()));
+        escaped_html(cell.value("name", "")), cell.at("runs").dump(), cell.at("draws").dump(), escaped_html(reasons),
+        escaped_html(cell.at("settings").dump()));
   }
   return html + "</tbody></table></details>\n";
 }
 
 std::string section(const std::string& name, const nlohmann::json& summary, bool has_figure) {
-  std::string html = fmt::format("<section id=\"{0}\">\n<h2>{1}</h2>\n", escaped(name),
-                                 escaped(summary.at("title").get<std::string>()));
-  html += fmt::format("<p>{}</p>\n", escaped(summary.at("setting").get<std::string>()));
+  std::string html = fmt::format("<section id=\"{0}\">\n<h2>{1}</h2>\n", escaped_html(name),
+                                 escaped_html(summary.at("title").get<std::string>()));
+  html += fmt::format("<p>{}</p>\n", escaped_html(summary.at("setting").get<std::string>()));
   if (!summary.value("complete", false))
     html += "<p class=\"warning\">Stopped before all runs were done; the same command goes on from here.</p>\n";
   if (has_figure) {
     html += fmt::format("<figure><a href=\"{0}/figure.svg\"><img src=\"{0}/figure.svg\" alt=\"{1}\"></a></figure>\n",
-                        escaped(name), escaped(summary.at("figure").value("caption", "")));
+                        escaped_html(name), escaped_html(summary.at("figure").value("caption", "")));
   }
   html += findings_table(summary.at("findings"));
   html += fmt::format(
       "<p>Seed {0}; {1} runs, {2} draws rejected. <a href=\"{4}/data.csv\">CSV</a> · <a "
       "href=\"{4}/data.json\">JSON</a>{3}</p>\n",
       summary.at("seed").dump(), summary.at("runs").dump(), summary.value("rejected", Index{0}),
-      has_figure ? fmt::format(" · <a href=\"{}/figure.svg\">SVG</a>", escaped(name)) : "", escaped(name));
+      has_figure ? fmt::format(" · <a href=\"{}/figure.svg\">SVG</a>", escaped_html(name)) : "", escaped_html(name));
   html += cells_table(summary.at("cells"));
   return html + "</section>\n";
 }
@@ -139,22 +114,29 @@ std::string index_page(const std::string& folder, const std::vector<std::string>
   present.insert(present.end(), others.begin(), others.end());
 
   std::string contents, sections;
+  Json experiments = Json::array();
   for (const std::string& name : present) {
     const auto summary = load_summary(fs::path(folder) / name);
     if (!summary || summary->at("experiment") != name) continue;
     try {
-      sections += section(name, *summary, fs::exists(fs::path(folder) / name / "figure.svg"));
+      const bool has_figure = fs::exists(fs::path(folder) / name / "figure.svg");
+      experiments.push_back(experiment_json(*summary, has_figure));
+      sections += section(name, *summary, has_figure);
     } catch (const nlohmann::json::exception&) {
       continue;  // a data.json that somebody else wrote
     }
-    contents += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", escaped(name),
-                            escaped(summary->at("title").get<std::string>()));
+    contents += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", escaped_html(name),
+                            escaped_html(summary->at("title").get<std::string>()));
   }
-  return fmt::format(
-      "{}<h1>The published experiments, run again</h1>\n<p>Every support vector machine behind these pictures was "
-      "solved with a "
-      "certificate and checked by independent code. attsvm {}.</p>\n<ul>\n{}</ul>\n{}</body>\n</html>\n",
-      kHead, ATTSVM_VERSION, contents, sections);
+  constexpr const char* kTitle = "The published experiments, run again";
+  const std::string plain = fmt::format(
+      "<h1>{}</h1>\n<p>Every support vector machine behind these pictures was solved with a certificate and checked by "
+      "independent code. attsvm {}.</p>\n<ul>\n{}</ul>\n{}",
+      kTitle, ATTSVM_VERSION, contents, sections);
+  if (!built_page().problem.empty()) return fmt::format("{}{}</body>\n</html>\n", kHead, plain);
+  const Json data{
+      {"kind", "index"}, {"attsvm", ATTSVM_VERSION}, {"title", kTitle}, {"experiments", std::move(experiments)}};
+  return fill_page(data.dump(-1, ' ', false, Json::error_handler_t::replace), plain);
 }
 
 }  // namespace attsvm

@@ -33,7 +33,9 @@ Json figure_json(const Figure& figure) {
   for (const Panel& panel : figure.panels) {
     Json curves = Json::array();
     for (const Curve& curve : panel.curves) {
-      Json one{{"label", curve.label}, {"mark", name_of(curve.mark)}, {"x", curve.x}, {"y", curve.y}};
+      Json one{{"label", curve.label}, {"mark", name_of(curve.mark)}, {"style", curve.style},
+               {"thin", curve.thin},   {"width", curve.width},        {"x", curve.x},
+               {"y", curve.y}};
       if (!curve.low.empty()) one.update({{"low", curve.low}, {"high", curve.high}});
       curves.push_back(std::move(one));
     }
@@ -46,7 +48,8 @@ Json figure_json(const Figure& figure) {
     one["curves"] = std::move(curves);
     panels.push_back(std::move(one));
   }
-  return {{"title", figure.title}, {"caption", figure.caption}, {"panels", std::move(panels)}};
+  return {
+      {"title", figure.title}, {"caption", figure.caption}, {"columns", figure.columns}, {"panels", std::move(panels)}};
 }
 
 Json cell_json(const CellRows& rows) {

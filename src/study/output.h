@@ -22,7 +22,12 @@ Json runs_json(const StudyFacts& facts, const std::vector<CellRows>& cells, std:
 /// JSON with a line for every entry of the outermost object or array.
 std::string lines_of(const Json& json);
 
+/// An experiment on the index page, from its data.json: every field that the page reads, with the type that it expects.
+/// nlohmann::json::exception where a field is missing or of another type.
+Json experiment_json(const nlohmann::json& summary, bool has_figure);
+
 /// A page over the experiments whose data.json lie in the folder; `names` gives their order, others follow by name.
+/// Where this build has a page it is interactive, and plain HTML stands inside it for browsers without scripts.
 std::string index_page(const std::string& folder, const std::vector<std::string>& names);
 
 /// Writes a text file that appears complete or not at all, replacing one that exists.

@@ -1,0 +1,132 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "options.h"
+
+namespace attsvm {
+namespace {
+
+struct Options {
+  std::string task, run, out = "report.html", coordinates;
+  std::vector<std::string> solutions;
+  double threshold = CheckSettings{}.threshold;
+};
+
+std::string command_line(const Options& options) {
+  std::vector<std::string> words{"attsvm", "report", options.task};
+  const auto add = [&](const char* name, const std::string& value) {
+    words.emplace_back(name);
+    words.push_back(value);
+  };
+  if (!options.run.empty()) add("--run", options.run);
+  for (const std::string& solution : options.solutions) add("--solution", solution);
+  if (!options.coordinates.empty()) add("--coordinates", options.coordinates);
+  if (options.threshold != CheckSettings{}.threshold) add("--threshold", fmt::format("{}", options.threshold));
+  add("-o", options.out);
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
+  return line;
+}
+
+void print_table(const Json& data, const Options& options, std::uintmax_t bytes) {
+  const auto line = [](const std::string& label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
+  fmt::print("{}: a page to open in a browser, {:.0f} kB\n", options.out, static_cast<double>(bytes) / 1000);
+  const Json& task = data.at("task");
+  line("task", fmt::format("{}: {} tokens, {} queries", options.task, task.at("tokens").get<Index>(),
+                           task.at("queries").get<Index>()));
+  for (const Json& solution : data.at("solutions")) {
+    const std::string name = solution.at("norm_words").get<std::string>();
+    if (!solution.at("valid").get<bool>()) {
+      line("solution", fmt::format("{}: not valid: {}", name, solution.at("reason").get<std::string>()));
+    } else if (solution.at("objective").is_null()) {
+      line("solution",
+           fmt::format("{}: infeasible, {} rows conflict", name, solution.at("conflict").at("total").get<Index>()));
+    } else {
+      line("solution", fmt::format("{} {:.12g}", name, solution.at("objective").get<double>()));
+    }
+  }
+  if (!data.at("run").is_null())
+    line("run", fmt::format("{}: {} recorded points", options.run, data.at("run").at("records").get<Index>()));
+  if (!data.at("check").is_null()) line("verdict", data.at("check").at("verdict").get<std::string>());
+}
+
+/// What scripts want to know without opening the page.
+Json to_json(const Json& data, const Options& options, std::uintmax_t bytes, int threads) {
+  Json solutions = Json::array();
+  for (const Json& solution : data.at("solutions")) {
+    Json one;
+    for (const char* name : {"file", "norm", "problem", "status", "valid", "objective", "dual_objective", "gap"})
+      one[name] = solution.at(name);
+    solutions.push_back(std::move(one));
+  }
+  const Json& check = data.at("check");
+  return {{"file", options.out},
+          {"bytes", bytes},
+          {"task", options.task},
+          {"run", options.run.empty() ? Json(nullptr) : Json(options.run)},
+          {"solutions", std::move(solutions)},
+          {"verdict", check.is_null() ? Json(nullptr) : check.at("verdict")},
+          {"threshold", options.threshold},
+          {"coordinates", data.at("settings").at("coordinates")},
+          {"seed", nullptr},
+          {"threads", threads}};
+}
+
+ExitCode run(Session& session, const Options& options) {
+  if (const std::string problem = page_problem(); !problem.empty()) throw InputError(problem);
+  require_writable(options.out, session.force);
+  require_other_file(options.out, options.task);
+  if (!options.run.empty()) require_other_file(options.out, options.run);
+  for (const std::string& solution : options.solutions) require_other_file(options.out, solution);
+  Threads threads(session.threads);
+  const AttentionTask task = load_task(options.task, threads);
+  ReportRequest request{.title = options.task,
+                        .command = command_line(options),
+                        .token_names = load_token_names(options.task, task, threads),
+                        .threshold = options.threshold};
+  if (!options.run.empty()) request.run = {options.run, load_run(options.run, threads)};
+  for (const std::string& file : options.solutions) request.solutions.push_back({file, load_solution(file, threads)});
+  if (!options.coordinates.empty()) {
+    request.coordinates = parse_list<Index>(options.coordinates, "--coordinates",
+                                            "numbers of key coordinates with commas between, as 0,3");
+  }
+  const Stopwatch watch;
+  const std::string text = with_place(options.task, [&] { return report_data(task, request, threads); });
+  const double seconds = watch.seconds();
+  write_report(options.out, text, session.force);
+  const std::uintmax_t bytes = std::filesystem::file_size(options.out);
+  const Json data = Json::parse(text);
+  if (session.json) {
+    Session::print_json("report", seconds, to_json(data, options, bytes, threads.count()));
+  } else {
+    print_table(data, options, bytes);
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_report(CLI::App& program, Session& session) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb =
+      session.add_verb(program, "report", "Write a page that shows a task, its SVMs and a run", R"(Examples:
+  attsvm report task.npz -o report.html                      the task and both of its SVMs
+  attsvm train task.npz --record every:20 -o run.npz
+  attsvm report task.npz --run run.npz -o report.html        and the way of training, step by step
+  attsvm report task.npz --solution mine.npz -o report.html  an answer of your own, verified
+The page is one file that works from disk. Recorded steps are what its slider moves over. Where the
+task file has an array x_token_names, tokens are called by these names.)",
+                       [&session, options] { return run(session, *options); });
+  verb->add_option("TASK", options->task, "Task file")->required();
+  verb->add_option("--run", options->run, "Run of attsvm train to show");
+  verb->add_option("--solution", options->solutions, "Solution file to show; may be given several times");
+  verb->add_option("--coordinates", options->coordinates, "Key coordinates to choose from in the plane, as 0,3,5");
+  verb->add_option("--threshold", options->threshold,
+                   "Nonlinear heads keep tokens with this much attention (default: 1e-3)")
+      ->check(CLI::Range(1e-300, 1.0));
+  Session::add_output(verb, options->out, session.force)->required();
+}
+
+}  // namespace attsvm

@@ -1,0 +1,279 @@
+#include "report/answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "attsvm/error.h"
+#include "attsvm/score.h"
+#include "base/spectrum.h"
+
+namespace attsvm {
+namespace {
+
+constexpr std::size_t kRows = 120'000;
+constexpr std::size_t kConflict = 200;  // rows of a conflict that are listed
+
+std::string norm_words(const std::string& norm) {
+  if (norm == "fro") return "Frobenius norm";
+  if (norm == "nuc") return "nuclear norm";
+  return "entrywise norm " + norm.substr(norm.find(':') + 1);
+}
+
+/// The problem that the answer's own select, relax and problem describe.
+MarginProblem problem_of(const AttentionTask& task, const StoredSolution& stored) {
+  Selection selection = Selection::from_array(stored.select, task.visible(), task.longest(), "select");
+  if (stored.problem == "v") return MarginProblem::value(task, std::move(selection));
+  std::vector<Index> relax;
+  for (std::size_t i = 0; i < stored.relax.size(); ++i) {
+    if (stored.relax[i]) relax.push_back(static_cast<Index>(i));
+  }
+  return MarginProblem::attention(task, std::move(selection), relax);
+}
+
+bool has_margin(const StoredSolution& stored) {
+  for (std::size_t k = 0; k < stored.rhs.size(); ++k) {
+    if (!stored.row_equal[k] && stored.rhs[k] > 0) return true;
+  }
+  return false;
+}
+
+bool is_support(const StoredSolution& stored, std::size_t k) {
+  return stored.status != "infeasible" &&
+         std::abs(stored.slack[k]) <= kSupportTolerance * std::max(1.0, std::abs(stored.rhs[k]));
+}
+
+Index support_count(const StoredSolution& stored) {
+  Index count = 0;
+  for (std::size_t k = 0; k < stored.slack.size(); ++k) count += is_support(stored, k) ? 1 : 0;
+  return count;
+}
+
+std::vector<std::string> conflict_words(const Answer& answer) {
+  const std::size_t rows = static_cast<std::size_t>(
+      std::count_if(answer.stored.dual.begin(), answer.stored.dual.end(), [](double x) { return x != 0; }));
+  return {
+      fmt::format("No W keeps all of these tokens: {} of the {} rows contradict each other.", rows,
+                  answer.stored.dual.size()),
+      fmt::format(
+          "Each of them asks for a margin. Weighted and added up they ask for 1, but what they ask it of "
+          "adds up to a matrix of size {:.2g}, which is zero to rounding: no W whose Frobenius norm is below {:.3g} "
+          "meets them all.",
+          answer.verification.residual, 1 / answer.verification.residual)};
+}
+
+std::vector<std::string> optimum_words(const Answer& answer) {
+  const StoredSolution& s = answer.stored;
+  const Verification& v = answer.verification;
+  const std::string norm = norm_words(s.norm);
+  std::vector<std::string> words;
+  if (s.w_only) {
+    words.push_back(
+        fmt::format("W meets every row; its {} is {:.12g}. It came without multipliers, so nothing is "
+                    "proven about how small it could be.",
+                    norm, v.objective));
+    return words;
+  }
+  words.push_back(
+      fmt::format("All {} rows hold for this W: the largest violation is {:.2g}.", s.rhs.size(), v.violation));
+  if (s.status == "optimal") {
+    words.push_back(
+        fmt::format("Every W that meets them has a {} of at least {:.12g}, and this one has {:.12g}: no W "
+                    "is smaller by more than a share of {:.2g}.",
+                    norm, v.dual_objective, v.objective, v.gap));
+  } else {
+    words.push_back(
+        fmt::format("The solver was stopped early. Every W that meets the rows has a {} of at least "
+                    "{:.12g}, and this one has {:.12g}: a smaller one may exist, by a share of {:.2g} at most.",
+                    norm, v.dual_objective, v.objective, v.gap));
+  }
+  if (has_margin(s) && s.objective > 0) {
+    words.push_back(fmt::format("Scaled to norm one, it keeps every selected token ahead by {:.6g}{}.", 1 / s.objective,
+                                s.status == "optimal" ? "; nothing of that norm keeps them further ahead" : ""));
+  }
+  words.push_back(fmt::format("{} rows are met with equality: they hold W where it is.", support_count(s)));
+  if (!answer.rank_words.empty()) words.push_back(answer.rank_words);
+  return words;
+}
+
+std::vector<std::string> proof_words(const Answer& answer) {
+  if (!answer.verification.valid) {
+    return {"This answer did not pass verification, so nothing is proven: " + answer.verification.reason};
+  }
+  std::vector<std::string> words =
+      answer.stored.status == "infeasible" ? conflict_words(answer) : optimum_words(answer);
+  words.emplace_back(
+      "Checked by code that shares nothing with the solvers: it built every row again from the task and computed "
+      "everything said here from them.");
+  return words;
+}
+
+Json conflict_json(const AttentionTask& task, const StoredSolution& stored) {
+  std::vector<std::size_t> order;
+  for (std::size_t k = 0; k < stored.dual.size(); ++k) {
+    if (stored.dual[k] != 0) order.push_back(k);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return std::abs(stored.dual[a]) > std::abs(stored.dual[b]); });
+  Json rows = Json::array();
+  for (std::size_t k = 0; k < std::min(kConflict, order.size()); ++k) {
+    const std::size_t row = order[k];
+    rows.push_back({{"row", row},
+                    {"query", stored.row_query[row]},
+                    {"keep", stored.row_keep[row]},
+                    {"drop", stored.row_drop[row]},
+                    {"equal", static_cast<bool>(stored.row_equal[row])},
+                    {"weight", stored.dual[row]}});
+  }
+  const Eigen::VectorXd dual = ConstVector(stored.dual.data(), static_cast<Index>(stored.dual.size()));
+  return {{"total", order.size()},
+          {"rows", std::move(rows)},
+          {"words", describe_conflict(problem_of(task, stored), dual, 20)}};
+}
+
+/// (δᵀWζ)/‖W‖_F of every row.
+std::vector<double> margins_of(const StoredSolution& stored) {
+  const double norm = stored.W.stableNorm();
+  std::vector<double> margins;
+  for (std::size_t k = 0; k < stored.rhs.size(); ++k) margins.push_back((stored.rhs[k] + stored.slack[k]) / norm);
+  return margins;
+}
+
+Json rows_json(const StoredSolution& stored) {
+  const std::vector<std::size_t> shown = shown_rows(stored);
+  const auto column = [&](const auto& list) {
+    std::vector<typename std::decay_t<decltype(list)>::value_type> part;
+    part.reserve(shown.size());
+    for (const std::size_t k : shown) part.push_back(list[k]);
+    return part;
+  };
+  std::vector<std::size_t> support;
+  for (std::size_t k = 0; k < shown.size(); ++k) {
+    if (is_support(stored, shown[k])) support.push_back(k);
+  }
+  return {{"total", stored.rhs.size()},
+          {"query", column(stored.row_query)},
+          {"keep", column(stored.row_keep)},
+          {"drop", column(stored.row_drop)},
+          {"equal", column(stored.row_equal)},
+          {"rhs", column(stored.rhs)},
+          {"slack", column(stored.slack)},
+          {"dual", column(stored.dual)},
+          {"support", support},
+          {"margin", stored.status == "infeasible" ? Json(nullptr) : Json(column(margins_of(stored)))}};
+}
+
+}  // namespace
+
+Json spectrum_json(const RowMatrix& W) {
+  const Eigen::VectorXd values = singular_values(W);
+  if (values.size() == 0 || !(values(0) > 0)) return nullptr;
+  return {{"values", values}, {"relative", Eigen::VectorXd(values / values(0))}};
+}
+
+std::vector<std::size_t> shown_rows(const StoredSolution& stored) {
+  std::vector<std::size_t> rows(stored.rhs.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  if (rows.size() <= kRows) return rows;
+  const bool conflict = stored.status == "infeasible";
+  const auto before = [&](std::size_t a, std::size_t b) {
+    const double x = conflict ? -std::abs(stored.dual[a]) : stored.slack[a];
+    const double y = conflict ? -std::abs(stored.dual[b]) : stored.slack[b];
+    return x != y ? x < y : a < b;
+  };
+  std::nth_element(rows.begin(), rows.begin() + kRows, rows.end(), before);
+  rows.resize(kRows);
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+bool Answer::settles(std::string_view norm, const Array& select) const {
+  if (!verification.valid || stored.w_only || stored.status == "limit") return false;
+  if (stored.norm != norm || stored.problem != "att" ||
+      std::find(stored.relax.begin(), stored.relax.end(), true) != stored.relax.end())
+    return false;
+  const Array own = to_f64(stored.select), other = to_f64(select);
+  return own.shape == other.shape && std::equal(f64_span(own).begin(), f64_span(own).end(), f64_span(other).begin());
+}
+
+bool Answer::has_W() const {
+  return verification.valid && stored.problem == "att" && stored.status != "infeasible" && !stored.W.isZero(0);
+}
+
+std::string Answer::label() const {
+  std::string name = stored.problem == "v" ? "v^{mm}" : "W^{mm}";
+  if (stored.norm == "fro") return name;
+  return name + (stored.norm == "nuc" ? "_{*}" : "_{" + stored.norm.substr(stored.norm.find(':') + 1) + "}");
+}
+
+Answer judged(const AttentionTask& task, const ReportSolution& given) {
+  Answer answer{.file = given.file, .stored = given.answer};
+  StoredSolution& s = answer.stored;
+  with_place(given.file, [&] {
+    if (s.w_only && !s.select.given()) {  // another solver's answer, judged on the task's own selection
+      s.select = (task.select() ? *task.select() : optimal_tokens(task).selection).mask(task.longest());
+    }
+    if (s.w_only && s.relax.empty()) s.relax.assign(static_cast<std::size_t>(task.queries()), false);
+    answer.verification = verify(task, s);
+    if (s.w_only && answer.verification.valid) {  // what its file does not say
+      const MarginProblem problem = problem_of(task, s);
+      MarginSolution solution;
+      solution.W = s.W;
+      solution.norm = Norm::parse(s.norm);
+      solution.dual = Eigen::VectorXd::Zero(problem.rows());
+      solution.slack = problem.values(s.W);
+      for (Index k = 0; k < problem.rows(); ++k) solution.slack(k) -= problem.rhs(k);
+      solution.objective = answer.verification.objective;
+      StoredSolution full = stored(problem, solution, 0);
+      full.w_only = true;
+      s = std::move(full);
+    }
+  });
+  return answer;
+}
+
+Json answer_json(const AttentionTask& task, const Axes& axes, const Answer& answer) {
+  const StoredSolution& s = answer.stored;
+  const Verification& v = answer.verification;
+  const bool infeasible = s.status == "infeasible", feasible = v.valid && !infeasible;
+  Json data{{"label", answer.label()},
+            {"file", answer.file.empty() ? Json(nullptr) : Json(answer.file)},
+            {"norm", s.norm},
+            {"norm_words", norm_words(s.norm)},
+            {"problem", s.problem == "v" ? "v" : "att"},
+            {"status", v.valid && !s.w_only ? Json(s.status) : Json(nullptr)},
+            {"valid", v.valid},
+            {"reason", v.valid ? Json(nullptr) : Json(v.reason)}};
+  for (const char* name : {"objective", "dual_objective", "gap", "violation", "tolerance", "margin", "rank", "support"})
+    data[name] = nullptr;
+  data["constraints"] = s.rhs.size();
+  for (const char* name : {"residual", "norm_bound", "words", "conflict", "singular_values", "directions", "rows"})
+    data[name] = nullptr;
+  data["words"] = proof_words(answer);
+  if (!v.valid) return data;  // its arrays may not even fit together
+  if (!s.w_only) data["tolerance"] = s.tolerance;
+  data["rows"] = rows_json(s);
+  if (infeasible) {
+    data["residual"] = v.residual;
+    data["norm_bound"] = 1 / v.residual;
+    data["conflict"] = conflict_json(task, s);
+  }
+  if (!feasible) return data;
+  data["objective"] = s.objective;
+  if (!s.w_only) data["dual_objective"] = s.dual_objective;
+  data["gap"] = v.gap;
+  data["violation"] = v.violation;
+  if (has_margin(s) && s.objective > 0) data["margin"] = 1 / s.objective;
+  data["rank"] = s.norm == "nuc" && s.has_factors ? s.K.cols() : numerical_rank(s.W);
+  data["support"] = support_count(s);
+  if (s.problem == "att") data["singular_values"] = spectrum_json(s.W);
+  if (answer.has_W()) {
+    const Index queries = std::min(task.queries(), kPageNumbers / (axes.count() + 1));
+    data["directions"] = directions_json(task, axes, s.W, queries);
+  }
+  return data;
+}
+
+}  // namespace attsvm

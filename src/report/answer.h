@@ -1,0 +1,33 @@
+#pragma once
+
+#include "attsvm/report.h"
+#include "report/plane.h"
+
+namespace attsvm {
+
+/// An answer that the page shows: what is claimed, what verification found, and the problem it answers.
+struct Answer {
+  std::string file;  ///< empty: solved for this page
+  StoredSolution stored;
+  Verification verification;
+  std::string rank_words;  ///< what is proven of a nuclear rank; empty: nothing
+
+  /// It is the proven answer to the attention SVM of this selection in this norm, or the proof that there is none.
+  bool settles(std::string_view norm, const Array& select) const;
+  bool has_W() const;         ///< W is a feasible (d,dz)
+  std::string label() const;  ///< W^{mm} and its kin, as figures write them
+};
+
+/// Checks an answer against the task. InputError names the file where the two do not fit together.
+Answer judged(const AttentionTask& task, const ReportSolution& given);
+
+/// Numbers, proof in words, conflict, rows, spectrum and directions.
+Json answer_json(const AttentionTask& task, const Axes& axes, const Answer& answer);
+
+/// Singular values, and divided by the largest; null where W is zero.
+Json spectrum_json(const RowMatrix& W);
+
+/// The rows that a page shows of an answer: all, or those with the least slack, in their order.
+std::vector<std::size_t> shown_rows(const StoredSolution& stored);
+
+}  // namespace attsvm

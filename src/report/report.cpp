@@ -1,0 +1,227 @@
+#include "attsvm/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "attsvm/check.h"
+#include "attsvm/separability.h"
+#include "attsvm/version.h"
+#include "base/refuse.h"
+#include "io/file.h"
+#include "report/page.h"
+#include "report/run_part.h"
+
+namespace attsvm {
+namespace {
+
+/// What the theory says, and its SVMs. A task without a head has no scores: it is solved, and not judged.
+struct Judgement {
+  Check check;
+  bool judged = false;
+};
+
+const Answer* first_valid(std::span<const Answer> answers) {
+  const auto found =
+      std::find_if(answers.begin(), answers.end(), [](const Answer& one) { return one.verification.valid; });
+  return found != answers.end() ? &*found : nullptr;
+}
+
+Judgement judge(const AttentionTask& task, const ReportRequest& request, std::span<const Answer> answers,
+                Threads& threads) {
+  if (request.run) {
+    const StoredRun& run = request.run->run;
+    return {check_run(task, run.W, run.record, {.threshold = request.threshold}, threads), true};
+  }
+  Selection selection;
+  if (const Answer* first = first_valid(answers)) {
+    selection = Selection::from_array(first->stored.select, task.visible(), task.longest(), "select");
+  } else {
+    selection = task.select() ? *task.select() : optimal_tokens(task).selection;
+  }
+  if (task.head().kind != HeadKind::none) return {check_selection(task, std::move(selection), threads), true};
+  Judgement result{.check = {.selection = std::move(selection)}};
+  const MarginProblem problem = MarginProblem::attention(task, result.check.selection);
+  MarginSolver solver(threads);
+  MarginSolution& smallest = result.check.gen.emplace();
+  solver.solve(problem, {}, smallest);
+  result.check.separable = smallest.status == MarginStatus::optimal;
+  if (result.check.separable)
+    solver.solve(problem, {.norm = Norm::nuclear(), .warm_start = &smallest}, result.check.nuclear.emplace());
+  return result;
+}
+
+std::string rank_words(const MarginSolution& solution) {
+  if (solution.norm.kind != NormKind::nuclear || solution.status != MarginStatus::optimal) return {};
+  if (!solution.rank.certified)
+    return fmt::format("Its rank is {}, which is not proven: {}.", solution.rank.rank, solution.rank.words);
+  return fmt::format(
+      "Its rank is {}, and that is proven: no optimum has more than {:.2g} of its norm in other directions.",
+      solution.rank.rank, solution.rank.outside_mass);
+}
+
+/// Adds the SVMs of the selection that no answer given is of.
+void add_solved(const AttentionTask& task, const Check& check, std::vector<Answer>& answers) {
+  const Array select = check.selection.mask(task.longest());
+  const MarginProblem problem = MarginProblem::attention(task, check.selection);
+  const MarginSolution* fro = check.report ? &check.report->solution : check.gen ? &*check.gen : nullptr;
+  for (const MarginSolution* solution : {fro, check.nuclear ? &*check.nuclear : nullptr}) {
+    if (solution == nullptr) continue;
+    const std::string norm = solution->norm.name();
+    const bool given =
+        std::any_of(answers.begin(), answers.end(), [&](const Answer& answer) { return answer.settles(norm, select); });
+    if (given) continue;
+    Answer answer{.stored = stored(problem, *solution, SolveSettings{}.tolerance), .rank_words = rank_words(*solution)};
+    answer.verification = verify(task, answer.stored);
+    answers.push_back(std::move(answer));
+  }
+}
+
+Json task_json(const AttentionTask& task) {
+  Index positive = 0;
+  for (Index i = 0; i < task.queries(); ++i) positive += task.label(i) > 0 ? 1 : 0;
+  return {{"attention", name_of(task.kind())},
+          {"causal", task.causal()},
+          {"sequences", task.sequences()},
+          {"queries", task.queries()},
+          {"tokens", task.tokens()},
+          {"longest", task.longest()},
+          {"d", task.key_size()},
+          {"dz", task.query_size()},
+          {"dv", task.value_size()},
+          {"head", name_of(task.head().kind)},
+          {"positive_labels", positive},
+          {"separability", separability_condition(task).reason}};
+}
+
+Json first_kept(const Selection& selection) {
+  Json tokens = Json::array();
+  for (Index i = 0; i < selection.queries(); ++i) tokens.push_back(selection.first(i));
+  return tokens;
+}
+
+Json queries_json(const AttentionTask& task, const Judgement& judgement) {
+  Json sequence = Json::array(), label = Json::array(), kept = Json::array();
+  for (Index i = 0; i < task.queries(); ++i) {
+    sequence.push_back(task.sequence(i));
+    label.push_back(task.label(i));
+    const auto tokens = judgement.check.selection.kept(i);
+    kept.push_back(std::vector<Index>(tokens.begin(), tokens.end()));
+  }
+  return {{"sequence", std::move(sequence)},
+          {"visible", std::vector<Index>(task.visible().begin(), task.visible().end())},
+          {"label", std::move(label)},
+          {"kept", std::move(kept)},
+          {"optimal", judgement.judged ? first_kept(judgement.check.optimal.selection) : Json(nullptr)}};
+}
+
+Json tokens_json(const std::vector<SupportToken>& tokens) {
+  Json query = Json::array(), token = Json::array(), gap = Json::array(), slack = Json::array();
+  for (const SupportToken& one : tokens) {
+    query.push_back(one.query);
+    token.push_back(one.token);
+    gap.push_back(one.score_gap);
+    slack.push_back(one.slack);
+  }
+  return {{"count", tokens.size()}, {"query", query}, {"token", token}, {"score_gap", gap}, {"slack", slack}};
+}
+
+Json check_json(const Judgement& judgement) {
+  if (!judgement.judged) return nullptr;
+  const Check& check = judgement.check;
+  const std::vector<SupportToken> none;
+  return {{"verdict", name_of(check.verdict)},
+          {"reason", check.reason},
+          {"separable", check.separable},
+          {"locally_optimal", check.report ? Json(check.report->locally_optimal) : Json(nullptr)},
+          {"ties", check.optimal.ties.size()},
+          {"support", tokens_json(check.report ? check.report->support : none)},
+          {"ambiguous", tokens_json(check.report ? check.report->ambiguous : none)}};
+}
+
+/// The tokens in the plane with what is known of each.
+Json plane_json(const AttentionTask& task, const Axes& axes, const std::vector<std::string>& names) {
+  Json plane = axes.tokens_json(task);
+  const auto shown = static_cast<std::size_t>(task.offset(axes.shown_sequences()));
+  Json values;
+  if (task.head().kind != HeadKind::none) {
+    std::vector<double> all = head_values(task);
+    all.resize(shown);
+    values = std::move(all);
+  }
+  plane["axes"] = axes.json();
+  plane["head_values"] = std::move(values);
+  plane["names"] =
+      names.empty() ? Json(nullptr)
+                    : Json(std::vector<std::string>(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown)));
+  return plane;
+}
+
+std::string selection_words(const ReportRequest& request, const AttentionTask& task, bool of_solution) {
+  if (request.run) return "chosen by training";
+  if (of_solution) return "of the first solution";
+  return task.select() ? "given with the task" : "the optimal tokens";
+}
+
+void require_fitting(const AttentionTask& task, const ReportRequest& request) {
+  if (!request.token_names.empty() && static_cast<Index>(request.token_names.size()) != task.tokens())
+    refuse("{} token names; the task has {} tokens", request.token_names.size(), task.tokens());
+  if (!request.run) return;
+  const RowMatrix& W = request.run->run.W;
+  if (W.rows() != task.key_size() || W.cols() != task.query_size()) {
+    refuse("{}: W has shape ({},{}); the task needs ({},{})", request.run->file, W.rows(), W.cols(), task.key_size(),
+           task.query_size());
+  }
+}
+
+}  // namespace
+
+std::string report_data(const AttentionTask& given_task, const ReportRequest& request, Threads& threads) {
+  require_fitting(given_task, request);
+  const bool own_head = request.run && request.run->run.v.size() > 0;  // a run that trained its head is judged by it
+  const AttentionTask task =
+      own_head ? with_place(request.run->file, [&] { return with_head(given_task, request.run->run.v); }) : given_task;
+  std::vector<Answer> answers;
+  for (const ReportSolution& given : request.solutions) answers.push_back(judged(task, given));
+  const bool of_solution = first_valid(answers) != nullptr;
+  const Judgement judgement = judge(task, request, answers, threads);
+  add_solved(task, judgement.check, answers);
+
+  const Array select = judgement.check.selection.mask(task.longest());
+  const auto main = std::find_if(answers.begin(), answers.end(),
+                                 [&](const Answer& answer) { return answer.has_W() && answer.settles("fro", select); });
+  const Axes axes(task, main != answers.end() ? &main->stored.W : nullptr, request.coordinates);
+  Json solutions = Json::array();
+  for (const Answer& answer : answers) solutions.push_back(answer_json(task, axes, answer));
+  Json data{{"kind", "report"},
+            {"attsvm", ATTSVM_VERSION},
+            {"title", request.title},
+            {"command", request.command},
+            {"settings", {{"threshold", request.threshold}, {"coordinates", request.coordinates}}},
+            {"task", task_json(task)},
+            {"selection", selection_words(request, task, of_solution)},
+            {"queries", queries_json(task, judgement)},
+            {"check", check_json(judgement)},
+            {"plane", plane_json(task, axes, request.token_names)},
+            {"solutions", std::move(solutions)},
+            {"main", main != answers.end() ? Json(std::distance(answers.begin(), main)) : Json(nullptr)},
+            {"run", nullptr}};
+  if (request.run) {
+    data["run"] =
+        run_json(task, axes, *request.run, judgement.check, answers, main != answers.end() ? &*main : nullptr, threads);
+  }
+  return data.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string page_problem() { return std::string(built_page().problem); }
+
+void write_report(const std::string& path, const std::string& data, bool replace) {
+  const std::string page = fill_page(
+      data,
+      "<p>This page draws its charts with a script, and this browser runs none. The numbers are in the file.</p>");
+  OutputFile file(path, replace);
+  file.write(page);
+  file.commit();
+}
+
+}  // namespace attsvm

@@ -1,0 +1,174 @@
+#include "report/run_part.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace attsvm {
+namespace {
+
+constexpr std::size_t kRecords = 200;    // points of a run that are shown
+constexpr Index kPathNumbers = 400'000;  // of paths, and of attention weights
+constexpr std::size_t kTokens = 12;      // of a query whose weights are followed
+constexpr double kSpectrumWork = 2e9;    // above, only the last point's singular values
+
+/// At most kRecords of 0 … count−1, the first and the last among them, evenly spread.
+std::vector<std::size_t> spread(std::size_t count) {
+  std::vector<std::size_t> list(std::min(count, kRecords));
+  for (std::size_t k = 0; k < list.size(); ++k)
+    list[k] = list.size() == count ? k : k * (count - 1) / (list.size() - 1);
+  return list;
+}
+
+class RunPart {
+ public:
+  RunPart(const AttentionTask& task, const Axes& axes, const ReportRun& given, Threads& threads)
+      : task_(task), axes_(axes), given_(given), threads_(threads) {
+    if (given.run.record.empty()) {
+      points_.emplace_back(given.run.W.data(), given.run.W.rows(), given.run.W.cols());
+    } else {
+      record_ = spread(given.run.record.size());
+      for (const std::size_t k : record_) points_.push_back(given.run.record[k]);
+    }
+  }
+
+  Json json(const Check& check, std::span<const Answer> answers, const Answer* rows_of) const {
+    const StoredRun& run = given_.run;
+    std::vector<double> norms;
+    for (const ConstRows& point : points_) norms.push_back(point.stableNorm());
+    return {{"file", given_.file},
+            {"records", run.record.size()},
+            {"step", part_of(run.record_step)},
+            {"norm", norms},
+            {"loss", part_of(run.record_loss)},
+            {"log_gradient", part_of(run.record_log_gradient)},
+            {"correlations", correlations(check, answers)},
+            {"singular_values", spectra()},
+            {"directions", directions()},
+            {"attention", attention(check.selection)},
+            {"margins", rows_of != nullptr ? margins(rows_of->stored) : Json(nullptr)}};
+  }
+
+ private:
+  /// The shown entries of a list that has one a recorded point; null where the file has none.
+  template <class T>
+  Json part_of(const std::vector<T>& list) const {
+    if (list.empty()) return nullptr;
+    Json part = Json::array();
+    for (const std::size_t k : record_) part.push_back(list[k]);
+    return part;
+  }
+
+  Json correlations(const Check& check, std::span<const Answer> answers) const {
+    Json list = Json::array();
+    for (std::size_t k = 0; k < answers.size(); ++k) {
+      if (!answers[k].has_W()) continue;
+      std::vector<double> values;
+      for (const ConstRows& point : points_) values.push_back(correlation(point, answers[k].stored.W));
+      list.push_back(curve_json(answers[k].label(), k, values));
+    }
+    const auto add = [&](const char* label, const std::vector<double>& all) {
+      if (all.empty()) return;
+      std::vector<double> values;
+      for (const std::size_t k : record_) values.push_back(all[k]);
+      list.push_back(curve_json(label, nullptr, values));
+    };
+    add("W_{fin} + R W^{mm}", check.correlation_equivalence);
+    add("SVM of the largest token alone", check.correlation_single);
+    return list;
+  }
+
+  static Json curve_json(const std::string& label, const Json& solution, const std::vector<double>& values) {
+    std::vector<double> distances(values.size());
+    std::transform(values.begin(), values.end(), distances.begin(), [](double value) { return 1 - value; });
+    return {{"label", label}, {"solution", solution}, {"values", values}, {"distances", distances}};
+  }
+
+  Json spectra() const {
+    const auto d = static_cast<double>(task_.key_size()), dz = static_cast<double>(task_.query_size());
+    const bool all = static_cast<double>(points_.size()) * d * dz * std::min(d, dz) <= kSpectrumWork;
+    Json list = Json::array();
+    for (std::size_t k = 0; k < points_.size(); ++k) {
+      list.push_back(all || k + 1 == points_.size() ? spectrum_json(points_[k]) : Json(nullptr));
+    }
+    return list;
+  }
+
+  /// A block a point, for as many queries as fit.
+  Json directions() const {
+    const Index each = static_cast<Index>(points_.size()) * (axes_.count() + 1);
+    const Index queries = std::clamp<Index>(kPathNumbers / each, 1, task_.queries());
+    Json list = Json::array();
+    for (const ConstRows& point : points_) list.push_back(directions_json(task_, axes_, point, queries));
+    return list;
+  }
+
+  /// For as many queries as fit: the tokens that ever get much weight, the kept ones among them, and the rest as one.
+  Json attention(const Selection& selection) const {
+    const Index each = static_cast<Index>(points_.size() * (kTokens + 1));
+    const Index queries = std::clamp<Index>(kPathNumbers / each, 1, task_.queries());
+    std::vector<RowMatrix> logs;  // a point: (queries, T)
+    for (const ConstRows& point : points_)
+      logs.emplace_back(attention_map(task_, point, threads_).log_weights.topRows(queries));
+    Json list = Json::array();
+    for (Index i = 0; i < queries; ++i) list.push_back(query_attention(selection, logs, i));
+    return list;
+  }
+
+  Json query_attention(const Selection& selection, const std::vector<RowMatrix>& logs, Index i) const {
+    const Index T = task_.visible(i);
+    std::vector<double> peak(static_cast<std::size_t>(T), -std::numeric_limits<double>::infinity());
+    for (const RowMatrix& log : logs) {
+      for (Index t = 0; t < T; ++t)
+        peak[static_cast<std::size_t>(t)] = std::max(peak[static_cast<std::size_t>(t)], log(i, t));
+    }
+    std::vector<Index> tokens(static_cast<std::size_t>(T));
+    std::iota(tokens.begin(), tokens.end(), Index{0});
+    std::stable_sort(tokens.begin(), tokens.end(), [&](Index a, Index b) {
+      const bool kept_a = selection.keeps(i, a), kept_b = selection.keeps(i, b);
+      if (kept_a != kept_b) return kept_a;
+      return peak[static_cast<std::size_t>(a)] > peak[static_cast<std::size_t>(b)];
+    });
+    const std::size_t followed = std::min(kTokens, tokens.size());
+    std::vector<std::vector<double>> weights(followed);
+    std::vector<double> rest;
+    for (const RowMatrix& log : logs) {
+      for (std::size_t k = 0; k < followed; ++k) weights[k].push_back(std::exp(log(i, tokens[k])));
+      double others = 0;
+      for (std::size_t k = followed; k < tokens.size(); ++k) others += std::exp(log(i, tokens[k]));
+      rest.push_back(others);
+    }
+    const bool all = followed == tokens.size();
+    tokens.resize(followed);
+    return {{"tokens", tokens}, {"weights", weights}, {"rest", all ? Json(nullptr) : Json(rest)}};
+  }
+
+  /// δᵀWζ/‖W‖_F of the shown rows at the last point.
+  Json margins(const StoredSolution& stored) const {
+    const RowMatrix& W = given_.run.W;
+    const double norm = W.stableNorm();
+    if (!(norm > 0)) return nullptr;
+    const Eigen::VectorXd values = MarginProblem::attention(task_, Selection::from_array(stored.select, task_.visible(),
+                                                                                         task_.longest(), "select"))
+                                       .values(W);
+    Json list = Json::array();
+    for (const std::size_t k : shown_rows(stored)) list.push_back(values(static_cast<Index>(k)) / norm);
+    return list;
+  }
+
+  const AttentionTask& task_;
+  const Axes& axes_;
+  const ReportRun& given_;
+  Threads& threads_;
+  std::vector<std::size_t> record_;  // which of the file's points are shown; empty where it recorded none
+  std::vector<ConstRows> points_;
+};
+
+}  // namespace
+
+Json run_json(const AttentionTask& task, const Axes& axes, const ReportRun& given, const Check& check,
+              std::span<const Answer> answers, const Answer* rows_of, Threads& threads) {
+  return RunPart(task, axes, given, threads).json(check, answers, rows_of);
+}
+
+}  // namespace attsvm

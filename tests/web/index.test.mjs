@@ -1,0 +1,130 @@
+// The index of the experiments.
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import {
+  assertAlternatives,
+  assertContrast,
+  assertFits,
+  assertNumbers,
+  assertSchema,
+  attsvm,
+  dataOf,
+  download,
+  folder,
+  open,
+  picture,
+  startBrowser,
+} from "./support.mjs";
+
+// Curves in the plane, lines, bands, boxes and bars; square panels and logarithmic axes.
+const names = ["single-input", "gd-paths", "local-convergence", "convergence-types", "quadratic-head", "svm-rank"];
+let browser;
+before(async () => {
+  attsvm("reproduce", ...names, "--runs", 2, "--out", "r");
+  browser = await startBrowser();
+});
+after(() => browser?.close());
+
+/** All charts are made: each when it comes near the screen. */
+async function scrollThrough(page) {
+  for (const section of await page.locator(".experiment").all()) await section.scrollIntoViewIfNeeded();
+  await page.waitForFunction(() => {
+    const data = JSON.parse(document.getElementById("data").textContent);
+    const open = [...document.querySelectorAll(".experiment")].find((section) => !section.querySelector(".chart"));
+    open?.scrollIntoView();
+    return (
+      document.querySelectorAll(".chart").length ===
+      data.experiments.reduce((sum, one) => sum + one.figure.panels.length, 0)
+    );
+  });
+}
+
+for (const [name, viewport, colorScheme] of [
+  ["a wide screen, dark", { width: 1440, height: 1000 }, "dark"],
+  ["a phone, light", { width: 360, height: 740 }, "light"],
+]) {
+  test(`every experiment on ${name}`, async () => {
+    const { page, close, seconds } = await open(browser, "r/index.html", { viewport, colorScheme });
+    assert.ok(seconds < 2, `${seconds} s`);
+    const data = dataOf(page);
+    assertSchema(data);
+    assert.deepEqual(
+      data.experiments.map((one) => one.experiment),
+      names,
+    );
+    await scrollThrough(page);
+    await assertNumbers(page);
+    await assertFits(page);
+    await assertAlternatives(page);
+    await assertContrast(page);
+    assert.equal(
+      await page.locator(".findings tbody tr").count(),
+      data.experiments.reduce((sum, one) => sum + one.findings.length, 0),
+    );
+    await close();
+  });
+}
+
+test("figures are interactive: values, switches, logarithmic axes", async () => {
+  const { page, close } = await open(browser, "r/index.html", { hash: "#svm-rank" });
+  const chart = page.locator("#svm-rank .chart").first();
+  await chart.scrollIntoViewIfNeeded();
+  const data = dataOf(page);
+  const curve = data.experiments.at(-1).figure.panels[0].curves[0];
+  const before = await picture(page, chart);
+  await chart.locator(".plot").focus();
+  await page.keyboard.press("End");
+  assert.equal(
+    await chart.locator(".readout [data-path$='.y." + (curve.y.length - 1) + "']").getAttribute("title"),
+    String(curve.y.at(-1)),
+  );
+  await assertNumbers(page);
+  await page.keyboard.press("Escape");
+  for (const button of [
+    chart.locator(".series").first(),
+    chart.getByRole("button", { name: "Log x" }),
+    chart.getByRole("button", { name: "Log y" }),
+  ]) {
+    await button.click();
+    assert.notEqual(await picture(page, chart), before);
+    await button.click();
+    assert.equal(await picture(page, chart), before);
+  }
+  await chart.getByText("Numbers of this chart").click();
+  await assertNumbers(page);
+  const file = await download(page, chart.getByRole("button", { name: "Download svm-rank-1.csv" }));
+  const points = data.experiments.at(-1).figure.panels[0].curves.reduce((sum, one) => sum + one.x.length, 0);
+  assert.equal(file.text.trim().split("\n").length - 1, points);
+  await close();
+});
+
+test("the files of every experiment are a click away", async () => {
+  const { page, close } = await open(browser, "r/index.html");
+  const data = dataOf(page);
+  for (const one of data.experiments) {
+    for (const link of await page.locator(`#${one.experiment} .files a`).all()) {
+      const file = fileURLToPath(await link.evaluate((element) => element.href));
+      assert.ok(existsSync(file), file);
+      assert.ok(file.startsWith(path.join(folder, "r", one.experiment)));
+    }
+    const shown = JSON.parse(readFileSync(path.join(folder, "r", one.experiment, "data.json"), "utf8"));
+    const absent = { log_x: false, log_y: false, x_range: null, y_range: null, square: false };
+    const panels = shown.figure.panels.map((panel) => ({ ...absent, ...panel }));
+    assert.deepEqual(one.figure, { ...shown.figure, panels });
+    assert.deepEqual(one.findings, shown.findings);
+  }
+  assert.equal(await page.locator(".files a").count(), 3 * names.length);
+  await close();
+});
+
+test("without scripts there is a plain page", async () => {
+  const context = await browser.newContext({ javaScriptEnabled: false });
+  const page = await context.newPage();
+  await page.goto(`file://${path.join(folder, "r/index.html")}`);
+  assert.equal(await page.locator("noscript h2").count(), names.length);
+  await context.close();
+});

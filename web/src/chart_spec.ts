@@ -1,0 +1,56 @@
+// What a chart is made from.
+import { h } from "./dom";
+import { formatted, num } from "./format";
+import type { Curve, Mapper } from "./marks";
+import type { Range } from "./ranges";
+
+export interface Series extends Curve {
+  label: string;
+  style: number;
+  path?: { x?: string | undefined; y: string } | undefined; // lists of the data; left out for x: it counts
+  name?: ((point: number) => string) | undefined; // of a point
+  hidden?: boolean | undefined; // until its switch is used
+}
+
+/** Something drawn over the curves that moves on its own, with a switch in the legend. */
+export interface Overlay {
+  label: string;
+  style: number;
+  mark: "arrow" | "rule";
+  dash: number[];
+  draw: (ctx: CanvasRenderingContext2D, map: Mapper) => void;
+}
+
+export interface ChartAxis {
+  label: string;
+  log?: boolean;
+  range?: Range | null;
+  whole?: boolean; // counts: no ticks between them
+}
+
+export interface ChartSpec {
+  title: string;
+  summary: string; // the text alternative
+  name: string; // of files
+  x: ChartAxis;
+  y: ChartAxis;
+  series: Series[];
+  overlays?: Overlay[];
+  square?: boolean;
+  height?: number;
+  logs?: boolean; // offer logarithmic axes
+  include?: { x: number[]; y: number[] }; // to be seen too
+}
+
+/** A value of a point, with its place in the data where it has one. */
+export function valueNode(series: Series, key: "x" | "y", k: number, value: number | null): Node {
+  const path = series.path?.[key];
+  return path ? num(`${path}.${k}`, value) : h("span", { class: "num", "data-derived": "" }, formatted(value));
+}
+
+/** Where a series lies on the x axis: boxes reach to both sides of their places. */
+export function reachAcross(series: Series): ArrayLike<number | null>[] {
+  if (series.mark !== "boxes") return [series.x];
+  const half = (series.width ?? 0) / 2;
+  return [-half, half].map((by) => Array.from(series.x, (value) => (value === null ? null : value + by)));
+}

@@ -1,0 +1,78 @@
+// The reader's place: which query, which step.
+import type { Report } from "./data";
+import { button, freshId, h } from "./dom";
+import { num } from "./format";
+import type { Store } from "./state";
+
+export function queryControl(data: Report, store: Store, count = data.task.queries): HTMLElement {
+  const id = freshId();
+  const input = h("input", {
+    type: "number",
+    id,
+    min: 0,
+    max: count - 1,
+    step: 1,
+    value: Math.min(count - 1, store.get().query),
+    inputmode: "numeric",
+  });
+  const take = (to: number): void => {
+    const query = Math.min(count - 1, Math.max(0, Math.round(to) || 0));
+    store.set({ query });
+    input.value = String(query);
+  };
+  input.addEventListener("change", () => take(Number(input.value)));
+  store.on(() => {
+    input.value = String(Math.min(count - 1, store.get().query));
+  });
+  return h(
+    "div",
+    { class: "choice query" },
+    h("label", { for: id }, "Query"),
+    button("\u2039", () => take(store.get().query - 1), { "aria-label": "Previous query", class: "quiet" }),
+    input,
+    button("\u203a", () => take(store.get().query + 1), { "aria-label": "Next query", class: "quiet" }),
+    h("span", { class: "hint" }, "of ", count === data.task.queries ? num("task.queries", count) : String(count)),
+  );
+}
+
+/** The slider over recorded steps, with a button that plays them. */
+export function stepControl(data: Report, store: Store): HTMLElement | null {
+  const run = data.run;
+  if (!run || run.norm.length < 2) return null;
+  const last = run.norm.length - 1;
+  const id = freshId();
+  const at = h("output", { for: id, class: "step-at" });
+  const slider = h("input", { type: "range", id, min: 0, max: last, step: 1, value: store.get().step });
+  let timer = 0;
+  const stop = (): void => {
+    clearInterval(timer);
+    timer = 0;
+    play.textContent = "Play";
+  };
+  const play = button("Play", () => {
+    if (timer !== 0) return stop();
+    if (store.get().step === last) store.set({ step: 0 });
+    play.textContent = "Pause";
+    timer = window.setInterval(
+      () => {
+        if (store.get().step >= last) stop();
+        else store.set({ step: store.get().step + 1 });
+      },
+      Math.max(30, 6000 / last),
+    );
+  });
+  const draw = (): void => {
+    const { step } = store.get();
+    slider.value = String(step);
+    const value = run.step?.[step] ?? null;
+    at.replaceChildren(...(run.step ? [num(`run.step.${step}`, value)] : [`point ${step}`]));
+    slider.setAttribute("aria-valuetext", run.step ? `step ${value}` : `point ${step}`);
+  };
+  slider.addEventListener("input", () => {
+    if (timer !== 0) stop();
+    store.set({ step: Number(slider.value) });
+  });
+  store.on(draw);
+  draw();
+  return h("div", { class: "stepper" }, play, h("label", { for: id }, "Step"), slider, at);
+}

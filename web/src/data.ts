@@ -1,0 +1,216 @@
+// What the program writes into the page. docs/page.schema.json is the same, for machines; tests hold the two together.
+
+/** A number, or null where there is none: it does not exist, or it is not finite. */
+export type Maybe = number | null;
+
+export interface Axis {
+  kind: "max-margin" | "principal" | "coordinate";
+  index: number;
+  share: Maybe;
+}
+
+export interface Plane {
+  offsets: number[];
+  coordinates: number[][];
+  axes: Axis[];
+  head_values: number[] | null;
+  names: string[] | null;
+}
+
+export interface Queries {
+  sequence: number[];
+  visible: number[];
+  label: number[];
+  kept: number[][];
+  optimal: number[] | null;
+}
+
+export interface TokenList {
+  count: number;
+  query: number[];
+  token: number[];
+  score_gap: Maybe[];
+  slack: Maybe[];
+}
+
+export interface Check {
+  verdict: "global" | "local" | "neither";
+  reason: string;
+  separable: boolean;
+  locally_optimal: boolean | null;
+  ties: number;
+  support: TokenList;
+  ambiguous: TokenList;
+}
+
+export interface Directions {
+  length: Maybe[];
+  coordinates: Maybe[][];
+}
+
+export interface Spectrum {
+  values: number[];
+  relative: number[];
+}
+
+export interface ConflictRow {
+  row: number;
+  query: number;
+  keep: number;
+  drop: number;
+  equal: boolean;
+  weight: number;
+}
+
+export interface Rows {
+  total: number;
+  query: number[];
+  keep: number[];
+  drop: number[];
+  equal: boolean[];
+  rhs: Maybe[];
+  slack: Maybe[];
+  dual: Maybe[];
+  support: number[];
+  margin: Maybe[] | null;
+}
+
+export interface Solution {
+  label: string;
+  file: string | null;
+  norm: string;
+  norm_words: string;
+  problem: "att" | "v";
+  status: "optimal" | "infeasible" | "limit" | null;
+  valid: boolean;
+  reason: string | null;
+  objective: Maybe;
+  dual_objective: Maybe;
+  gap: Maybe;
+  violation: Maybe;
+  tolerance: Maybe;
+  margin: Maybe;
+  rank: Maybe;
+  support: Maybe;
+  constraints: number;
+  residual: Maybe;
+  norm_bound: Maybe;
+  words: string[];
+  conflict: { total: number; rows: ConflictRow[]; words: string[] } | null;
+  singular_values: Spectrum | null;
+  directions: Directions | null;
+  rows: Rows | null;
+}
+
+export interface CorrelationCurve {
+  label: string;
+  solution: Maybe;
+  values: Maybe[];
+  distances: Maybe[];
+}
+
+export interface QueryAttention {
+  tokens: number[];
+  weights: number[][];
+  rest: number[] | null;
+}
+
+export interface Run {
+  file: string;
+  records: number;
+  step: number[] | null;
+  norm: number[];
+  loss: Maybe[] | null;
+  log_gradient: Maybe[] | null;
+  correlations: CorrelationCurve[];
+  singular_values: (Spectrum | null)[];
+  directions: Directions[];
+  attention: QueryAttention[];
+  margins: Maybe[] | null;
+}
+
+export interface Report {
+  kind: "report";
+  attsvm: string;
+  title: string;
+  command: string;
+  settings: { threshold: number; coordinates: number[] };
+  task: {
+    attention: "prompt" | "cross" | "self";
+    causal: boolean;
+    sequences: number;
+    queries: number;
+    tokens: number;
+    longest: number;
+    d: number;
+    dz: number;
+    dv: number;
+    head: string;
+    positive_labels: number;
+    separability: string;
+  };
+  selection: string;
+  queries: Queries;
+  check: Check | null;
+  plane: Plane;
+  solutions: Solution[];
+  main: Maybe;
+  run: Run | null;
+}
+
+export type Mark = "line" | "points" | "band" | "bars" | "boxes";
+
+export interface FigureCurve {
+  label: string;
+  mark: Mark;
+  style: number;
+  thin: boolean;
+  width: number;
+  x: Maybe[];
+  y: Maybe[];
+  low?: Maybe[];
+  high?: Maybe[];
+}
+
+export interface FigurePanel {
+  title: string;
+  x_label: string;
+  y_label: string;
+  log_x: boolean;
+  log_y: boolean;
+  x_range: [number, number] | null;
+  y_range: [number, number] | null;
+  square: boolean;
+  curves: FigureCurve[];
+}
+
+export interface Experiment {
+  experiment: string;
+  title: string;
+  setting: string;
+  paper: string;
+  seed: number;
+  runs: number;
+  draws: number;
+  rejected: number;
+  complete: boolean;
+  findings: { paper: string; ours: string; why: string }[];
+  cells: {
+    name: string;
+    settings: Record<string, unknown>;
+    runs: number;
+    draws: number;
+    rejections: Record<string, number>;
+  }[];
+  figure: { title: string; caption: string; columns: number; panels: FigurePanel[] };
+  files: string[];
+}
+
+export interface Index {
+  kind: "index";
+  attsvm: string;
+  title: string;
+  experiments: Experiment[];
+}
+
+export type PageData = Report | Index;

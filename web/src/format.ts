@@ -1,0 +1,38 @@
+// Numbers as the page shows them. Each carries where in the data it stands and its exact value.
+import { h } from "./dom";
+
+const plain = 6; // significant digits
+const tiny = 3; // of numbers that need an exponent
+
+export function formatted(value: number | null | undefined): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "\u2013";
+  if (Number.isInteger(value) && Math.abs(value) < 1e9) return String(value);
+  const size = Math.abs(value);
+  if (size >= 1e-4 && size < 1e7) return String(Number(value.toPrecision(plain)));
+  return value.toExponential(tiny - 1);
+}
+
+/** A number of the data, with its path in it ("solutions.0.gap"). It can be selected and copied; its title is exact. */
+export function num(path: string, value: number | null | undefined): HTMLElement {
+  return h("span", { class: "num", "data-path": path, title: value ?? null }, formatted(value));
+}
+
+/** A text of the data. */
+export function text(path: string, value: string): HTMLElement {
+  return h("span", { "data-path": path }, value);
+}
+
+const superscripts = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079";
+
+/** Ticks of a logarithmic axis. */
+export function power(value: number, few: boolean): string {
+  const exponent = Math.log10(value);
+  const whole = Math.round(exponent);
+  if (Math.abs(exponent - whole) > 1e-9) {
+    const lead = Math.round(value / 10 ** Math.floor(exponent));
+    return few && (lead === 2 || lead === 5) ? formatted(Number(value.toPrecision(3))) : "";
+  }
+  if (whole >= -2 && whole <= 4) return String(Number(value.toPrecision(1)));
+  const digits = [...String(Math.abs(whole))].map((digit) => superscripts[Number(digit)] ?? "");
+  return `10${whole < 0 ? "\u207b" : ""}${digits.join("")}`;
+}

@@ -1,0 +1,218 @@
+// The index of the experiments: each figure interactive, our finding beside the published one, the files.
+import { Chart } from "./chart";
+import type { Experiment, FigurePanel, Index } from "./data";
+import { freshId, h } from "./dom";
+import { num, text } from "./format";
+import { labelText } from "./label";
+import { themeButton } from "./theme";
+
+function panelChart(host: HTMLElement, one: Experiment, e: number, p: number, panel: FigurePanel): void {
+  const letter = one.figure.panels.length > 1 ? `(${String.fromCharCode(97 + p)}) ` : "";
+  const names = [...new Set(panel.curves.map((curve) => labelText(curve.label)).filter((name) => name !== ""))];
+  new Chart(host, {
+    title: `${letter}${panel.title}`,
+    name: `${one.experiment}-${p + 1}`,
+    summary: `${labelText(panel.y_label)} against ${labelText(panel.x_label)}${names.length > 0 ? `: ${names.join("; ")}` : ""}.`,
+    x: { label: panel.x_label, log: panel.log_x, range: panel.x_range },
+    y: { label: panel.y_label, log: panel.log_y, range: panel.y_range },
+    square: panel.square,
+    height: panel.square ? 380 : 300,
+    series: panel.curves.map((curve, c) => {
+      const path = `experiments.${e}.figure.panels.${p}.curves.${c}`;
+      return {
+        label: curve.label,
+        style: curve.style,
+        mark: curve.mark,
+        thin: curve.thin,
+        width: curve.width,
+        x: curve.x,
+        y: curve.y,
+        low: curve.low,
+        high: curve.high,
+        size: curve.x.length > 100 ? 2 : undefined,
+        path: { x: `${path}.x`, y: `${path}.y` },
+      };
+    }),
+  });
+}
+
+function findings(one: Experiment, e: number): HTMLElement {
+  return h(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": "Findings" },
+    h(
+      "table",
+      { class: "findings" },
+      h(
+        "thead",
+        {},
+        h("tr", {}, ...["published", "found here", "why they differ"].map((name) => h("th", { scope: "col" }, name))),
+      ),
+      h(
+        "tbody",
+        {},
+        ...one.findings.map((finding, k) =>
+          h(
+            "tr",
+            {},
+            ...(["paper", "ours", "why"] as const).map((key) =>
+              h("td", { "data-path": `experiments.${e}.findings.${k}.${key}` }, finding[key]),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+function cells(one: Experiment, e: number): HTMLElement {
+  const path = (k: number, name: string): string => `experiments.${e}.cells.${k}.${name}`;
+  return h(
+    "details",
+    {},
+    h("summary", {}, "Settings, runs and rejections"),
+    h(
+      "div",
+      { class: "scroll", tabindex: 0, role: "region", "aria-label": "Settings" },
+      h(
+        "table",
+        {},
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            ...["cell", "runs", "draws", "rejected because", "settings"].map((name) => h("th", { scope: "col" }, name)),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          ...one.cells.map((cell, k) =>
+            h(
+              "tr",
+              {},
+              h("td", { "data-path": path(k, "name") }, cell.name),
+              h("td", {}, num(path(k, "runs"), cell.runs)),
+              h("td", {}, num(path(k, "draws"), cell.draws)),
+              h(
+                "td",
+                {},
+                ...Object.entries(cell.rejections).map(([reason, count]) =>
+                  h("div", {}, num(path(k, `rejections.${reason}`), count), ` ${reason}`),
+                ),
+              ),
+              h("td", {}, h("code", { "data-json": path(k, "settings") }, JSON.stringify(cell.settings))),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+/** Charts are made when they come near the screen: ten figures of four panels would otherwise hold the page up. */
+function whenNear(element: HTMLElement, make: () => void): void {
+  const observer = new IntersectionObserver(
+    (entries) => {
+      if (!entries.some((entry) => entry.isIntersecting)) return;
+      observer.disconnect();
+      make();
+    },
+    { rootMargin: "600px" },
+  );
+  observer.observe(element);
+}
+
+function experiment(one: Experiment, e: number): HTMLElement {
+  const id = freshId();
+  const charts = h("div", {
+    class: one.figure.columns > 1 && one.figure.panels.length > 1 ? "grid" : "",
+    "aria-label": one.figure.caption,
+  });
+  const tall = Math.ceil(one.figure.panels.length / (innerWidth > 1100 ? 2 : 1)) * 560;
+  charts.style.minHeight = `${tall}px`; // kept free, so that the page does not jump when they come
+  whenNear(charts, () => {
+    charts.style.minHeight = "";
+    one.figure.panels.forEach((panel, p) => panelChart(charts, one, e, p, panel));
+  });
+  const path = `experiments.${e}`;
+  const files = one.files.map((file) =>
+    h(
+      "a",
+      { href: `${encodeURIComponent(one.experiment)}/${file}`, download: `${one.experiment}-${file}`, class: "button" },
+      file.slice(file.lastIndexOf(".") + 1).toUpperCase(),
+    ),
+  );
+  return h(
+    "section",
+    { class: "card experiment", id: one.experiment, "aria-labelledby": id },
+    h("h2", { id, "data-path": `${path}.title` }, one.title),
+    h("p", { "data-path": `${path}.setting` }, one.setting),
+    one.complete
+      ? null
+      : h("p", { class: "badge warn" }, "Stopped before all runs were done; the same command goes on from here."),
+    charts,
+    h("p", { class: "note", "data-path": `${path}.figure.caption` }, one.figure.caption),
+    findings(one, e),
+    h(
+      "p",
+      { class: "files" },
+      "Seed ",
+      num(`${path}.seed`, one.seed),
+      ", ",
+      num(`${path}.runs`, one.runs),
+      " runs, ",
+      num(`${path}.rejected`, one.rejected),
+      " draws rejected. ",
+      ...files,
+    ),
+    cells(one, e),
+  );
+}
+
+export function indexPage(root: HTMLElement, data: Index): void {
+  root.append(
+    h(
+      "header",
+      { class: "top" },
+      h(
+        "div",
+        {},
+        h("p", { class: "kind" }, "attsvm ", text("attsvm", data.attsvm)),
+        h("h1", { "data-path": "title" }, data.title),
+      ),
+      themeButton(),
+    ),
+    h(
+      "main",
+      {},
+      h(
+        "p",
+        {},
+        "Every support vector machine behind these pictures was solved with a certificate and checked by independent code. Point at a curve to read it, click its name to hide it, drag to zoom.",
+      ),
+      h(
+        "nav",
+        { class: "contents", "aria-label": "Experiments" },
+        h(
+          "ul",
+          {},
+          ...data.experiments.map((one, e) =>
+            h(
+              "li",
+              {},
+              h(
+                "a",
+                { href: `#${encodeURIComponent(one.experiment)}`, "data-path": `experiments.${e}.title` },
+                one.title,
+              ),
+            ),
+          ),
+        ),
+      ),
+      ...data.experiments.map(experiment),
+    ),
+  );
+}

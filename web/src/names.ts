@@ -1,0 +1,33 @@
+// What things are called.
+import type { Axis, Report } from "./data";
+
+/** A token of a query: its number, and its name where the task has names. */
+export function tokenName(data: Report, query: number, token: number): string {
+  return tokenAt(data, data.queries.sequence[query] ?? 0, token);
+}
+
+export function tokenAt(data: Report, sequence: number, token: number): string {
+  const start = data.plane.offsets[sequence];
+  const name = start === undefined ? undefined : data.plane.names?.[start + token];
+  return name ? `${token} \u201c${name}\u201d` : String(token);
+}
+
+export function axisName(axis: Axis | undefined): string {
+  if (!axis) return "";
+  if (axis.kind === "max-margin") return "along W^{mm} z";
+  return axis.kind === "principal" ? `principal component ${axis.index + 1}` : `coordinate ${axis.index}`;
+}
+
+/** The number of the i-th recorded step; runs that recorded none have their last point alone. */
+export function stepOf(data: Report, record: number): number | null {
+  return data.run?.step?.[record] ?? null;
+}
+
+/** Steps on an axis: numbers of steps, or of points where the file has none. */
+export function stepAxis(data: Report): { label: string; values: number[]; path: string; log: boolean } {
+  const steps = data.run?.step;
+  if (!steps) return { label: "recorded point", values: (data.run?.norm ?? []).map((_, k) => k), path: "", log: false };
+  const last = steps.at(-1) ?? 0,
+    middle = steps[Math.floor(steps.length / 2)] ?? 0;
+  return { label: "step", values: steps, path: "run.step", log: middle * 10 < last };
+}

@@ -1,0 +1,60 @@
+// How far axes reach.
+
+export type Range = [number, number];
+
+/** The least and greatest of all numbers, those alone that a logarithmic axis can show. */
+export function rangeOf(lists: ArrayLike<number | null>[], log: boolean): Range | null {
+  let low = Infinity,
+    high = -Infinity;
+  for (const list of lists) {
+    for (let k = 0; k < list.length; k += 1) {
+      const value = list[k];
+      if (typeof value !== "number" || !Number.isFinite(value) || (log && value <= 0)) continue;
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+  }
+  return low <= high ? [low, high] : null;
+}
+
+const smallest = 1e-300; // on a logarithmic axis; below, numbers lose their digits
+
+/** With a little room at both ends; something to show where there is nothing. */
+export function fitted(range: Range | null, log: boolean): Range {
+  if (!range) return log ? [0.1, 10] : [0, 1];
+  if (log) {
+    const room = Math.max(0.04 * Math.log(range[1] / range[0]), 0.1);
+    return [Math.max(smallest, range[0] * Math.exp(-room)), Math.max(10 * smallest, range[1] * Math.exp(room))];
+  }
+  const room = range[1] > range[0] ? 0.04 * (range[1] - range[0]) : Math.max(1e-12, 0.5 * Math.abs(range[0]) || 0.5);
+  return [range[0] - room, range[1] + room];
+}
+
+/** The wider of the two units on both axes, both middles kept. */
+export function squared(x: Range, y: Range, width: number, height: number): { x: Range; y: Range } {
+  const unit = Math.max((x[1] - x[0]) / width, (y[1] - y[0]) / height);
+  const around = ([low, high]: Range, pixels: number): Range => {
+    const middle = (low + high) / 2;
+    return [middle - (unit * pixels) / 2, middle + (unit * pixels) / 2];
+  };
+  return { x: around(x, width), y: around(y, height) };
+}
+
+/**
+ * Where a logarithmic axis has its lines: at powers of ten, at most ten of them; at their multiples too where there are
+ * few. uPlot's own would draw every multiple of every power.
+ */
+export function logSplits([low, high]: Range): number[] {
+  const first = Math.floor(Math.log10(low)),
+    last = Math.ceil(Math.log10(high));
+  const every = Math.max(1, Math.ceil((last - first) / 10));
+  const lines: number[] = [];
+  for (let power = first; power <= last; power += 1) {
+    if (power % every !== 0) continue;
+    for (const lead of last - first <= 4 ? [1, 2, 3, 4, 5, 6, 7, 8, 9] : [1]) {
+      const line = Number(`${lead}e${power}`);
+      if (line >= low && line <= high) lines.push(line);
+    }
+  }
+  return lines;
+}

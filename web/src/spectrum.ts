@@ -1,0 +1,84 @@
+// Singular values of W, W^mm and W^mm_*.
+import { Chart } from "./chart";
+import type { ChartSpec, Series } from "./chart_spec";
+import type { Report, Spectrum } from "./data";
+import { choice, h } from "./dom";
+import { labelText } from "./label";
+import type { Store } from "./state";
+
+const floor = 1e-16; // below this share of the largest there is rounding alone
+
+export function spectrumView(panel: HTMLElement, data: Report, store: Store): void {
+  let shown: keyof Spectrum = "relative";
+  const series = (): Series[] => {
+    const list: Series[] = [];
+    const add = (label: string, style: number, spectrum: Spectrum | null | undefined, path: string): void => {
+      if (spectrum)
+        list.push({
+          label,
+          style,
+          mark: "line",
+          x: spectrum[shown].map((_, k) => k + 1),
+          y: spectrum[shown],
+          path: { y: `${path}.${shown}` },
+        });
+    };
+    data.solutions.forEach((solution, k) =>
+      add(
+        solution.file ? `${solution.label} (${solution.norm_words})` : solution.label,
+        [0, 3, 4, 5][k % 4] ?? 0,
+        solution.singular_values,
+        `solutions.${k}.singular_values`,
+      ),
+    );
+    const run = data.run;
+    if (run) {
+      const step = run.singular_values[store.get().step] ? store.get().step : run.singular_values.length - 1;
+      add("W of training", 2, run.singular_values[step], `run.singular_values.${step}`);
+    }
+    return list;
+  };
+  const spec = (): ChartSpec => {
+    const ranks = data.solutions
+      .filter((solution) => solution.rank !== null)
+      .map((solution) => `${labelText(solution.label)} has rank ${solution.rank}`);
+    return {
+      title: "Singular values",
+      name: "singular-values",
+      height: 360,
+      series: series(),
+      summary: `Singular values, largest first${shown === "relative" ? ", as shares of the largest" : ""}. ${ranks.join("; ")}${ranks.length > 0 ? "." : ""}`,
+      x: { label: "number", whole: true },
+      y: {
+        label: shown === "relative" ? "share of the largest" : "singular value",
+        log: shown === "relative",
+        range: null,
+      },
+      include: { x: [1], y: shown === "relative" ? [1] : [0] },
+    };
+  };
+  const trimmed = (): ChartSpec => {
+    const made = spec();
+    // On a logarithmic axis rounding would take all the room.
+    for (const one of shown === "relative" ? made.series : []) {
+      const end = Array.from(one.y).findLastIndex((value) => value !== null && value > floor) + 1;
+      one.x = Array.from(one.x).slice(0, end);
+      one.y = Array.from(one.y).slice(0, end);
+    }
+    return made;
+  };
+  panel.append(
+    h(
+      "div",
+      { class: "controls" },
+      choice("Show", ["shares of the largest", "values"], 0, (value) => {
+        shown = value === 0 ? "relative" : "values";
+        chart.update(trimmed());
+      }),
+    ),
+  );
+  const chart = new Chart(panel, trimmed());
+  store.on((changed) => {
+    if (changed.step !== undefined) chart.update(trimmed());
+  });
+}
