@@ -133,7 +133,8 @@ void print_table(const Check& check, const std::optional<StoredRun>& run, const 
                                       check.nuclear ? fmt::format(", {:.9g} (nuclear, rank {})",
                                                                   check.nuclear->objective, check.nuclear->rank.rank)
                                                     : "")
-                        : "no W keeps this selection");
+                    : smallest(check).status == MarginStatus::limit ? "not decided: the solver stopped early"
+                                                                    : "no W keeps this selection");
   if (check.report && check.separable) {
     auto closest = check.report->support;
     std::sort(closest.begin(), closest.end(),
@@ -176,9 +177,11 @@ ExitCode run(Session& session, const Options& options) {
   }
   Session::watch_interrupts();
   const Stopwatch watch;
+  std::optional<ChosenSelection> chosen;
+  if (!stored) chosen = choose_selection(task, options.task, options.select);
   const Check check = with_place(options.task, [&] {
     return stored ? check_run(task, stored->W, stored->record, options.settings, threads)
-                  : check_selection(task, choose_selection(task, options.task, options.select).selection, threads);
+                  : check_selection(task, chosen->selection, threads);
   });
   std::optional<LocalOptima> optima;
   ProgressLine line(session);

@@ -83,7 +83,7 @@ void print_text(std::string_view text) {
 
 void print(const Tested& one) {
   const ClaimResult& result = one.result;
-  fmt::print("{:<22} {:>4} of {:<4} held   worst {:<10} {:>6.1f} s{}\n", one.claim->name, result.held, result.tasks,
+  fmt::print("{:<22} held on {:>4} of {:<4}  worst {:<10} {:>6.1f} s{}\n", one.claim->name, result.held, result.tasks,
              std::isfinite(result.worst) ? fmt::format("{:.3g}", result.worst) : "-", one.seconds,
              result.stopped ? "  (stopped early)" : "");
   print_text(one.claim->statement);

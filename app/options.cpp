@@ -14,6 +14,9 @@ ChosenSelection choose_selection(const AttentionTask& task, const std::string& t
   if (select == "file" && !task.select()) throw InputError(task_path + ": select is missing; --select file needs it");
   if (select == "file" || (select.empty() && task.select())) return {*task.select(), {}};
   if (select.empty() || select == "opt") {
+    if (task.head().kind == HeadKind::none)
+      throw InputError(task_path +
+                       ": head is missing; the optimal tokens need one (--select names others: a .npy file)");
     OptimalTokens optimal = with_place(task_path, [&] { return optimal_tokens(task); });
     return {std::move(optimal.selection), std::move(optimal.ties)};
   }

@@ -127,9 +127,9 @@ ExitCode run(const Session& session, Options& options, const char* verb, Work&& 
   return finish(session, options, report, verb, watch.seconds(), threads.count());
 }
 
-void add_study_options(CLI::App* verb, StudyOptions& study) {
+void add_study_options(CLI::App* verb, StudyOptions& study, const char* runs) {
   verb->add_option("--out", study.folder, "Folder to write to (default: reproduction)");
-  verb->add_option("--runs", study.runs, "Accepted runs a setting (default: as published)")
+  verb->add_option("--runs", study.runs, fmt::format("Accepted runs a setting (default: {})", runs))
       ->check(CLI::Range(Index{1}, Index{1} << 30));
   verb->add_option("--seed", study.seed, "Seed (default: 0)");
   verb->add_flag("--resume,!--no-resume", study.resume,
@@ -168,7 +168,7 @@ Exit codes: 0 done, 4 stopped at the time limit, 130 interrupted)",
                                       return kDone;
                                     });
   verb->add_option("NAME", options->names, "Experiments, or all, or list")->required();
-  add_study_options(verb, options->study);
+  add_study_options(verb, options->study, "as published");
 }
 
 void add_sweep(CLI::App& program, Session& session) {
@@ -185,7 +185,7 @@ Exit codes: 0 done, 4 stopped at the time limit, 130 interrupted)",
                                     [&](Threads& threads) { return sweep(options->file, options->study, threads); });
                        });
   verb->add_option("FILE", options->file, "The description, JSON")->required();
-  add_study_options(verb, options->study);
+  add_study_options(verb, options->study, "those of the file, else 100");
 }
 
 }  // namespace attsvm

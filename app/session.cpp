@@ -37,7 +37,13 @@ bool Session::interrupted() { return stop_requested != 0; }
 
 void Session::watch_interrupts() {
   for (const int signal : {SIGINT, SIGTERM}) {
-    std::signal(signal, [](int) { stop_requested = 1; });
+    std::signal(signal, [](int number) {
+      if (stop_requested != 0) {  // asked twice: at once
+        std::signal(number, SIG_DFL);
+        std::raise(number);
+      }
+      stop_requested = 1;
+    });
   }
 }
 

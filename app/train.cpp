@@ -26,7 +26,9 @@ void parse_optimizer(const std::string& text, TrainSettings& settings) {
     throw InputError(fmt::format("--optimizer {}: must be gd, ngd, polyak, mirror:P or adam", text));
   }
   settings.optimizer = Optimizer::mirror;
-  settings.power = parse_list<double>(text.substr(7), "--optimizer mirror:", "followed by one number above 1").front();
+  const auto power = parse_list<double>(text.substr(7), "--optimizer mirror:", "followed by one number above 1");
+  if (power.size() != 1) throw InputError(fmt::format("--optimizer {}: must be followed by one number above 1", text));
+  settings.power = power.front();
 }
 
 void parse(Options& options) {
@@ -42,7 +44,9 @@ void parse(Options& options) {
   if (options.init == "zero") settings.init = Init::zero;
   if (options.init == "random") settings.init = Init::random;
   if (options.record.starts_with("every:")) {
-    settings.record.every = parse_list<Index>(options.record.substr(6), "--record every:", "a number of steps").front();
+    const auto every = parse_list<Index>(options.record.substr(6), "--record every:", "a number of steps");
+    settings.record.every = every.front();
+    if (every.size() != 1) throw InputError(fmt::format("--record {}: must be one number of steps", options.record));
     if (settings.record.every < 1) throw InputError(fmt::format("--record {}: must be at least 1", options.record));
   } else if (!options.record.empty()) {
     auto& at = settings.record.at;
@@ -129,7 +133,7 @@ void print_table(const TrainedRun& run, const AttentionMap& map, const Options& 
                    ? fmt::format("e^{:.6g} ({})", run.log_loss, name_of(settings.loss))
                    : fmt::format("{:.12g} ({})", run.loss, name_of(settings.loss)));
   line("norm", fmt::format("{:.12g} (Frobenius norm of W)", run.norm));
-  line("gradient", std::isfinite(run.log_gradient) ? fmt::format("10^{:.2f}", run.log_gradient / std::log(10.0)) : "0");
+  line("gradient", std::isfinite(run.log_gradient) ? fmt::format("10^{:.5g}", run.log_gradient / std::log(10.0)) : "0");
   constexpr std::size_t kShown = 20;
   const auto shown = std::min(kShown, map.selected.size());
   line("selected",
@@ -146,6 +150,9 @@ void warn_of_end(const Session& session, const TrainedRun& run, const Options& o
     session.warn(fmt::format(
         "step {} would overflow; the run ends at the point before it (a smaller --step goes further)", run.steps + 1));
   }
+  if (run.stop == TrainStop::zero_gradient && options.settings.param == Parametrization::KQ && run.steps == 0) {
+    session.warn("K = Q = 0 is a saddle: no direction of theirs changes the loss; --init random leaves it");
+  }
   if (run.stop == TrainStop::asked) {
     session.warn(fmt::format("the same command with --resume goes on from step {}", run.steps));
   }
@@ -153,7 +160,7 @@ void warn_of_end(const Session& session, const TrainedRun& run, const Options& o
                       (options.settings.optimizer == Optimizer::mirror && !options.settings.normalize);
   if (scaled && std::isfinite(run.log_gradient) &&
       std::exp(run.log_gradient) * options.settings.step < 1e-17 * run.norm) {
-    session.warn(fmt::format("the gradient (10^{:.0f}) is too small to move W; --optimizer ngd would go on",
+    session.warn(fmt::format("the gradient (10^{:.3g}) is too small to move W; --optimizer ngd would go on",
                              run.log_gradient / std::log(10.0)));
   }
 }
@@ -165,7 +172,8 @@ ExitCode run(const Session& session, Options& options) {
   const AttentionTask task = load_task(options.task, threads);
   TrainSettings& settings = options.settings;
   Start start;
-  if (!options.init.empty() && options.init != "zero" && options.init != "random") {
+  const bool starts_elsewhere = !options.init.empty() && options.init != "zero" && options.init != "random";
+  if (starts_elsewhere) {
     require_other_file(options.out, options.init);
     start = load_start(options.init, settings.param, threads);
   }
@@ -186,7 +194,8 @@ ExitCode run(const Session& session, Options& options) {
     });
     return Session::interrupted() || (options.time_limit > 0 && seconds >= options.time_limit);
   };
-  Trainer trainer = with_place(options.task, [&] { return Trainer(task, settings, start, threads); });
+  Trainer trainer = with_place(starts_elsewhere ? options.init : options.task,
+                               [&] { return Trainer(task, settings, start, threads); });
   RunFile file(options.out, task, settings, trainer, {.replace = session.force, .resume = options.resume});
   trainer_now = &trainer;
   file_now = &file;
@@ -254,7 +263,8 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
   add_loss(verb, s.loss);
   add_choice(verb, "--arithmetic", s.arithmetic, std::vector{Arithmetic::exact, Arithmetic::plain},
              "Gradients exact at saturation, or as frameworks compute them (default: exact)");
-  verb->add_option("--init", options->init, "zero, random, or a file with W0, K0, Q0, v0 (default: zero; KQ: random)");
+  verb->add_option("--init", options->init,
+                   "zero, random, or a file with W0, K0, Q0, v0, or a run (default: zero; KQ: random)");
   verb->add_option("--seed", s.seed, "Seed of start, minibatches and dropout (default: 0)");
   verb->add_option("--record", options->record,
                    "Steps to keep, as 0,1,10 or every:K (default: the first and the last)");

@@ -65,7 +65,7 @@ inline constexpr double kSupportTolerance = 1e-6;
 
 struct SolveSettings {
   Norm norm{};                ///< to minimise
-  double tolerance = 1e-8;    ///< on the relative gap; problems of at most 200 rows are solved to rounding anyway
+  double tolerance = 1e-8;    ///< on the relative gap; problems of at most 1,500 rows are solved to rounding anyway
   double time_limit = 0;      ///< seconds; 0: none
   Index iteration_limit = 0;  ///< 0: none
   const MarginSolution* warm_start =

@@ -57,7 +57,8 @@ RowMatrix to_matrix(const Array& given, const std::string& name) {
 
 Start load_start(const std::string& path, Parametrization param, Threads& threads) {
   const NpzFile file(path);
-  const auto read = [&](const std::string& name) -> RowMatrix {
+  const auto read = [&](std::string name) -> RowMatrix {  // W0, or where a run ended: W
+    if (!file.has(name)) name.pop_back();
     if (!file.has(name)) return {};
     const Array array = file.read(name, threads);
     return with_place(path, [&] { return to_matrix(array, name); });

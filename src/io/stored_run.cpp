@@ -34,6 +34,7 @@ StoredRun load_run(const std::string& path, Threads& threads) {
   const NpzFile file(path);
   StoredRun run;
   if (!file.has("W")) refuse("{}: W is missing; a run has it", path);
+  if (file.has("dual")) refuse("{}: array 'dual' is not one of a run; this looks like a solution file", path);
   const Array W = real_array(file, "W", 2, threads);
   run.W = ConstRows(f64_span(W).data(), W.shape[0], W.shape[1]);
   if (file.has("v")) {

@@ -17,6 +17,8 @@ AttentionTask load_task(const std::string& path, Threads& threads) {
     } else if (!name.starts_with("x_")) {
       if (file.has("row_query") || file.has("dual"))
         refuse("{}: array '{}' is not one of a task; this looks like a solution file", path, name);
+      if (file.has("W"))
+        refuse("{}: array '{}' is not one of a task; this looks like a run of attsvm train", path, name);
       std::string known;
       for (const TaskField& one : fields) known += fmt::format(" {}", one.name);
       refuse("{}: array '{}' is unknown; a task has{}; if it is yours, let its name start with x_", path, name, known);

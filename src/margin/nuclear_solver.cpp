@@ -38,13 +38,12 @@ NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const 
   if (needs_blas()) blas.emplace();
   rows_.weights_in(frobenius.W, start_);
   choose_near(frobenius);
-  for (Index count = -1; near_.size() < rows_.count() && near_.size() > count;) {
+  for (Index count = -1; near_.size() < rows_.count() && near_.size() > count && near_.size() <= kMostRows;) {
     count = near_.size();
     some_.take(rows_, near_);
     const Outcome outcome = descend(some_, frobenius, tolerance, stop);
     if (outcome != Outcome::stalled) return outcome;
     add_violated();
-    if (near_.size() > kMostRows) break;
   }
   if (rows_.count() > kMostRows) {
     take_frobenius(frobenius);

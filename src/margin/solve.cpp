@@ -168,6 +168,7 @@ void MarginSolver::State::solve_frobenius(const MarginProblem& problem, MarginSo
 bool MarginSolver::State::start_from_frobenius(const MarginProblem& problem, double start_tolerance,
                                                MarginSolution& solution) {
   frobenius.iterations = 0;
+  frobenius.history.clear();
   frobenius.warm_started = solution.warm_started;
   tolerance = start_tolerance;
   solve_frobenius(problem, frobenius);
@@ -240,7 +241,7 @@ void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolu
   }
   if (!start_from_frobenius(problem, large ? std::max(tolerance, kStartTolerance) : tolerance, solution)) return;
   const auto keep_better = [&] {
-    if (!(other.gap >= solution.gap)) std::swap(solution, other);
+    if (other.gap < solution.gap || std::isnan(solution.gap)) std::swap(solution, other);  // NaN: not feasible
   };
   if (large) {
     solve_nuclear_at_scale(problem, frobenius, solution);

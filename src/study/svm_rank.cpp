@@ -30,7 +30,8 @@ class SvmRank final : public Study {
         .title = "Rank of the attention SVM's solutions",
         .setting =
             "Cross attention, unit Gaussian tokens, queries and head, random labels; the optimal tokens are selected. "
-            "(n,T) is (5,5), (10,5), (15,5), (5,10), (5,15), d from 1 to 20; 100 feasible draws each, given up after "
+            "(n,T) is (5,5), (10,5), (15,5), (5,10), (5,15), d is 1 to 5, 10, 15, 20; 100 feasible draws each, given "
+            "up after "
             "2,000 draws. The rank counts singular values above 1e-10 of the largest, on certified solutions.",
         .paper =
             "Transformers as Support Vector Machines: ranks of the Frobenius and of the nuclear norm solution "

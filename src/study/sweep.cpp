@@ -74,7 +74,12 @@ class UserSweep final : public Study {
     return cells;
   }
 
-  std::uint32_t batch() const override { return 32; }
+  std::uint32_t batch() const override {
+    constexpr Index kSteps = 64'000;  // of a batch: about a second
+    Index steps = 1;
+    for (const SweepPoint& point : plan_.points) steps = std::max(steps, point.training ? point.training->steps : 1);
+    return static_cast<std::uint32_t>(std::clamp<Index>(kSteps / steps, 1, 32));
+  }
 
   std::vector<StudyRow> run(const StudyCell& cell, std::uint64_t seed, std::uint32_t first, std::uint32_t count,
                             Threads& threads) const override {
@@ -159,6 +164,7 @@ class UserSweep final : public Study {
     MarginSolver solver(alone);
     const MarginProblem problem = MarginProblem::attention(task, selection);
     const MarginSolution fro = solve_verified(problem, Norm::frobenius(), solver, verified);
+    if (!verified || fro.status == MarginStatus::limit) return {"SVM not verified", Json::object()};
     const bool feasible = fro.status == MarginStatus::optimal;
     if (!feasible && plan_.require_feasible) return {"infeasible", Json::object()};
     all["feasible"] = feasible ? 1 : 0;

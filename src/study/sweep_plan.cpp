@@ -202,7 +202,11 @@ SweepPlan parse_sweep(const nlohmann::json& file) {
   if (fields.has("train")) parse_training(training, plan);
   choose_x(fields, plan);
   fields.done();
-  for (const SweepPoint& point : plan.points) with_place("task and sizes", [&] { return generate(point.recipe, 0); });
+  Threads alone(1);
+  for (const SweepPoint& point : plan.points) {
+    const Drawn drawn = with_place("task and sizes", [&] { return generate(point.recipe, 0); });
+    if (point.training) with_place("train", [&] { Trainer(drawn.task, *point.training, {}, alone); });
+  }
   return plan;
 }
 

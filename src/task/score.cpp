@@ -9,7 +9,7 @@ namespace attsvm {
 
 std::vector<double> head_values(const AttentionTask& task) {
   if (task.head().kind == HeadKind::none) {
-    refuse("head is missing; scores and optimal tokens need one (or give a selection)");
+    refuse("head is missing; scores and optimal tokens need one");
   }
   std::vector<double> values;
   values.reserve(static_cast<std::size_t>(task.tokens()));

@@ -15,17 +15,20 @@ bool is_optimal(const Check& check) {
 
 void judge(Check& check) {
   const bool optimal = is_optimal(check);
+  const bool decided = (check.report ? check.report->solution : *check.gen).status != MarginStatus::limit;
   if (optimal) {
     check.verdict = Verdict::global;
     check.reason = check.separable ? "every query selects its best token"
-                                   : "every query selects its best token, but no W separates these tokens";
+                   : decided       ? "every query selects its best token, but no W separates these tokens"
+                                   : "every query selects its best token; whether a W separates them was not decided";
   } else if (check.report && check.report->locally_optimal) {
     check.verdict = Verdict::local;
     check.reason = "every selected token scores above its support tokens, though not all are best";
   } else if (!check.report) {
     check.reason = "some query keeps several tokens; local optimality is about one";
   } else if (!check.separable) {
-    check.reason = "no W separates the selected tokens";
+    check.reason =
+        decided ? "no W separates the selected tokens" : "whether a W separates the selected tokens was not decided";
   } else {
     const SupportToken& worst = check.report->ahead.front();
     check.reason = fmt::format("query {}: support token {} scores {}", worst.query, worst.token,

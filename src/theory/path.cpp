@@ -277,11 +277,13 @@ std::vector<PathPoint> regularization_path(const AttentionTask& task, const Path
   PathLimits limits(task, settings.param, settings.joint, threads);
   std::vector<PathPoint> best;
   std::vector<std::set<std::vector<Index>>> seen(settings.radii.size());
+  // Where the least loss is not known, log_excess is log L, which losses below zero do not have.
+  const bool by_loss = settings.loss == Loss::linear && (settings.joint || task.head().kind != HeadKind::linear);
   const auto consider = [&](std::size_t k, PathPoint point) {
     seen[k].insert(point.selected);
     if (k == best.size()) {
       best.push_back(std::move(point));
-    } else if (point.log_excess < best[k].log_excess) {
+    } else if (by_loss ? point.loss < best[k].loss : point.log_excess < best[k].log_excess) {
       best[k] = std::move(point);
     }
     best[k].minima = static_cast<Index>(seen[k].size());

@@ -116,7 +116,8 @@ bool Trainer::Impl::gradient_is_zero() const {
   for (const ScaledMatrix* gradient : *gradients) {
     if (!gradient->is_zero()) return false;
   }
-  return settings.weight_decay == 0 && !sampled;
+  return settings.weight_decay == 0 && !sampled &&
+         std::all_of(update.memory().begin(), update.memory().end(), [](const RowMatrix& m) { return m.isZero(0); });
 }
 
 bool Trainer::Impl::usable() const {
@@ -144,6 +145,8 @@ bool Trainer::Impl::settled() {
 TrainStop Trainer::Impl::repeat(TrainStop stop, const std::function<void(const Record&)>& keep) {
   Record last = record();
   for (Index due = step; (due = settings.record.next(due + 1, settings.steps)) >= 0;) {
+    if (settings.stop && settings.stop(step)) return TrainStop::asked;
+    if (settings.progress && settings.progress(progress())) return TrainStop::asked;
     last.step = due;
     keep(last);
   }
@@ -220,6 +223,9 @@ void Trainer::restore(std::span<const double> state) {
   std::size_t size = 1;
   for_each_number(*impl_, [&](const double&) { ++size; });
   if (state.size() != size) refuse("the state of a run has {} numbers; must be {}", state.size(), size);
+  if (!(state[0] >= 0 && state[0] <= static_cast<double>(impl_->settings.steps))) {
+    refuse("the state of a run is at step {}; must be from 0 to {}", state[0], impl_->settings.steps);
+  }
   impl_->step = static_cast<Index>(state[0]);
   const double* from = state.data() + 1;
   for_each_number(*impl_, [&](double& number) { number = *from++; });
