@@ -6,6 +6,7 @@ namespace {
 template <class Member>
 Array numbers(const std::vector<PathPoint>& points, Member member) {
   std::vector<double> list;
+  list.reserve(points.size());
   for (const PathPoint& point : points) list.push_back(static_cast<double>(point.*member));
   return Array::own(std::move(list), {static_cast<Index>(points.size())});
 }
