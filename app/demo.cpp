@@ -35,7 +35,7 @@ constexpr std::array<Index, 5> kTold{0, 20, 200, 2000, kSteps};  // steps that t
 /// The steps of the page: those told of, and more between them, ever further apart.
 std::vector<Index> recorded_steps() {
   std::vector<Index> steps(kTold.begin(), kTold.end());
-  for (double step = 1; step < kSteps; step *= 1.15) steps.push_back(std::llround(step));
+  for (Index step = 1; step < kSteps; step += step / 8 + 1) steps.push_back(step);
   std::sort(steps.begin(), steps.end());
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
   return steps;
@@ -161,7 +161,7 @@ void save(const AttentionTask& task, const Story& W, const std::string& out) {
 /// The page over the run of W. Returns its file; empty where this build has no page.
 std::string write_page(const AttentionTask& task, const Story& W, const Options& options, Threads& threads) {
   if (!page_problem().empty()) return {};
-  const std::string file = (std::filesystem::path(options.out) / "report.html").string();
+  std::string file = (std::filesystem::path(options.out) / "report.html").string();
   ReportRun run{.file = "the run of this demo, W trained", .run = {.W = W.run.W}};
   for (const Record& record : W.run.records) {
     run.run.record_step.push_back(record.step);

@@ -31,8 +31,7 @@ constexpr const char* kTeaching = R"(Examples:
   attsvm report task.npz --run run.npz -o report.html
                                   all of it on a page to open in a browser
   attsvm claims                   the statements of the theory, put to the test on random tasks
-  attsvm reproduce all            every published figure; attsvm reproduce list says which
-  attsvm sweep mine.json          an experiment of your own
+  attsvm reproduce list           the published experiments; attsvm reproduce NAME runs one and draws its figure
   attsvm info                     what does this program run on?
 Every verb explains itself: attsvm generate --help
 Files are NumPy .npz; numpy.savez writes what attsvm reads.

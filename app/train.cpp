@@ -133,7 +133,7 @@ void print_table(const TrainedRun& run, const AttentionMap& map, const Options& 
                    ? fmt::format("e^{:.6g} ({})", run.log_loss, name_of(settings.loss))
                    : fmt::format("{:.12g} ({})", run.loss, name_of(settings.loss)));
   line("norm", fmt::format("{:.12g} (Frobenius norm of W)", run.norm));
-  line("gradient", std::isfinite(run.log_gradient) ? fmt::format("10^{:.5g}", run.log_gradient / std::log(10.0)) : "0");
+  line("gradient", std::isfinite(run.log_gradient) ? fmt::format("10^{:.4g}", run.log_gradient / std::log(10.0)) : "0");
   constexpr std::size_t kShown = 20;
   const auto shown = std::min(kShown, map.selected.size());
   line("selected",
