@@ -71,7 +71,9 @@ void add_solved(const AttentionTask& task, const Check& check, std::vector<Answe
     const bool given =
         std::any_of(answers.begin(), answers.end(), [&](const Answer& answer) { return answer.settles(norm, select); });
     if (given) continue;
-    Answer answer{.stored = stored(problem, *solution, SolveSettings{}.tolerance), .rank_words = rank_words(*solution)};
+    Answer answer;
+    answer.stored = stored(problem, *solution, SolveSettings{}.tolerance);
+    answer.rank_words = rank_words(*solution);
     answer.verification = verify(task, answer.stored);
     answers.push_back(std::move(answer));
   }
