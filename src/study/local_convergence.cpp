@@ -171,6 +171,7 @@ class LocalConvergence final : public Study {
                 .log_x = true,
                 .log_y = true,
                 .x_range = {{1, 2000}},
+                .y_range = {{1e-5, 1}},  // room for the key below the curves
                 .key = "left bottom"};
     for (const CellRows& rows : cells) {
       const bool is_plain = rows.cell.settings.at("arithmetic") == "plain",
