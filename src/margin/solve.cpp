@@ -24,6 +24,7 @@ constexpr Index kNuclearRows = 300;    // from here on a working set is faster t
 constexpr Index kMostUnknowns = 2048;  // of the interior point method, which factorises a matrix of that size
 constexpr Index kRowsPerUnknown = 8;
 constexpr double kStartTolerance = 1e-2;     // of the Frobenius answer a large nuclear solve starts from
+constexpr Index kLastRows = 10'000;          // rows up to which the exact solver may be the last resort: 0.8 GB
 constexpr Index kExactNumbers = 25'000'000;  // rows · d up to which the exact solver may copy all rows as a last resort
 
 void require_sensible(const SolveSettings& settings) {
@@ -150,7 +151,7 @@ void MarginSolver::State::solve_at_scale(const MarginProblem& problem, MarginSol
       return;
     }
   }
-  if (!stopped && problem.rows() * problem.d() <= kExactNumbers)
+  if (!stopped && problem.rows() <= kLastRows && problem.rows() * problem.d() <= kExactNumbers)
     solve_exactly(problem, solution);  // finite, however hard
 }
 
