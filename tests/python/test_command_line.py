@@ -49,8 +49,13 @@ def test_tasks(program, tmp_path, words, given):
     (["--select", "opt", "--tolerance", "1e-6"], dict(select="opt", tolerance=1e-6))])
 def test_solutions(program, tmp_path, files, kind, options, settings):
     path, task = files(kind, "--seed", 3)
-    if kind == "infeasible" and ("select" in settings or "problem" in settings):
-        pytest.skip("the infeasible kind has a selection and no head")
+    if kind == "infeasible" and "select" in settings:  # it has no head
+        with pytest.raises(ValueError, match="head"):
+            attsvm.solve(task, **settings)
+        refused = program("solve", path, *options, "-o", tmp_path / "theirs.npz", codes=(2,))
+        assert "head" in refused.stderr
+        assert not (tmp_path / "theirs.npz").exists()
+        return
     solution = attsvm.solve(task, **settings)
     assert attsvm.verify(task, solution)
     same_bytes(program, tmp_path, ["solve", path, *options], solution, codes=(0, 3))
