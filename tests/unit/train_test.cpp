@@ -71,6 +71,29 @@ TEST(Train, StepsAreThoseOfTheDefinitions) {
   }
 }
 
+TEST(Train, AdamGoesOnFromItsMomentsWhereTheGradientUnderflows) {
+  const AttentionTask task = random_task(2);
+  TrainSettings settings{.optimizer = Optimizer::ngd, .step = 1e5, .steps = 20, .arithmetic = Arithmetic::plain};
+  const TrainedRun rests = run(task, settings);
+  ASSERT_EQ(rests.stop, TrainStop::zero_gradient);
+  EXPECT_LT(rests.steps, 20);
+  settings.optimizer = Optimizer::adam;
+  const TrainedRun goes_on = run(task, settings);
+  EXPECT_EQ(goes_on.stop, TrainStop::finished);
+  EXPECT_EQ(goes_on.steps, 20);
+}
+
+TEST(Train, ARunAtRestCanBeStopped) {
+  const AttentionTask task = random_task(2);
+  TrainSettings settings{.step = 1e5, .steps = 1000, .arithmetic = Arithmetic::plain, .record = {.every = 1}};
+  ASSERT_EQ(run(task, settings).stop, TrainStop::zero_gradient);
+  int asked = 0;
+  settings.progress = [&](const TrainProgress&) { return ++asked == 100; };
+  const TrainedRun stopped = run(task, settings);
+  EXPECT_EQ(stopped.stop, TrainStop::asked);
+  EXPECT_LT(stopped.records.size(), 200U);
+}
+
 TEST(Train, AdamAndSchedules) {
   const AttentionTask task = random_task(2);
   RowMatrix W = RowMatrix::Zero(4, 3), m = W, s = W;
