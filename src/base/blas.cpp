@@ -52,9 +52,9 @@ bool cholesky_of_columns(Index n, double* A, Index lda) {
   return info == 0;
 }
 
-void solve_columns(Index n, const double* L, Index ldl, double* x) {
-  for (const CBLAS_TRANSPOSE side : {CblasNoTrans, CblasTrans})
-    cblas_dtrsv(CblasColMajor, CblasLower, side, CblasNonUnit, narrow(n), L, narrow(ldl), x, 1);
+void solve_columns(bool transpose, Index n, const double* L, Index ldl, Index count, double* X, Index ldx) {
+  cblas_dtrsm(CblasColMajor, CblasLeft, CblasLower, transpose ? CblasTrans : CblasNoTrans, CblasNonUnit, narrow(n),
+              narrow(count), 1, L, narrow(ldl), X, narrow(ldx));
 }
 
 bool symmetric_eigenvalues(bool vectors, Index n, double* A, double* values) {

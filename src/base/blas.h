@@ -15,8 +15,8 @@ void gemm(bool transpose_a, bool transpose_b, Index m, Index n, Index k, float a
 bool cholesky(Index n, double* A, Index lda);
 /// The same for a column-major matrix, in place of its lower triangle.
 bool cholesky_of_columns(Index n, double* A, Index lda);
-/// x ← (LLᵀ)⁻¹ x for the L of cholesky_of_columns
-void solve_columns(Index n, const double* L, Index ldl, double* x);
+/// X ← L⁻¹X, or L⁻ᵀX, for the L of cholesky_of_columns and `count` columns X
+void solve_columns(bool transpose, Index n, const double* L, Index ldl, Index count, double* X, Index ldx);
 /// Eigenvalues, smallest first, of a symmetric n × n matrix, and if asked for its eigenvectors as the rows of A, which
 /// is overwritten in any case. False: they were not found.
 bool symmetric_eigenvalues(bool vectors, Index n, double* A, double* values);

@@ -62,7 +62,13 @@ void Spectrum::prove_in() {
   const Index d = side_.rows(), n = side_.cols();
   const Real unit = std::numeric_limits<Real>::epsilon();
   const Matrix V = vectors_.template cast<Real>(), S = side_.template cast<Real>();
-  const Matrix B = S * V, G = B.transpose() * B, O = V.transpose() * V;
+  const Matrix B = S * V;
+  const auto gram_of = [n](const Matrix& M) -> Matrix {
+    Matrix lower = Matrix::Zero(n, n);
+    lower.template selfadjointView<Eigen::Lower>().rankUpdate(M.transpose());
+    return lower.template selfadjointView<Eigen::Lower>();
+  };
+  const Matrix G = gram_of(B), O = gram_of(V);
   Real widest = 0, skew = 0;
   for (Index i = 0; i < n; ++i) {
     Real row = 0, off = 0;

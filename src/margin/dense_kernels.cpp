@@ -148,7 +148,7 @@ Index epoch_lanes(const RowBlocks& B, const double* b, const double* low, Index 
 }
 /// x_j ← (x_j − Σ_{i>j} c_j[i] x_i) / c_j[j] from the last column c_j to the first, four columns at a time: what the
 /// later ones give first, so that the chain from x to x is short.
-void solve_upper(const double* L, Index ld, Index s, double* x) {
+void solve_upper_lanes(const double* L, Index ld, Index s, double* x) {
   for (Index j = (s - 1) & ~Index{3}; j >= 0; j -= 4) {
     const Index p = s - j < 4 ? s - j : 4;
     double t[4] = {}, inverse[4] = {};
@@ -231,7 +231,7 @@ void factor_solve_lanes(double* HWY_RESTRICT L, Index ld, Index s, double tiny, 
     }
   }
   for (Index j = 0; j < s; ++j) x[j] = L[j * ld + s];
-  solve_upper(L, ld, s, x);
+  solve_upper_lanes(L, ld, s, x);
 }
 void solve_again_lanes(const double* L, Index ld, Index s, double* x) {
   for (Index j = 0; j < s; ++j) {
@@ -239,7 +239,7 @@ void solve_again_lanes(const double* L, Index ld, Index s, double* x) {
     const double y = x[j] / c[j];
     for (Index i = j + 1; i < s; ++i) x[i] -= c[i] * y;
   }
-  solve_upper(L, ld, s, x);
+  solve_upper_lanes(L, ld, s, x);
 }
 void project_lanes(const double* HWY_RESTRICT A, Index ld, Index n, const double* HWY_RESTRICT x,
                    double* HWY_RESTRICT c) {
@@ -291,6 +291,7 @@ HWY_EXPORT(weigh_lanes);
 HWY_EXPORT(add_outers_lanes);
 HWY_EXPORT(factor_solve_lanes);
 HWY_EXPORT(solve_again_lanes);
+HWY_EXPORT(solve_upper_lanes);
 HWY_EXPORT(combine_lanes);
 HWY_EXPORT(project_lanes);
 HWY_EXPORT(subtract_lanes);
@@ -308,6 +309,7 @@ Index epoch(const RowBlocks& B, const double* b, const double* f, Index p, doubl
   return GO(epoch_lanes)(B, b, f, p, x, work, W);
 }
 void factor_solve(double* G, Index ld, Index n, double tiny, double* x) { GO(factor_solve_lanes)(G, ld, n, tiny, x); }
+void solve_upper(const double* L, Index ld, Index n, double* x) { GO(solve_upper_lanes)(L, ld, n, x); }
 void solve_again(const double* L, Index ld, Index n, double* x) { GO(solve_again_lanes)(L, ld, n, x); }
 void project(const double* A, Index ld, Index n, const double* x, double* c) { GO(project_lanes)(A, ld, n, x, c); }
 void subtract(const double* A, Index ld, Index n, const double* c, double* x) { GO(subtract_lanes)(A, ld, n, c, x); }

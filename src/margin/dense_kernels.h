@@ -47,8 +47,9 @@ Index epoch(const RowBlocks& rows, const double* b, const double* low, Index pas
 
 /// Factors G = L D Lᵀ in place of its lower triangle (unit diagonal), which becomes L D; the right-hand side rides
 /// along as row n, and x = G⁻¹ b. A column whose pivot falls below `tiny` is left out: its diagonal becomes infinite,
-/// its x zero. ld ≥ pad4(n + 1).
+/// its x zero. ld ≥ pad4(n + 1), and further rows up to ld ride along too: each becomes L⁻¹ times it.
 void factor_solve(double* G, Index ld, Index n, double tiny, double* x);
+void solve_upper(const double* L, Index ld, Index n, double* x);  ///< x ← L⁻ᵀD⁻¹ x with that factor
 void solve_again(const double* L, Index ld, Index n, double* x);  ///< x ← G⁻¹ x with that factor
 
 }  // namespace attsvm

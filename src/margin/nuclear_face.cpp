@@ -1,7 +1,6 @@
 #include "margin/nuclear_face.h"
 
 #include <cmath>
-#include <numbers>
 
 #include "base/decompositions.h"
 #include "margin/tolerances.h"
@@ -11,7 +10,7 @@ namespace {
 
 constexpr Index kSteps = 12;
 constexpr Index kMostRows = 1000;  // or as many as there are unknowns: more are not met with equality for good
-constexpr double kConverged = 1e-13, kDependentRow = 1e-11, kNoProgress = 0.5;
+constexpr double kConverged = 1e-13, kDependentRow = 1e-11, kNoProgress = 0.5, kDiverged = 30;
 constexpr double kUseful = 1e-10;      // residual that is put up with where rounding allows no better
 constexpr double kSmallDemand = 1e-2;  // right-hand sides so far below ‖W‖ that rounding shows
 
@@ -40,6 +39,7 @@ bool NuclearFace::solve(NuclearRows& rows, const Eigen::MatrixXd& W, const doubl
     const double now = residual();
     if (now <= kConverged) return demand > kSmallDemand || finish();
     if (!(now <= kNoProgress * best) && --patience == 0) return now <= kUseful && finish();
+    if (!(now <= kDiverged * best)) return false;
     best = std::min(best, now);
     if (!newton_step()) return false;
   }
@@ -74,7 +74,8 @@ void NuclearFace::choose_rows(double balance) {
 bool NuclearFace::split() {
   rows_->weigh(lambda_.data(), A_);
   M_ = W_ + A_;
-  gram_.noalias() = M_.transpose() * M_;
+  transposed_ = M_.transpose();
+  multiply(transposed_, M_, gram_);
   eigen_.compute(gram_);
   if (eigen_.info() != Eigen::Success) return false;
   Index r = 0;
@@ -82,13 +83,15 @@ bool NuclearFace::split() {
   if (r == 0) return false;
   V_ = eigen_.eigenvectors().rightCols(r);
   sigma_ = eigen_.eigenvalues().tail(r).cwiseSqrt();
-  U_.noalias() = M_ * V_;
+  multiply(M_, V_, U_);
   for (Index j = 0; j < r; ++j) U_.col(j) /= sigma_(j);
+  right_rows_ = V_.transpose();
+  product_ = U_ * sigma_.asDiagonal();
+  multiply(product_, right_rows_, rest_);
+  rest_ = M_ - rest_;
   sigma_.array() -= 1;
   product_ = U_ * sigma_.asDiagonal();
-  low_.noalias() = product_ * V_.transpose();
-  rest_ = M_ - low_;
-  rest_.noalias() -= U_ * V_.transpose();
+  multiply(product_, right_rows_, low_);
   error_ = W_ - low_;
   return true;
 }
@@ -109,81 +112,51 @@ double NuclearFace::residual() {
   return worst;
 }
 
-/// dW = XJT + TJX, upper right, J = [0 dA; dAᵀ 0]: how W on the face answers to a change of A.
+/// dW = XJT + TJX, upper right, J = [0 dA; dAᵀ 0] and X = [U; V] diag(σ) [U; V]ᵀ: how W on the face answers to a
+/// change of A.
 void NuclearFace::respond(const Eigen::MatrixXd& dA, Eigen::MatrixXd& dW) {
-  const Index N = P_ + Q_;
-  coupling_.resize(Q_, P_);
-  product_.resize(N, N);
-  answer_.resize(N, N);
-  multiply_coupled(dA.data(), P_, Q_, T_.data(), coupling_.data(), product_.data());
-  multiply(X_.data(), N, N, product_.data(), N, N, answer_.data());
-  dW = answer_.topRightCorner(P_, Q_) + answer_.bottomLeftCorner(Q_, P_).transpose();
+  const Index N = P_ + Q_, r = sigma_.size();
+  coupling_.resize(N, r);
+  multiply(dA, V_, product_);
+  coupling_.topRows(P_) = product_;
+  transposed_ = dA.transpose();
+  multiply(transposed_, U_, product_);
+  coupling_.bottomRows(Q_) = product_;
+  multiply(T_, coupling_, answer_);
+  for (Index j = 0; j < r; ++j) answer_.col(j) *= sigma_(j);
+  transposed_ = answer_.bottomRows(Q_).transpose();
+  multiply(U_, transposed_, dW);
+  coupling_ = answer_.topRows(P_);
+  multiply(coupling_, right_rows_, product_);
+  dW += product_;
 }
 
 bool NuclearFace::newton_step() {
-  const Index N = P_ + Q_, r = sigma_.size(), pairs = r * (r + 1) / 2, size = active_.size();
   // Curvature off the block, [I −restᵀ; −rest I]⁻¹ on the complement, σ_i times; inside it the means (σ_i + σ_j)/2.
-  X_.setZero(N, N);
-  T_.resize(N, N);
-  product_ = U_ * sigma_.asDiagonal();
-  X_.topLeftCorner(P_, P_).noalias() = product_ * U_.transpose();
-  X_.topRightCorner(P_, Q_) = low_;
-  X_.bottomLeftCorner(Q_, P_) = low_.transpose();
-  product_ = V_ * sigma_.asDiagonal();
-  X_.bottomRightCorner(Q_, Q_).noalias() = product_ * V_.transpose();
-  gram_.noalias() = -rest_.transpose() * rest_;
-  gram_.diagonal().array() += 1;
-  factor_.compute(gram_);
-  if (factor_.info() != Eigen::Success) return false;
-  inverse_.setIdentity(Q_, Q_);
-  factor_.solveInPlace(inverse_);
-  product_.noalias() = rest_ * inverse_;
-  T_.topRightCorner(P_, Q_) = product_;
-  T_.bottomLeftCorner(Q_, P_) = product_.transpose();
-  gram_.noalias() = product_ * rest_.transpose();
-  gram_.diagonal().array() += 1;
-  gram_.noalias() -= 0.5 * U_ * U_.transpose();
-  T_.topLeftCorner(P_, P_) = gram_;
-  inverse_.noalias() -= 0.5 * V_ * V_.transpose();
-  T_.bottomRightCorner(Q_, Q_) = inverse_;
+  if (!inverse_.factor(rest_)) return false;
+  inverse_.invert(rest_, 1, T_);
+  transposed_ = U_.transpose();
+  multiply(U_, transposed_, product_);
+  T_.topLeftCorner(P_, P_) -= 0.5 * product_;
+  multiply(V_, right_rows_, product_);
+  T_.bottomRightCorner(Q_, Q_) -= 0.5 * product_;
+  schur_.choose(*rows_, active_.begin(), active_.size());
+  schur_.build_on_face(U_, V_, sigma_, T_);
 
-  schur_.choose(*rows_, active_.begin(), size);
-  schur_.build(X_, T_, 1, nullptr);
-  schur_.factor(kDependentRow);
-
-  // [H Bᵀ; B 0][Δλ; Y] = [b − values(low) + response to the error; sym UᵀEV]: A keeps the block at I.
+  // M Δλ + (Y on the rows) = b − values(low) + response to the error; A keeps the block at I.
   respond(error_, step_A_);
   rows_->values(step_A_, x_.data());
-  right_.resize(size);
-  B_.resize(size, pairs);
-  for (Index j = 0; j < size; ++j) {
+  right_.resize(active_.size());
+  for (Index j = 0; j < active_.size(); ++j) {
     const Index k = active_[j];
     right_(j) = rows_->rhs(k) - value_[k] + x_[k];
-    a_.noalias() = U_.transpose() * ConstVector(rows_->delta(k), P_);
-    c_.noalias() = V_.transpose() * ConstVector(rows_->zeta(rows_->query(k)), Q_);
-    for (Index q = 0, t = 0; q < r; ++q) {
-      for (Index p = 0; p < q; ++p) B_(j, t++) = (a_(p) * c_(q) + a_(q) * c_(p)) * (std::numbers::sqrt2 / 2);
-      B_(j, t++) = a_(q) * c_(q);
-    }
   }
-  schur_.solve(right_.data());
-  solved_ = B_;
-  for (Index t = 0; t < pairs; ++t) schur_.solve(solved_.col(t).data());
-  small_.noalias() = B_.transpose() * solved_;
-  y_.noalias() = B_.transpose() * right_;
-  product_.noalias() = U_.transpose() * error_;
-  gram_.noalias() = product_ * V_;
-  for (Index q = 0, t = 0; q < r; ++q) {
-    for (Index p = 0; p < q; ++p) y_(t++) -= (gram_(p, q) + gram_(q, p)) * (std::numbers::sqrt2 / 2);
-    y_(t++) -= gram_(q, q);
-  }
-  factor_.compute(small_);
-  if (factor_.info() != Eigen::Success) return false;
-  factor_.solveInPlace(y_);
-  right_.noalias() -= solved_ * y_;
+  multiply(error_, V_, product_);
+  block_.noalias() = U_.transpose() * product_;
+  if (!schur_.solve_on_face(kDependentRow, right_.data(), block_)) return false;
 
   std::fill_n(x_.data(), m_, 0.0);
-  for (Index j = 0; j < size; ++j) {
+  for (Index j = 0; j < active_.size(); ++j) {
     x_[active_[j]] = right_(j);
     lambda_[active_[j]] += right_(j);
   }
@@ -191,13 +164,9 @@ bool NuclearFace::newton_step() {
   step_A_ -= error_;
   respond(step_A_, W_);
   W_ += low_;
-  gram_.resize(r, r);
-  for (Index q = 0, t = 0; q < r; ++q) {
-    for (Index p = 0; p < q; ++p) gram_(p, q) = gram_(q, p) = y_(t++) * (std::numbers::sqrt2 / 2);
-    gram_(q, q) = y_(t++);
-  }
-  product_.noalias() = U_ * gram_;
-  W_.noalias() += product_ * V_.transpose();
+  multiply(U_, block_, product_);
+  multiply(product_, right_rows_, answer_);
+  W_ += answer_;
   rows_->values(W_, value_.data());
   return W_.allFinite();
 }

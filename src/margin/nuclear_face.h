@@ -1,8 +1,7 @@
 #pragma once
 
-#include <Eigen/Cholesky>
-
 #include "base/decompositions.h"
+#include "margin/coupled_inverse.h"
 #include "margin/nuclear_schur.h"
 
 namespace attsvm {
@@ -38,11 +37,10 @@ class NuclearFace {
   IndexList active_;
   Buffer<double> lambda_, value_, x_;
   Eigen::MatrixXd W_, A_, M_, gram_, U_, V_, low_, rest_, error_;  // low_: M's part above 1; rest_: A beyond U Vᵀ
-  Eigen::MatrixXd X_, T_, coupling_, product_, answer_, inverse_, step_A_;
-  Eigen::MatrixXd B_, solved_, small_;
-  Eigen::VectorXd sigma_, right_, y_, a_, c_;
+  Eigen::MatrixXd T_, right_rows_, coupling_, product_, transposed_, answer_, block_, step_A_;  // right_rows_: Vᵀ
+  Eigen::VectorXd sigma_, right_;
   Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen_;
-  Eigen::LLT<Eigen::MatrixXd> factor_;
+  CoupledInverse inverse_;
 };
 
 }  // namespace attsvm

@@ -89,24 +89,8 @@ void NuclearInteriorPoint::match(double times, const Eigen::MatrixXd& W) {
 
 /// T = S⁻¹. False: S is not positive definite.
 bool NuclearInteriorPoint::invert_dual() {
-  gram_.noalias() = A_.transpose() * A_;
-  gram_ = Eigen::MatrixXd::Identity(Q_, Q_) - gram_;
-  right_factor_.compute(gram_);
-  if (right_factor_.info() != Eigen::Success) return false;
-  T_.resize(N_, N_);
-  gram_.setIdentity(Q_, Q_);
-  right_factor_.solveInPlace(gram_);
-  gram_ *= 2;
-  T_.bottomRightCorner(Q_, Q_) = gram_;
-  product_.resize(P_, Q_);
-  multiply(A_.data(), P_, Q_, gram_.data(), Q_, Q_, product_.data());
-  T_.topRightCorner(P_, Q_) = product_;
-  T_.bottomLeftCorner(Q_, P_) = product_.transpose();
-  coupling_ = A_.transpose();
-  gram_.resize(P_, P_);
-  multiply(product_.data(), P_, Q_, coupling_.data(), Q_, P_, gram_.data());
-  gram_.diagonal().array() += 2;
-  T_.topLeftCorner(P_, P_) = gram_;
+  if (!inverse_.factor(A_)) return false;
+  inverse_.invert(A_, 2, T_);
   return true;
 }
 

@@ -3,6 +3,7 @@
 #include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
 
+#include "margin/coupled_inverse.h"
 #include "margin/nuclear_schur.h"
 
 namespace attsvm {
@@ -46,7 +47,8 @@ class NuclearInteriorPoint {
   Eigen::MatrixXd gram0_, gram1_, gram2_;
   Eigen::VectorXd along_;
   Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen_;
-  Eigen::LLT<Eigen::MatrixXd> right_factor_, factor_;
+  Eigen::LLT<Eigen::MatrixXd> factor_;
+  CoupledInverse inverse_;
   Buffer<double> lambda_, slack_, dlambda_, dslack_, affine_dlambda_, affine_dslack_, value_, diagonal_, goal_;
   double objective_ = 0, bound_ = 0, gap_ = 0, mu_ = 0;
 };

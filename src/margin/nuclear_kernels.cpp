@@ -40,20 +40,21 @@ void multiply_lanes(const double* HWY_RESTRICT A, Index rows, Index inner, const
   }
 }
 
-void schur_lanes(const SchurParts& p, double factor, double* HWY_RESTRICT work, double* HWY_RESTRICT G, Index ldg) {
+template <bool kPairs>
+void schur_columns(const SchurParts& p, double factor, double* HWY_RESTRICT work, double* HWY_RESTRICT G, Index ldg) {
   const Index w = lanes(), ld = p.ld;
-  const auto scale = hn::Set(v, factor);
+  const auto scale = hn::Set(v, kPairs ? factor : 2 * factor);
   for (Index l = 0; l < p.rows; l += 4) {
     const double *T[4], *X[4], *rx[4], *rt[4], *x[4], *t[4];
     double* g[4];
     for (Index c = 0; c < 4; ++c) {
       const Index column = l + c < p.rows ? l + c : p.rows - 1, q = p.query[column] * ld;
-      T[c] = p.T + column * p.features, X[c] = p.X + column * p.features;
-      rx[c] = p.right_X + q, rt[c] = p.right_T + q, x[c] = p.x + q, t[c] = p.t + q;
+      T[c] = p.T + column * p.features, rx[c] = p.right_X + q, t[c] = p.t + q;
+      if constexpr (kPairs) X[c] = p.X + column * p.rank, rt[c] = p.right_T + q, x[c] = p.x + q;
       g[c] = G + column * ldg;
       for (Index k = l; k < p.rows; ++k) {
         work[(2 * c) * ld + k] = p.t[p.query[k] * ld + column];
-        work[(2 * c + 1) * ld + k] = p.x[p.query[k] * ld + column];
+        if constexpr (kPairs) work[(2 * c + 1) * ld + k] = p.x[p.query[k] * ld + column];
       }
       for (Index k = p.rows; k < ld; ++k) work[(2 * c) * ld + k] = work[(2 * c + 1) * ld + k] = 0;
     }
@@ -62,20 +63,38 @@ void schur_lanes(const SchurParts& p, double factor, double* HWY_RESTRICT work, 
       const double* across = p.across + k;
       for (Index f = 0; f < p.features; ++f, across += ld) {
         const auto y = hn::LoadU(v, across);
-        a0 = hn::MulAdd(y, hn::Set(v, T[0][f]), a0), b0 = hn::MulAdd(y, hn::Set(v, X[0][f]), b0);
-        a1 = hn::MulAdd(y, hn::Set(v, T[1][f]), a1), b1 = hn::MulAdd(y, hn::Set(v, X[1][f]), b1);
-        a2 = hn::MulAdd(y, hn::Set(v, T[2][f]), a2), b2 = hn::MulAdd(y, hn::Set(v, X[2][f]), b2);
-        a3 = hn::MulAdd(y, hn::Set(v, T[3][f]), a3), b3 = hn::MulAdd(y, hn::Set(v, X[3][f]), b3);
+        a0 = hn::MulAdd(y, hn::Set(v, T[0][f]), a0), a1 = hn::MulAdd(y, hn::Set(v, T[1][f]), a1);
+        a2 = hn::MulAdd(y, hn::Set(v, T[2][f]), a2), a3 = hn::MulAdd(y, hn::Set(v, T[3][f]), a3);
+      }
+      if constexpr (kPairs) {
+        const double* low = p.low + k;
+        for (Index f = 0; f < p.rank; ++f, low += ld) {
+          const auto y = hn::LoadU(v, low);
+          b0 = hn::MulAdd(y, hn::Set(v, X[0][f]), b0), b1 = hn::MulAdd(y, hn::Set(v, X[1][f]), b1);
+          b2 = hn::MulAdd(y, hn::Set(v, X[2][f]), b2), b3 = hn::MulAdd(y, hn::Set(v, X[3][f]), b3);
+        }
       }
       const auto put = [&](Index c, auto a, auto b) {
         auto sum = hn::Mul(a, hn::LoadU(v, rx[c] + k));
-        sum = hn::MulAdd(b, hn::LoadU(v, rt[c] + k), sum);
-        sum = hn::MulAdd(hn::LoadU(v, x[c] + k), hn::LoadU(v, work + (2 * c) * ld + k), sum);
-        sum = hn::MulAdd(hn::LoadU(v, t[c] + k), hn::LoadU(v, work + (2 * c + 1) * ld + k), sum);
+        if constexpr (kPairs) {
+          sum = hn::MulAdd(b, hn::LoadU(v, rt[c] + k), sum);
+          sum = hn::MulAdd(hn::LoadU(v, x[c] + k), hn::LoadU(v, work + (2 * c) * ld + k), sum);
+          sum = hn::MulAdd(hn::LoadU(v, t[c] + k), hn::LoadU(v, work + (2 * c + 1) * ld + k), sum);
+        } else {
+          sum = hn::MulAdd(hn::LoadU(v, t[c] + k), hn::LoadU(v, work + (2 * c) * ld + k), sum);
+        }
         hn::StoreU(hn::Mul(sum, scale), v, g[c] + k);
       };
       put(0, a0, b0), put(1, a1, b1), put(2, a2, b2), put(3, a3, b3);
     }
+  }
+}
+
+void schur_lanes(const SchurParts& p, double factor, double* HWY_RESTRICT work, double* HWY_RESTRICT G, Index ldg) {
+  if (p.low != nullptr) {
+    schur_columns<true>(p, factor, work, G, ldg);
+  } else {
+    schur_columns<false>(p, factor, work, G, ldg);
   }
 }
 }  // namespace

@@ -9,6 +9,11 @@ namespace attsvm {
 /// C = A B for A (rows × inner) and B (inner × cols); rows is a multiple of 4 and the leading size of A and C.
 void multiply(const double* A, Index rows, Index inner, const double* B, Index ldb, Index cols, double* C);
 
+inline void multiply(const Eigen::MatrixXd& A, const Eigen::MatrixXd& B, Eigen::MatrixXd& C) {
+  C.resize(A.rows(), B.cols());
+  multiply(A.data(), A.rows(), A.cols(), B.data(), B.rows(), B.cols(), C.data());
+}
+
 /// C = [0 A; Aᵀ 0] T for A (P × Q, both multiples of 4) and square T. `transposed` has room for Aᵀ.
 void multiply_coupled(const double* A, Index P, Index Q, const double* T, double* transposed, double* C);
 
@@ -16,10 +21,11 @@ void multiply_coupled(const double* A, Index P, Index Q, const double* T, double
 /// coupling left and right: entry (k,l) = (δ_kᵀT δ_l)(ζ_kᵀX'ζ_l) + (δ_kᵀX δ_l)(ζ_kᵀT'ζ_l) + (δ_kᵀxζ_l)(δ_lᵀtζ_k) +
 /// (δ_kᵀtζ_l)(δ_lᵀxζ_k).
 struct SchurParts {
-  Index rows, ld;                   ///< ld: a multiple of 4, at least rows
-  Index features;                   ///< size of δ
-  const double* across;             ///< δᵀ, ld × features
-  const double *T, *X;              ///< Tδ and Xδ, features × rows
+  Index rows, ld;         ///< ld: a multiple of 4, at least rows
+  Index features, rank;   ///< size of δ, and of δ where X sees it (below)
+  const double* across;   ///< δᵀ, ld × features
+  const double* T;        ///< Tδ, features × rows
+  const double *low, *X;  ///< X = Y S Yᵀ: δᵀY, ld × rank, and S Yᵀδ, rank × rows; null: X is T, x is t
   const double *right_X, *right_T;  ///< ζ_qᵀX'ζ_k and ζ_qᵀT'ζ_k, ld × queries
   const double *x, *t;              ///< δ_kᵀxζ_q and δ_kᵀtζ_q, ld × queries
   const Index* query;               ///< of each row

@@ -116,7 +116,11 @@ void NuclearRows::lay_out() {
 
 void NuclearRows::values(const Eigen::MatrixXd& Y, double* out) {
   multiply(Y.data(), left_size_, right_size_, zeta_.data(), right_size_, queries_, projected_.data());
-  for (Index k = 0; k < count_; ++k) out[k] = dot(delta(k), projected_.data() + query_[k] * left_size_, left_size_);
+  for (Index k = 0; k < count_;) {
+    const Index first = k, i = query_[k];
+    while (k < count_ && query_[k] == i) ++k;
+    project(delta(first), left_size_, k - first, projected_.data() + i * left_size_, out + first);
+  }
 }
 
 void NuclearRows::weigh(const double* x, Eigen::MatrixXd& A) {

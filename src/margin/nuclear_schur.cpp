@@ -1,13 +1,15 @@
 #include "margin/nuclear_schur.h"
 
 #include <cmath>
+#include <numbers>
 
 #include "base/blas.h"
+#include "margin/gram_kernels.h"
 
 namespace attsvm {
 namespace {
 
-constexpr Index kBlasRows = 160;    // from here OpenBLAS factorises faster than our own loops
+constexpr double kHalf = std::numbers::sqrt2 / 2;
 constexpr double kRegular = 1e-13;  // added to unit diagonals when OpenBLAS meets a pivot that is not positive
 
 }  // namespace
@@ -16,7 +18,6 @@ void NuclearSchur::choose(const NuclearRows& rows, const Index* list, Index coun
   rows_ = &rows;
   count_ = count;
   ld_ = pad4(count);
-  ldg_ = pad4(count + 1);
   const Index P = rows.left(), n = rows.queries();
   query_.grow(count);
   across_.grow(ld_ * P);
@@ -37,49 +38,69 @@ void NuclearSchur::choose(const NuclearRows& rows, const Index* list, Index coun
   for (auto* buffer : {&T_, &X_}) buffer->grow(count * P);
   work_.grow(8 * ld_);
   scale_.grow(count);
-  scaled_.grow(ldg_);
-  G_.grow(ldg_ * ld_);
   with_blas_ = count >= kBlasRows;
+  size_matrix(0);
 }
 
-void NuclearSchur::build(const Eigen::MatrixXd& X, const Eigen::MatrixXd& T, double factor, const double* diagonal) {
+void NuclearSchur::size_matrix(Index border) {
+  ldg_ = pad4(count_ + 1 + border);
+  G_.grow(ldg_ * ld_);
+  scaled_.grow(ldg_);
+}
+
+/// Mδ, δᵀM₁₂ζ and ζᵀM₂₂ζ for the blocks of M.
+void NuclearSchur::see_through(const Eigen::MatrixXd& M, double* seen, double* coupled, double* right) {
   const Index P = rows_->left(), Q = rows_->right(), n = rows_->queries(), N = P + Q;
   corner_.grow(std::max(P, Q) * std::max(P, Q));
   product_.grow(std::max(std::max(P, Q) * n, n * n));
-  const auto corner = [&](const Eigen::MatrixXd& M, Index row, Index column, Index rows, Index columns) {
+  const auto corner = [&](Index row, Index column, Index rows, Index columns) {
     for (Index j = 0; j < columns; ++j) std::copy_n(M.data() + (column + j) * N + row, rows, corner_.data() + j * rows);
   };
-  for (const bool first : {true, false}) {
-    const Eigen::MatrixXd& M = first ? X : T;
-    corner(M, 0, 0, P, P);
-    multiply(corner_.data(), P, P, delta_.data(), P, count_, first ? X_.data() : T_.data());
-    corner(M, 0, P, P, Q);
-    multiply(corner_.data(), P, Q, rows_->zeta(0), Q, n, product_.data());
-    multiply(across_.data(), ld_, P, product_.data(), P, n, first ? x_.data() : t_.data());
-    corner(M, P, P, Q, Q);
-    multiply(corner_.data(), Q, Q, rows_->zeta(0), Q, n, product_.data());
-    double* right = first ? right_X_.data() : right_T_.data();
-    for (Index j = 0; j < n; ++j) {
-      double value = 0;
-      for (Index k = 0; k < count_; ++k) {
-        if (k == 0 || query_[k] != query_[k - 1]) value = dot(rows_->zeta(query_[k]), product_.data() + j * Q, Q);
-        right[j * ld_ + k] = value;
-      }
-      std::fill(right + j * ld_ + count_, right + (j + 1) * ld_, 0.0);
-    }
+  corner(0, 0, P, P);
+  multiply(corner_.data(), P, P, delta_.data(), P, count_, seen);
+  corner(0, P, P, Q);
+  multiply(corner_.data(), P, Q, rows_->zeta(0), Q, n, product_.data());
+  multiply(across_.data(), ld_, P, product_.data(), P, n, coupled);
+  corner(P, P, Q, Q);
+  multiply(corner_.data(), Q, Q, rows_->zeta(0), Q, n, product_.data());
+  corner_.grow(n * n);
+  for (Index j = 0; j < n; ++j) {
+    for (Index i = 0; i < n; ++i) corner_[j * n + i] = dot(rows_->zeta(i), product_.data() + j * Q, Q);
   }
+  spread(right);
+}
+
+/// From one number a pair of queries, in corner_, to one a row and query.
+void NuclearSchur::spread(double* right) {
+  const Index n = rows_->queries();
+  for (Index j = 0; j < n; ++j, right += ld_) {
+    for (Index k = 0; k < count_; ++k) right[k] = corner_[j * n + query_[k]];
+    std::fill(right + count_, right + ld_, 0.0);
+  }
+}
+
+void NuclearSchur::build(const Eigen::MatrixXd& X, const Eigen::MatrixXd& T, double factor, const double* diagonal) {
+  const bool alike = &X == &T;
+  see_through(T, T_.data(), t_.data(), right_T_.data());
+  if (!alike) see_through(X, X_.data(), x_.data(), right_X_.data());
   schur_matrix({.rows = count_,
                 .ld = ld_,
-                .features = P,
+                .features = rows_->left(),
+                .rank = rows_->left(),
                 .across = across_.data(),
                 .T = T_.data(),
+                .low = alike ? nullptr : across_.data(),
                 .X = X_.data(),
-                .right_X = right_X_.data(),
+                .right_X = alike ? right_T_.data() : right_X_.data(),
                 .right_T = right_T_.data(),
                 .x = x_.data(),
                 .t = t_.data(),
                 .query = query_.data()},
                factor, work_.data(), G_.data(), ldg_);
+  scale_matrix(diagonal);
+}
+
+void NuclearSchur::scale_matrix(const double* diagonal) {
   for (Index k = 0; k < count_; ++k) {
     double& pivot = G_[k * (ldg_ + 1)];
     if (diagonal != nullptr) pivot += diagonal[k];
@@ -92,26 +113,134 @@ void NuclearSchur::build(const Eigen::MatrixXd& X, const Eigen::MatrixXd& T, dou
   }
 }
 
+void NuclearSchur::mirror() { attsvm::mirror(G_.data(), ldg_, count_); }
+
+/// False: a pivot was not positive; the matrix is as it was.
+bool NuclearSchur::factor_by_blas() {
+  backup_.grow(ldg_ * count_);
+  std::copy_n(G_.data(), ldg_ * count_, backup_.data());
+  for (Index k = 0; k < count_; ++k) G_[k * (ldg_ + 1)] += kRegular;
+  if (cholesky_of_columns(count_, G_.data(), ldg_)) return true;
+  G_.swap(backup_);
+  return false;
+}
+
 void NuclearSchur::factor(double tiny) {
-  if (with_blas_) {
-    backup_.grow(ldg_ * count_);
-    std::copy_n(G_.data(), ldg_ * count_, backup_.data());
-    for (Index k = 0; k < count_; ++k) G_[k * (ldg_ + 1)] += kRegular;
-    if (cholesky_of_columns(count_, G_.data(), ldg_)) return;
-    with_blas_ = false;
-    G_.swap(backup_);
-  }
-  factor_solve(G_.data(), ldg_, count_, tiny, scaled_.data());
+  with_blas_ = with_blas_ && factor_by_blas();
+  if (!with_blas_) factor_solve(G_.data(), ldg_, count_, tiny, scaled_.data());
 }
 
 void NuclearSchur::solve(double* x) const {
   for (Index k = 0; k < count_; ++k) scaled_[k] = x[k] * scale_[k];
   if (with_blas_) {
-    solve_columns(count_, G_.data(), ldg_, scaled_.data());
+    for (const bool transpose : {false, true})
+      solve_columns(transpose, count_, G_.data(), ldg_, 1, scaled_.data(), count_);
   } else {
     solve_again(G_.data(), ldg_, count_, scaled_.data());
   }
   for (Index k = 0; k < count_; ++k) x[k] = scaled_[k] * scale_[k];
+}
+
+void NuclearSchur::build_on_face(const Eigen::MatrixXd& U, const Eigen::MatrixXd& V, const Eigen::VectorXd& sigma,
+                                 const Eigen::MatrixXd& T) {
+  const Index P = rows_->left(), Q = rows_->right(), n = rows_->queries(), r = sigma.size();
+  size_matrix(r * (r + 1) / 2);
+  see_through(T, T_.data(), t_.data(), right_T_.data());
+  low_.grow(ld_ * r);
+  multiply(across_.data(), ld_, P, U.data(), P, r, low_.data());  // δᵀU
+  left_ = Eigen::Map<const Eigen::MatrixXd>(low_.data(), ld_, r).topRows(count_).transpose();
+  right_.noalias() = V.transpose() * Eigen::Map<const Eigen::MatrixXd>(rows_->zeta(0), Q, n);
+  small_.noalias() = sigma.asDiagonal() * right_;
+  X_.grow(r * count_);
+  Eigen::Map<Eigen::MatrixXd>(X_.data(), r, count_).noalias() = sigma.asDiagonal() * left_;
+  multiply(low_.data(), ld_, r, small_.data(), r, n, x_.data());
+  corner_.grow(n * n);
+  Eigen::Map<Eigen::MatrixXd>(corner_.data(), n, n).noalias() = right_.transpose() * small_;
+  spread(right_X_.data());
+  schur_matrix({.rows = count_,
+                .ld = ld_,
+                .features = P,
+                .rank = r,
+                .across = across_.data(),
+                .T = T_.data(),
+                .low = low_.data(),
+                .X = X_.data(),
+                .right_X = right_X_.data(),
+                .right_T = right_T_.data(),
+                .x = x_.data(),
+                .t = t_.data(),
+                .query = query_.data()},
+               1, work_.data(), G_.data(), ldg_);
+  take_border();
+  for (Index l = 0; l < count_; ++l) {
+    for (Index k = l; k < count_; ++k) G_[l * ldg_ + k] += squares_(k, l);
+  }
+  scale_matrix(nullptr);
+}
+
+/// The border in an orthonormal basis of symmetric Y, and its products. These are added to M, which changes nothing
+/// where the border's equations hold; but M alone is singular where the rows determine W on the face.
+void NuclearSchur::take_border() {
+  const Index r = left_.rows(), pairs = r * (r + 1) / 2;
+  border_.setZero(ld_, 1 + pairs);
+  for (Index k = 0; k < count_; ++k) {
+    const double *a = left_.data() + k * r, *c = right_.data() + query_[k] * r;
+    for (Index q = 0, t = 1; q < r; ++q) {
+      for (Index p = 0; p < q; ++p) border_(k, t++) = (a[p] * c[q] + a[q] * c[p]) * kHalf;
+      border_(k, t++) = a[q] * c[q];
+    }
+  }
+  small_ = border_.rightCols(pairs).transpose();
+  squares_.resize(ld_, count_);
+  multiply(border_.data() + ld_, ld_, pairs, small_.data(), pairs, count_, squares_.data());
+}
+
+bool NuclearSchur::solve_on_face(double tiny, double* x, Eigen::MatrixXd& Y) {
+  const Index r = left_.rows(), pairs = r * (r + 1) / 2;
+  wanted_.resize(pairs);
+  for (Index q = 0, t = 0; q < r; ++q) {
+    for (Index p = 0; p < q; ++p) wanted_(t++) = (Y(p, q) + Y(q, p)) * kHalf;
+    wanted_(t++) = Y(q, q);
+  }
+  border_.col(0).noalias() = border_.rightCols(pairs) * wanted_;
+  border_.col(0).head(count_) += Eigen::Map<const Eigen::VectorXd>(x, count_);
+  for (Index k = 0; k < count_; ++k) border_.row(k) *= scale_[k];
+  with_blas_ = with_blas_ && factor_by_blas();
+  if (with_blas_) {
+    solve_columns(false, count_, G_.data(), ldg_, 1 + pairs, border_.data(), ld_);
+  } else {
+    for (Index k = 0; k < count_; ++k) {
+      for (Index t = 0; t <= pairs; ++t) G_[k * ldg_ + count_ + t] = border_(k, t);
+    }
+    factor_solve(G_.data(), ldg_, count_, tiny, scaled_.data());
+    for (Index k = 0; k < count_; ++k) {
+      const double root = std::sqrt(1 / G_[k * (ldg_ + 1)]);
+      for (Index t = 0; t <= pairs; ++t) border_(k, t) = root * G_[k * ldg_ + count_ + t];
+    }
+  }
+  const auto B = border_.rightCols(pairs);
+  small_.noalias() = B.transpose() * B;
+  y_.noalias() = B.transpose() * border_.col(0) - wanted_;
+  small_factor_.compute(small_);
+  if (small_factor_.info() != Eigen::Success) return false;
+  small_factor_.solveInPlace(y_);
+  border_.col(0).noalias() -= B * y_;
+  double* left = border_.data();
+  if (with_blas_) {
+    solve_columns(true, count_, G_.data(), ldg_, 1, left, count_);
+  } else {
+    for (Index k = 0; k < count_; ++k) {
+      const double pivot = G_[k * (ldg_ + 1)];
+      left[k] = std::isfinite(pivot) ? left[k] * std::sqrt(pivot) : 0;
+    }
+    solve_upper(G_.data(), ldg_, count_, left);
+  }
+  for (Index k = 0; k < count_; ++k) x[k] = left[k] * scale_[k];
+  for (Index q = 0, t = 0; q < r; ++q) {
+    for (Index p = 0; p < q; ++p) Y(p, q) = Y(q, p) = y_(t++) * kHalf;
+    Y(q, q) = y_(t++);
+  }
+  return true;
 }
 
 }  // namespace attsvm

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <Eigen/Cholesky>
+
 #include "margin/nuclear_kernels.h"
 #include "margin/nuclear_rows.h"
 
@@ -9,6 +11,8 @@ namespace attsvm {
 /// factorised by Cholesky. Memory is kept.
 class NuclearSchur {
  public:
+  static constexpr Index kBlasRows = 160;  ///< from here OpenBLAS factorises faster than our own loops
+
   /// The rows that the equations are for: numbers 0 … count−1 of `rows`, or a list of them.
   void choose(const NuclearRows& rows, const Index* list, Index count);
 
@@ -18,14 +22,38 @@ class NuclearSchur {
   /// x ← M⁻¹ x. Rows that depend on those before them (to `tiny`, relative to their own diagonal) get 0.
   void factor(double tiny);
   void solve(double* x) const;
-  Index size() const { return count_; }
+
+  /// The same matrix for X = [U; V] diag(σ) [U; V]ᵀ and factor 1, bordered by the equations that fix the symmetric part
+  /// of UᵀA(x)V.
+  void build_on_face(const Eigen::MatrixXd& U, const Eigen::MatrixXd& V, const Eigen::VectorXd& sigma,
+                     const Eigen::MatrixXd& T);
+  /// Solves M x + (Uᵀa_kV·Y)_k = x for x and symmetric Y, where UᵀA(x)V has the symmetric part of Y as it was.
+  /// False: that is not determined.
+  bool solve_on_face(double tiny, double* x, Eigen::MatrixXd& Y);
+
+  // For those who factorise parts of it: M times scale(k) scale(l), which makes the diagonal one, column by column.
+  void mirror();  ///< the upper triangle too
+  const double* matrix() const { return G_.data(); }
+  Index ld() const { return ldg_; }
+  double scale(Index k) const { return scale_[k]; }
 
  private:
+  void size_matrix(Index border);
+  void see_through(const Eigen::MatrixXd& M, double* seen, double* coupled, double* right);
+  void spread(double* right);
+  void scale_matrix(const double* diagonal);
+  void take_border();
+  bool factor_by_blas();
+
   const NuclearRows* rows_ = nullptr;
   Index count_ = 0, ld_ = 0, ldg_ = 0;
   bool with_blas_ = false;
   Buffer<Index> query_;
   Buffer<double> delta_, across_, T_, X_, corner_, product_, right_X_, right_T_, x_, t_, work_, G_, backup_, scale_;
+  Buffer<double> low_;
+  Eigen::MatrixXd left_, right_, border_, squares_, small_;
+  Eigen::VectorXd y_, wanted_;
+  Eigen::LLT<Eigen::MatrixXd> small_factor_;
   mutable Buffer<double> scaled_;
 };
 

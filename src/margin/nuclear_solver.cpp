@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "base/blas.h"
@@ -12,7 +13,10 @@ namespace {
 
 constexpr Index kOwnLoops = 48;  // sizes below this never reach OpenBLAS
 constexpr Index kIterations = 100;
-constexpr Index kFewRows = 64;         // up to here the interior point method sees all of them
+constexpr Index kFewRows = 64;       // up to here the interior point method sees all of them
+constexpr Index kBarrierRows = 600;  // up to here the path from the Frobenius answer is tried
+constexpr Index kBarrierSteps = 16, kBarrierTries = 3;
+constexpr double kTryBarrier = 0.05;   // its gap from which Newton's method on the face is tried
 constexpr Index kAtOnce = 1000;        // rows that join at a time, or twice the unknowns if that is less
 constexpr double kNear = 0.25;         // slack of the rows that the interior point method starts with
 constexpr double kNearlyAll = 0.8;     // share of the rows from which on it takes all of them
@@ -36,6 +40,7 @@ NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const 
   rows_.load(problem, size);
   std::optional<SingleThreadBlas> blas;
   if (needs_blas()) blas.emplace();
+  if (rows_.count() <= kBarrierRows && follow_barrier(frobenius, stop)) return Outcome::converged;
   rows_.weights_in(frobenius.W, start_);
   choose_near(frobenius);
   for (Index count = -1; near_.size() < rows_.count() && near_.size() > count && near_.size() <= kMostRows;) {
@@ -52,6 +57,31 @@ NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const 
   near_.clear();
   for (Index k = 0; k < rows_.count(); ++k) near_.push(k);
   return descend(rows_, frobenius, tolerance, stop);
+}
+
+/// The path from the Frobenius answer, left for the face as soon as that holds. False: it does not.
+bool NuclearSolver::follow_barrier(const MarginSolution& frobenius,
+                                   const std::function<bool(const SolveProgress&)>& stop) {
+  lambda_.grow(rows_.count());
+  for (Index k = 0; k < rows_.count(); ++k) lambda_[k] = frobenius.dual(rows_.row(k)) * rows_.dual_in(k);
+  if (!barrier_.start(rows_, lambda_.data())) return false;
+  for (Index tries = 0; tries < kBarrierTries && iterations_ < kBarrierSteps; ++iterations_) {
+    if (stop({.iteration = iterations_,
+              .objective = std::numeric_limits<double>::infinity(),
+              .dual_objective = barrier_.bound() * rows_.weight_scale()}))
+      return false;
+    if (barrier_.central() && barrier_.gap() < kTryBarrier) {
+      ++tries;
+      barrier_.weights(W_);
+      if (face_.solve(rows_, W_, barrier_.lambda(), balance(rows_, barrier_.lambda(), barrier_.slack()))) {
+        method_ = "barrier path, Newton on the face";
+        take_face();
+        return true;
+      }
+    }
+    if (!barrier_.step()) return false;
+  }
+  return false;
 }
 
 /// Rows that the Frobenius answer meets by little: most of those that the nuclear one meets with equality. All of them

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "attsvm/margin.h"
+#include "margin/nuclear_barrier.h"
 #include "margin/nuclear_face.h"
 #include "margin/nuclear_interior_point.h"
 
@@ -40,6 +41,7 @@ class NuclearSolver {
   void choose_near(const MarginSolution& frobenius);
   double lowest(double limit);
   bool add_violated();
+  bool follow_barrier(const MarginSolution& frobenius, const std::function<bool(const SolveProgress&)>& stop);
   Outcome descend(NuclearRows& rows, const MarginSolution& frobenius, double tolerance,
                   const std::function<bool(const SolveProgress&)>& stop);
   void spread_dual();
@@ -52,6 +54,7 @@ class NuclearSolver {
   const MarginProblem* problem_ = nullptr;
   NuclearRows rows_, some_;
   IndexList near_, next_;  // near_: the rows of the interior point method
+  NuclearBarrier barrier_;
   NuclearInteriorPoint interior_;
   NuclearFace face_;
   Eigen::MatrixXd start_, W_;

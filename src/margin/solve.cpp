@@ -19,8 +19,8 @@
 namespace attsvm {
 namespace {
 
-constexpr Index kExactRows = 1500;     // up to here the exact solver is also the fastest
-constexpr Index kNuclearRows = 300;    // from here on a working set is faster than an interior point method on all rows
+constexpr Index kExactRows = 1500;   // up to here the exact solver is also the fastest
+constexpr Index kNuclearRows = 600;  // from here on a working set is faster than methods that factorise all active rows
 constexpr Index kMostUnknowns = 2048;  // of the interior point method, which factorises a matrix of that size
 constexpr Index kRowsPerUnknown = 8;
 constexpr double kStartTolerance = 1e-2;     // of the Frobenius answer a large nuclear solve starts from
