@@ -68,7 +68,7 @@ RankCertificate RankCertifier::certify(const MarginProblem& problem, const Margi
   if (!(proof.outside_mass <= kOutside * smallest)) {
     proof.words = 1 - proof.next_singular_value <= kStrict
                       ? "strict complementarity fails: A(dual) has more singular values at 1 than W has directions"
-                      : "the gap leaves room for another rank";
+                      : "the gap leaves room for another rank; a smaller tolerance decides";
   } else if (r <= kTestedRank && !is_unique(problem, solution)) {
     proof.words = "the optimum is not unique: the rows with multipliers do not determine W";
   } else {
