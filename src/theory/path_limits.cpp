@@ -24,7 +24,10 @@ PathLimits::PathLimits(const AttentionTask& task, Parametrization param, bool jo
       solver_(threads) {}
 
 void PathLimits::solve(const MarginProblem& problem, const Norm& norm, MarginSolution& solution) {
-  solver_.solve(problem, {.norm = norm, .progress = [this](const SolveProgress&) { return stop_(); }}, solution);
+  constexpr Index kQuick = 200;  // rows that are solved in no time: points at hand are worth their correlation
+  SolveSettings settings{.norm = norm};
+  if (problem.rows() > kQuick) settings.progress = [this](const SolveProgress&) { return stop_(); };
+  solver_.solve(problem, settings, solution);
 }
 
 /// The selection of the largest label margin; empty where there are too many, or no head tells the labels apart.

@@ -11,7 +11,8 @@ namespace attsvm {
 /// The directions in which the theory says that regularization paths of a task end.
 class PathLimits {
  public:
-  /// Where `stop` says so solves end early, and what they would have told is missing. It must outlive this.
+  /// Where `stop` says so solves that take their time end early, and what they would have told is missing. It must
+  /// outlive this.
   PathLimits(const AttentionTask& task, Parametrization param, bool joint, const std::function<bool()>& stop,
              Threads& threads);
 
