@@ -34,7 +34,7 @@ struct PathPoint {
   double head_norm = 0;  ///< ‖v‖, joint only
   /// First-order conditions. With the ball's edge in force: the length of the tangent part of g/‖g‖, the larger of the
   /// two balls'; inside: ‖g‖. (K,Q): at least σ₁(G)/μ − 1 (inside: σ₁(G)), which is 0 only where no other direction
-  /// would lower the loss; not where all columns of K and Q are in use, and the width allows no other direction.
+  /// would lower the loss; not where the width is below min(d,dz) and all columns are in use.
   double stationarity = 0;
   bool inside = false;          ///< a finite minimiser that the ball does not hold back
   std::vector<Index> selected;  ///< argmax_t s_it

@@ -163,7 +163,7 @@ void PathFollower::settle_weights() {
   for (Index raised = 0;; ++raised) {
     const double slope = rank_slope();
     stationarity_ = std::max(stationarity_, slope);
-    if (slope <= settings_.tolerance / 10 || raised == width_ || stop_()) return;
+    if (slope <= settings_.tolerance / 10 || !has_room_ || raised == width_ || stop_()) return;
     raise_rank();
     minimize_weights();
   }
@@ -205,12 +205,14 @@ double PathFollower::settle_head() {
 
 /// (K,Q) of too low a rank can be stationary without being minimal: their gradient GQ, GᵀK does not see directions in
 /// which both vanish. The loss falls along −u vᵀ if σ₁(G) exceeds the multiplier μ of the nuclear ball. How far it
-/// does, relative to μ (inside the ball: σ₁(G) itself); 0 where every column is in use, and the width forbids another.
+/// does, relative to μ (inside the ball: σ₁(G) itself); 0 where the width forbids another column. (Where K and Q are of
+/// full rank it tells nothing new: it is then as small as their gradient.)
 double PathFollower::rank_slope() {
   unpack(theta_, W_, K_, Q_);
   const Eigen::BDCSVD<Eigen::MatrixXd> parts(W_);
   const Index count = parts.singularValues().size();
-  if (width_ <= count && parts.singularValues()(width_ - 1) > kNewColumn * kNewColumn * radius_) return 0;
+  has_room_ = width_ > count || parts.singularValues()(width_ - 1) <= kNewColumn * kNewColumn * radius_;
+  if (!has_room_ && width_ < count) return 0;
   pass_.evaluate(W_, head_, {}, found_);
   const RowMatrix& G = found_.W.direction;
   const Eigen::BDCSVD<Eigen::MatrixXd> slopes(G, Eigen::ComputeThinU | Eigen::ComputeThinV);

@@ -51,6 +51,7 @@ class PathFollower {
   Eigen::VectorXd theta_;
   double radius_ = 0, stationarity_ = 0;
   bool inside_ = false, settled_ = false;
+  bool has_room_ = false;  // some column of K and Q is not in use
   Index iterations_ = 0;
   RowMatrix W_, K_, Q_;
   Eigen::VectorXd steepest_left_, steepest_right_;  // the pair of singular vectors of σ₁(G)

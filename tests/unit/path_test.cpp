@@ -22,7 +22,7 @@ TEST(PathStarts, BeginBeforeTheSoftmaxHasChosen) {
   EXPECT_LE(at_once, 2 * by_way);
 }
 
-/// σ₁(G)/μ − 1 of a point, from its own gradient.
+/// σ₁(G)/μ − 1 of a point, from its own gradient; inside the ball σ₁(G).
 double slope_of(const AttentionTask& task, const PathPoint& point, Threads& threads) {
   Head head = task.head();
   if (point.v.size() > 0) {
@@ -33,19 +33,28 @@ double slope_of(const AttentionTask& task, const PathPoint& point, Threads& thre
   GradientPass(task, {}, threads).evaluate(point.W, head, {}, found);
   const RowMatrix& G = found.W.direction;
   const double largest = Eigen::JacobiSVD<Eigen::MatrixXd>(G).singularValues()(0);
+  if (point.inside) return largest * std::exp(found.W.log_scale);
   return largest / (-G.cwiseProduct(point.W).sum() / point.radius) - 1;
 }
 
 TEST(FactoredPaths, StateTheSlopeTowardsHigherRank) {
+  // With time to spare the slope is gone; where little is asked for, what is left of it must be told.
   Threads threads(1);
   for (const bool joint : {false, true}) {
-    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    for (std::uint64_t seed = 0; seed < 12; ++seed) {
       const AttentionTask task = random_task({.n = 3, .T = 3, .d = 6}, seed);
-      const auto points = regularization_path(
-          task, {.param = Parametrization::KQ, .joint = joint, .radii = {1, 10, 100}, .starts = 2}, threads);
-      for (const PathPoint& point : points) {
-        EXPECT_LE(point.stationarity, 1e-8);
-        EXPECT_LE(slope_of(task, point, threads), point.stationarity + 1e-13) << "radius " << point.radius;
+      for (const double tolerance : {1e-8, 1e-3, 1e-2}) {
+        const auto points = regularization_path(
+            task,
+            {.param = Parametrization::KQ, .joint = joint, .radii = {1, 10, 100}, .starts = 2, .tolerance = tolerance},
+            threads);
+        for (const PathPoint& point : points) {
+          if (tolerance == 1e-8) {
+            EXPECT_LE(point.stationarity, tolerance);
+          }
+          EXPECT_LE(slope_of(task, point, threads), point.stationarity + 1e-13)
+              << (joint ? "joint, " : "") << "radius " << point.radius << ", tolerance " << tolerance;
+        }
       }
     }
   }
