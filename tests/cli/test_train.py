@@ -221,7 +221,7 @@ def test_a_time_limit_leaves_a_run_that_goes_on(attsvm, whole, tmp_path):
     assert other.code == 2 and "another run: seed is 0 there and 1 here" in other.err
     fewer = attsvm("train", task, "-o", out, "--resume", "--steps", 50000, *LONG[2:])
     assert LONG[0] == "--steps" and "another run: steps is 60000 there and 50000 here" in fewer.err
-    np.savez(tmp_path / "start.npz", W0=np.ones((10, 10)))
+    np.savez(tmp_path / "start.npz", K0=np.ones((10, 10)), Q0=np.ones((10, 10)))
     begun = attsvm("train", task, "-o", out, "--resume", "--init", tmp_path / "start.npz", *LONG)
     assert begun.code == 2 and "the start differs" in begun.err
     assert attsvm("generate", "random", "--seed", 77, "-o", tmp_path / "other.npz").code == 0
