@@ -84,12 +84,12 @@ std::string section(const std::string& name, const nlohmann::json& summary, bool
 }
 
 /// Published experiments have a title together; sweeps go by their own.
-std::string title_of(const std::vector<nlohmann::json>& summaries, const std::vector<std::string>& published) {
+std::string title_of(const Json& experiments, const std::vector<std::string>& published) {
   std::string titles;
-  for (const auto& summary : summaries) {
-    if (std::find(published.begin(), published.end(), summary.at("experiment")) != published.end())
+  for (const Json& one : experiments) {
+    if (std::find(published.begin(), published.end(), one.at("experiment")) != published.end())
       return "The published experiments, run again";
-    titles += (titles.empty() ? "" : ", ") + summary.at("title").get<std::string>();
+    titles += (titles.empty() ? "" : ", ") + one.at("title").get<std::string>();
   }
   return titles.empty() ? "No experiments yet" : titles;
 }
@@ -125,7 +125,6 @@ std::string index_page(const std::string& folder, const std::vector<std::string>
 
   std::string contents, sections;
   Json experiments = Json::array();
-  std::vector<nlohmann::json> shown;
   for (const std::string& name : present) {
     const auto summary = load_summary((fs::path(folder) / name).string());
     if (!summary || summary->at("experiment") != name) continue;
@@ -138,9 +137,8 @@ std::string index_page(const std::string& folder, const std::vector<std::string>
     }
     contents += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", escaped_html(name),
                             escaped_html(summary->at("title").get<std::string>()));
-    shown.push_back(*summary);
   }
-  const std::string title = title_of(shown, names);
+  const std::string title = title_of(experiments, names);
   const std::string plain = fmt::format(
       "<h1>{}</h1>\n<p>Every support vector machine behind these pictures was solved with a certificate and checked by "
       "independent code. attsvm {}.</p>\n<ul>\n{}</ul>\n{}",
