@@ -14,6 +14,7 @@ struct Options {
   std::string task, run, select;
   bool enumerate = false;
   Index limit = 1'000'000;
+  double time_limit = 0;
   CheckSettings settings;
 };
 
@@ -48,13 +49,13 @@ Json objective_json(const MarginSolution* solution) {
 const MarginSolution& smallest(const Check& check) { return check.report ? check.report->solution : *check.gen; }
 
 Json to_json(const Check& check, const std::optional<StoredRun>& run, const std::optional<LocalOptima>& optima,
-             const Options& options, int threads) {
+             const Options& options, bool stopped, int threads) {
   Json fields{{"optimal", first_kept(check.optimal.selection)},
               {"ties", ties_json(check.optimal.ties)},
               {"selected", first_kept(check.selection)},
-              {"separable", check.separable},
-              {"locally_optimal", check.report ? Json(check.report->locally_optimal) : Json(nullptr)},
-              {"is_optimal", check.verdict == Verdict::global},
+              {"separable", check.decided ? Json(check.separable) : Json(nullptr)},
+              {"locally_optimal", check.report && check.decided ? Json(check.report->locally_optimal) : Json(nullptr)},
+              {"is_optimal", check.optimal_selection},
               {"verdict", name_of(check.verdict)},
               {"reason", check.reason},
               {"support", support_json(check.report ? check.report->support : std::vector<SupportToken>{})},
@@ -78,9 +79,13 @@ Json to_json(const Check& check, const std::optional<StoredRun>& run, const std:
   if (optima) {
     Json list = Json::array();
     for (const Selection& selection : optima->locally_optimal) list.push_back(first_kept(selection));
-    fields["enumerated"] = {
-        {"selections", optima->selections}, {"separable", optima->separable}, {"locally_optimal", list}};
+    fields["enumerated"] = {{"selections", optima->selections},
+                            {"separable", optima->separable},
+                            {"locally_optimal", list},
+                            {"complete", optima->complete}};
   }
+  fields["complete"] = !stopped;
+  fields["time_limit"] = options.time_limit;
   fields["run"] = options.run.empty() ? Json(nullptr) : Json(options.run);
   fields["select"] = options.select.empty() ? Json(nullptr) : Json(options.select);
   fields["seed"] = nullptr;
@@ -151,8 +156,9 @@ void print_table(const Check& check, const std::optional<StoredRun>& run, const 
   }
   if (run && !run->record.empty()) print_correlations(check, *run);
   if (optima) {
-    line("enumerated", fmt::format("{} of {} selections are separable, {} are locally optimal", optima->separable,
-                                   optima->selections, optima->locally_optimal.size()));
+    line("enumerated", fmt::format("{} of {} selections are separable, {} are locally optimal{}", optima->separable,
+                                   optima->selections, optima->locally_optimal.size(),
+                                   optima->complete ? "" : "; stopped before the others were looked at"));
     for (std::size_t k = 0; k < std::min(kShown, optima->locally_optimal.size()); ++k) {
       line("", selection_text(optima->locally_optimal[k]));
     }
@@ -160,7 +166,7 @@ void print_table(const Check& check, const std::optional<StoredRun>& run, const 
   }
 }
 
-ExitCode run(Session& session, const Options& options) {
+ExitCode run(Session& session, Options& options) {
   Threads threads(session.threads);
   AttentionTask task = load_task(options.task, threads);
   std::optional<StoredRun> stored;
@@ -179,9 +185,15 @@ ExitCode run(Session& session, const Options& options) {
   const Stopwatch watch;
   std::optional<ChosenSelection> chosen;
   if (!stored) chosen = choose_selection(task, options.task, options.select);
+  bool stopped = false;
+  const auto stop = [&] {
+    return stopped =
+               stopped || Session::interrupted() || (options.time_limit > 0 && watch.seconds() > options.time_limit);
+  };
+  options.settings.stop = stop;
   const Check check = with_place(options.task, [&] {
     return stored ? check_run(task, stored->W, stored->record, options.settings, threads)
-                  : check_selection(task, chosen->selection, threads);
+                  : check_selection(task, chosen->selection, threads, options.settings);
   });
   std::optional<LocalOptima> optima;
   ProgressLine line(session);
@@ -189,18 +201,20 @@ ExitCode run(Session& session, const Options& options) {
     optima = with_place(options.task, [&] {
       return enumerate_local_optima(task, options.limit, threads, [&](Index done) {
         line.show([&] { return fmt::format("{} selections", done); });
-        return Session::interrupted();
+        return stop();
       });
     });
   }
   const double seconds = watch.seconds();
   line.clear();
   if (session.json) {
-    Session::print_json("check", seconds, to_json(check, stored, optima, options, threads.count()));
+    Session::print_json("check", seconds, to_json(check, stored, optima, options, stopped, threads.count()));
   } else {
     print_table(check, stored, optima, options);
   }
-  return Session::interrupted() ? kInterrupted : kDone;
+  if (stopped) session.warn("stopped before everything was looked at");
+  if (Session::interrupted()) return kInterrupted;
+  return stopped ? kLimit : kDone;
 }
 
 }  // namespace
@@ -214,7 +228,8 @@ void add_check(CLI::App& program, Session& session) {
   attsvm check task.npz --run run.npz        what did training select, and is W on its way to that SVM?
   attsvm check task.npz --enumerate          every locally optimal selection of a small task
 global: every query selects its best token. local: every selected token scores above its support tokens.
-neither: the reason is given.)",
+neither: the reason is given.
+Exit codes: 0 done, 4 stopped by the time limit, 130 interrupted; what is known by then is printed)",
                                     [&session, options] { return run(session, *options); });
   verb->add_option("TASK", options->task, "Task file")->required();
   verb->add_option("--run", options->run, "Run of attsvm train to judge");
@@ -225,6 +240,8 @@ neither: the reason is given.)",
   verb->add_flag("--enumerate", options->enumerate, "List every locally optimal selection");
   verb->add_option("--limit", options->limit, "Most selections to look at (default: 1000000)")
       ->check(CLI::PositiveNumber);
+  verb->add_option("--time-limit", options->time_limit, "Seconds after which what is known is given")
+      ->check(positive_number());
 }
 
 }  // namespace attsvm

@@ -69,6 +69,7 @@ void print_table(const std::vector<PathPoint>& points, const Options& options, d
 ExitCode run(Session& session, Options& options) {
   PathSettings& settings = options.settings;
   settings.radii = parse_list<double>(options.radii, "--radius", "numbers with commas between, as 1,10,100");
+  with_place("--radius", [&] { require_radii(settings.radii); });
   require_writable(options.out, session.force);
   require_other_file(options.out, options.task);
   Threads threads(session.threads);
@@ -78,8 +79,10 @@ ExitCode run(Session& session, Options& options) {
   bool stopped = false;
   settings.progress = [&](Index start, double radius) {
     line.show([&] { return fmt::format("start {} of {}, radius {:g}", start + 1, settings.starts + 1, radius); });
-    stopped = Session::interrupted() || (options.time_limit > 0 && watch.seconds() > options.time_limit);
-    return stopped;
+    return false;
+  };
+  settings.stop = [&] {
+    return stopped = Session::interrupted() || (options.time_limit > 0 && watch.seconds() > options.time_limit);
   };
   Session::watch_interrupts();
   const auto points = with_place(options.task, [&] { return regularization_path(task, settings, threads); });

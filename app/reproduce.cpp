@@ -185,6 +185,7 @@ Exit codes: 0 done, 4 stopped at the time limit, 130 interrupted)",
                                     [&](Threads& threads) { return sweep(options->file, options->study, threads); });
                        });
   verb->add_option("FILE", options->file, "The description, JSON")->required();
+  verb->add_flag("--force", options->study.replace, "Replace the results of another sweep of the same name");
   add_study_options(verb, options->study, "those of the file, else 100");
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,7 +14,7 @@
 namespace attsvm {
 
 enum class Verdict : std::uint8_t {
-  global,   ///< the selection is the optimal one
+  global,   ///< the selection is the optimal one, and not known to be out of reach of every W
   local,    ///< it is locally optimal, and not optimal
   neither,  ///< the reason says why
 };
@@ -21,7 +22,8 @@ enum class Verdict : std::uint8_t {
 std::string_view name_of(Verdict verdict);
 
 struct CheckSettings {
-  double threshold = 1e-3;  ///< nonlinear heads keep the tokens with at least this attention
+  double threshold = 1e-3;       ///< nonlinear heads keep the tokens with at least this attention
+  std::function<bool()> stop{};  ///< looked at inside solves; true ends them, and what they would tell is not known
 };
 
 /// What the theory says about a task, a selection and, if given, a run.
@@ -33,6 +35,8 @@ struct Check {
   std::optional<MarginSolution> gen{};       ///< Gen-SVM of a selection of sets that no run explains
   std::optional<Equivalence> equivalence{};  ///< of runs that keep sets
   bool separable = false;
+  bool decided = true;             ///< false: a solve was stopped before it told whether the selection is separable
+  bool optimal_selection = false;  ///< every query selects its best token
   Verdict verdict = Verdict::neither;
   std::string reason;
   // One entry a recorded point of the run; NaN where there is no solution to compare with, or the point is zero.
@@ -40,7 +44,8 @@ struct Check {
 };
 
 /// Judges a selection. InputError if the task has no head.
-Check check_selection(const AttentionTask& task, Selection selection, Threads& threads);
+Check check_selection(const AttentionTask& task, Selection selection, Threads& threads,
+                      const CheckSettings& settings = {});
 
 /// Judges a run that ended at W and passed through the points of `record`.
 Check check_run(const AttentionTask& task, const RowMatrix& W, std::span<const ConstRows> record,

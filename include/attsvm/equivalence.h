@@ -20,8 +20,9 @@ struct Equivalence {
 /// The tokens with attention at least `threshold`, the largest one always.
 Selection kept_tokens(const AttentionTask& task, const RowMatrix& log_attention, double threshold);
 
-/// `log_attention` (q,T) is that of W.
+/// `log_attention` (q,T) is that of W. `stop` ends the solves by returning true.
 Equivalence fit_equivalence(const AttentionTask& task, const Selection& kept, const RowMatrix& W,
-                            const RowMatrix& log_attention, MarginSolver& solver);
+                            const RowMatrix& log_attention, MarginSolver& solver,
+                            const std::function<bool()>& stop = {});
 
 }  // namespace attsvm

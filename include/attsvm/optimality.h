@@ -31,11 +31,14 @@ struct SelectionReport {
   std::vector<SupportToken> ahead;      ///< support tokens that score as high as the selected one, or higher
 };
 
-/// InputError if the selection keeps several tokens of a query, or the task has no head.
-SelectionReport assess_selection(const AttentionTask& task, const Selection& selection, MarginSolver& solver);
+/// InputError if the selection keeps several tokens of a query, or the task has no head. `stop` ends the solve by
+/// returning true.
+SelectionReport assess_selection(const AttentionTask& task, const Selection& selection, MarginSolver& solver,
+                                 const std::function<bool()>& stop = {});
 
 struct LocalOptima {
-  Index selections = 0;  ///< looked at: all there are
+  Index selections = 0;  ///< looked at: all there are, unless somebody stopped the search
+  bool complete = true;  ///< nobody did
   Index separable = 0;
   std::vector<Selection> locally_optimal;  ///< in lexicographic order
 };

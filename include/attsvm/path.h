@@ -15,10 +15,12 @@ struct PathSettings {
   Loss loss = Loss::logistic;
   std::vector<double> radii{1, 10, 100, 1000};  ///< ascending
   double head_radius = 1;                       ///< joint: ‖v‖ ≤ head_radius · radius
-  Index starts = 8;                             ///< random points of the first ball from which the path is followed
+  Index starts = 8;                             ///< random points, of norm 4 at most, from which the path is followed
   std::uint64_t seed = 0;
   double tolerance = 1e-8;                                     ///< on the stationarity of each point
-  std::function<bool(Index start, double radius)> progress{};  ///< true stops after the points at hand
+  std::function<bool(Index start, double radius)> progress{};  ///< called before every radius; true stops
+  /// Looked at all the time; true stops. The point under way is kept as far as it came, and its stationarity says so.
+  std::function<bool()> stop{};
 };
 
 /// The best minimiser found at one radius.
@@ -31,8 +33,8 @@ struct PathPoint {
   double norm = 0;       ///< ‖W‖_F; (K,Q): (‖K‖² + ‖Q‖²)/2, which is ‖W‖_* at a minimiser
   double head_norm = 0;  ///< ‖v‖, joint only
   /// First-order conditions. With the ball's edge in force: the length of the tangent part of g/‖g‖, the larger of the
-  /// two balls'; inside: ‖g‖. (K,Q): at least σ₁(G)/μ − 1, which is 0 only where no other direction would lower the
-  /// loss.
+  /// two balls'; inside: ‖g‖. (K,Q): at least σ₁(G)/μ − 1 (inside: σ₁(G)), which is 0 only where no other direction
+  /// would lower the loss; not where the width is below min(d,dz) and all columns are in use.
   double stationarity = 0;
   bool inside = false;          ///< a finite minimiser that the ball does not hold back
   std::vector<Index> selected;  ///< argmax_t s_it
@@ -45,6 +47,9 @@ struct PathPoint {
   double correlation = 0, head_correlation = 0;
   Index relaxed = 0;  ///< how many inputs are relaxed
 };
+
+/// InputError unless there are radii, all above 0 and ascending.
+void require_radii(const std::vector<double>& radii);
 
 /// The regularization path: argmin L over ‖W‖_F ≤ R, over ‖K‖² + ‖Q‖² ≤ 2R, or over ‖p‖ ≤ R, for growing R. Every start
 /// is followed from radius to radius, and the lowest loss is reported. InputError if the settings or the task do not

@@ -39,6 +39,7 @@ struct StudyOptions {
   std::string folder = "reproduction";  ///< made if it is missing; files in it are replaced
   Index runs = 0;                       ///< accepted runs a cell; 0: as published
   std::optional<std::uint64_t> seed{};  ///< left out: 0, or what the sweep file says
+  bool replace = false;                 ///< sweeps: the folder's results of another sweep of the same name
   bool resume = true;                   ///< use the runs that the folder's store holds; else they are thrown away first
   double time_limit = 0;                ///< seconds; 0: none. Looked at between batches of runs
   std::string export_as{};              ///< "csv" or "json": also write every run; empty: do not
@@ -79,7 +80,8 @@ std::vector<StudyFacts> published_studies();
 StudyReport reproduce(std::span<const std::string> names, const StudyOptions& options, Threads& threads);
 
 /// The same for an experiment of the user's own, described in a JSON file (docs/experiments.md). What the options leave
-/// out follows the file. InputError names the file, the field and the rule.
+/// out follows the file. InputError names the file, the field and the rule; results that another sweep of the same
+/// name or another seed left in the folder are refused too, unless `replace` is set.
 StudyReport sweep(const std::string& file, const StudyOptions& options, Threads& threads);
 
 }  // namespace attsvm

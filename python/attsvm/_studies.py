@@ -87,7 +87,7 @@ def _describe(study: str, cell: str, done: int, wanted: int, draws: int, share: 
     return round(100 * share), f"{study} {cell}: {done} of {wanted} runs"
 
 
-def _run(names: list[str], sweep_file: str, out: Any, runs: int | None, seed: int | None, resume: bool,
+def _run(names: list[str], sweep_file: str, out: Any, runs: int | None, seed: int | None, force: bool, resume: bool,
          time_limit: float | None, export: str | None, threads: int | None, progress: bool | None,
          callback: Callable[[StudyProgress], Any] | None) -> StudyReport:
     folder = os.fspath(out)
@@ -97,7 +97,7 @@ def _run(names: list[str], sweep_file: str, out: Any, runs: int | None, seed: in
     with _progress.bar(progress, "reproduce", 100, _describe) as bar:
         studies, stopped, used, page, problem, interrupted = _core.run_studies(
             names, sweep_file, folder, 0 if runs is None else arguments.integer(runs, "runs", 1),
-            None if seed is None else arguments.seed(seed), bool(resume), arguments.positive(time_limit, "time_limit"),
+            None if seed is None else arguments.seed(seed), bool(force), bool(resume), arguments.positive(time_limit, "time_limit"),
             "" if export is None else arguments.word(export, "export"), arguments.threads(threads), callback, bar)
     results = [StudyResult(**{**one, "findings": [Finding(*each) for each in one["findings"]]}, folder=folder)
                for one in studies]
@@ -134,13 +134,16 @@ def reproduce(*names: Any, out: Any = "reproduction", runs: int | None = None, s
     wanted = arguments.names(names)
     if not wanted:
         raise TypeError('reproduce needs names, or "all"; list_studies() has them')
-    return _run(wanted, "", out, runs, seed, resume, time_limit, export, threads, progress, callback)
+    return _run(wanted, "", out, runs, seed, False, resume, time_limit, export, threads, progress, callback)
 
 
 def sweep(description: Any, *, out: Any = "sweeps", runs: int | None = None, seed: int | None = None,
-          resume: bool = True, time_limit: float | None = None, export: str | None = None, threads: int | None = None,
-          progress: bool | None = None, callback: Callable[[StudyProgress], Any] | None = None) -> StudyReport:
+          force: bool = False, resume: bool = True, time_limit: float | None = None, export: str | None = None,
+          threads: int | None = None, progress: bool | None = None,
+          callback: Callable[[StudyProgress], Any] | None = None) -> StudyReport:
     """Runs an experiment of your own, described by a dict or a JSON file (docs/experiments.md lists the fields).
+
+    Results that another sweep of the same name left in `out` are replaced only with `force`.
 
     >>> import attsvm, tempfile
     >>> report = attsvm.sweep({"name": "width", "task": {"kind": "random"}, "sizes": {"n": [4], "T": [4], "d": [6]},
@@ -153,5 +156,6 @@ def sweep(description: Any, *, out: Any = "sweeps", runs: int | None = None, see
             file = os.path.join(folder, "sweep.json")
             with open(file, "w", encoding="utf-8") as out_file:
                 json.dump(description, out_file)
-            return _run([], file, out, runs, seed, resume, time_limit, export, threads, progress, callback)
-    return _run([], os.fspath(description), out, runs, seed, resume, time_limit, export, threads, progress, callback)
+            return _run([], file, out, runs, seed, force, resume, time_limit, export, threads, progress, callback)
+    return _run([], os.fspath(description), out, runs, seed, force, resume, time_limit, export, threads, progress,
+                callback)

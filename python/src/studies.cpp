@@ -26,12 +26,13 @@ nb::dict to_dict(const StudyResult& result) {
 
 /// (studies, stopped, seed, page, figure problem, interrupted); `sweep` is a file, or empty.
 nb::tuple run_studies(const std::vector<std::string>& names, const std::string& sweep_file, const std::string& folder,
-                      Index runs, std::optional<std::uint64_t> seed, bool resume, double time_limit,
+                      Index runs, std::optional<std::uint64_t> seed, bool replace, bool resume, double time_limit,
                       const std::string& export_as, int threads, nb::object callback, nb::object bar) {
   Watch watch(std::move(callback), std::move(bar));
   const StudyOptions options{.folder = folder,
                              .runs = runs,
                              .seed = seed,
+                             .replace = replace,
                              .resume = resume,
                              .time_limit = time_limit,
                              .export_as = export_as,
@@ -61,8 +62,8 @@ nb::tuple run_studies(const std::vector<std::string>& names, const std::string& 
 
 void bind_studies(nb::module_& module) {
   module.def("run_studies", &run_studies, nb::arg("names"), nb::arg("sweep"), nb::arg("folder"), nb::arg("runs"),
-             nb::arg("seed").none(), nb::arg("resume"), nb::arg("time_limit"), nb::arg("export_as"), nb::arg("threads"),
-             nb::arg("callback").none(), nb::arg("bar").none());
+             nb::arg("seed").none(), nb::arg("replace"), nb::arg("resume"), nb::arg("time_limit"), nb::arg("export_as"),
+             nb::arg("threads"), nb::arg("callback").none(), nb::arg("bar").none());
   module.def(
       "studies",
       [] {

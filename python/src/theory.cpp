@@ -36,7 +36,7 @@ nb::dict to_dict(const AttentionTask& task, const Check& check) {
   result["selected"] = to_python(first_kept(check.selection));
   result["kept"] = to_python(check.selection.mask(task.longest()));
   result["separable"] = check.separable;
-  result["is_optimal"] = check.verdict == Verdict::global;
+  result["is_optimal"] = check.optimal_selection;
   result["locally_optimal"] = check.report && check.report->locally_optimal;
   result["support"] = support_list(check.report ? check.report->support : std::vector<SupportToken>{});
   result["ambiguous"] = support_list(check.report ? check.report->ambiguous : std::vector<SupportToken>{});
@@ -128,9 +128,12 @@ nb::tuple follow_path(const AttentionTask& task, const nb::dict& given, double t
   const auto begin = std::chrono::steady_clock::now();
   bool over = false;
   settings.progress = [&](Index start, double radius) {
+    return watch.stop([&] { return nb::make_tuple(start, radius); });
+  };
+  settings.stop = [&] {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     over = time_limit > 0 && seconds > time_limit;
-    return over || watch.stop([&] { return nb::make_tuple(start, radius); });
+    return over || watch.interrupt();
   };
   std::vector<PathPoint> points;
   {

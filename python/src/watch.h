@@ -23,23 +23,20 @@ class Watch {
   /// Whether to stop. state() makes the Python tuple that callback and bar are called with.
   template <class State>
   bool stop(State&& state) {
-    const auto now = std::chrono::steady_clock::now();
-    const bool due = now >= next_;
+    const bool due = is_due();
     if ((callback_.is_none() && !due) || stopped_) return stopped_;
-    const nb::gil_scoped_acquire lock;
-    try {
+    return ask([&] {
       if (due) {
-        next_ = now + kPause;
-        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        look_for_signals();
         if (!bar_.is_none()) bar_(*state());
       }
       if (!callback_.is_none() && nb::cast<bool>(nb::bool_(callback_(*state())))) stopped_ = true;
-    } catch (nb::python_error& error) {
-      stopped_ = true;
-      interrupted_ = error.matches(PyExc_KeyboardInterrupt);
-      if (!interrupted_) error_ = std::current_exception();
-    }
-    return stopped_;
+    });
+  }
+
+  /// Whether to stop, without a word to callback and bar: for looks between two calls of stop().
+  bool interrupt() {
+    return stopped_ || !is_due() ? stopped_ : ask([&] { look_for_signals(); });
   }
 
   /// Does the work on a thread of its own and watches from here, for work that asks from several threads:
@@ -79,6 +76,24 @@ class Watch {
 
  private:
   static constexpr std::chrono::milliseconds kPause{50};
+
+  bool is_due() const { return std::chrono::steady_clock::now() >= next_; }
+  void look_for_signals() {
+    next_ = std::chrono::steady_clock::now() + kPause;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+  template <class Question>
+  bool ask(Question&& question) {
+    const nb::gil_scoped_acquire lock;
+    try {
+      question();
+    } catch (nb::python_error& error) {
+      stopped_ = true;
+      interrupted_ = error.matches(PyExc_KeyboardInterrupt);
+      if (!interrupted_) error_ = std::current_exception();
+    }
+    return stopped_;
+  }
 
   nb::object callback_, bar_;
   std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + kPause;

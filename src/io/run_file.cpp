@@ -19,21 +19,36 @@ namespace {
 
 constexpr std::size_t kMemory = std::size_t{1} << 20;  // doubles of records that wait in memory
 
-/// Everything that decides what a run computes.
+/// The settings that decide what a run computes, by their names on the command line.
 std::string describe(const TrainSettings& s) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", name_of(s.param), s.joint,
-                     s.width, name_of(s.optimizer), s.power, s.normalize, s.step, s.steps, name_of(s.schedule),
-                     s.epsilon, s.head_epsilon.value_or(s.epsilon), s.ridge, s.weight_decay, s.dropout, s.batch,
-                     name_of(s.loss), name_of(s.arithmetic), s.seed, s.instance, fmt::join(s.record.at, ","),
-                     s.record.every, s.stop_direction, static_cast<int>(s.init));
+  std::string text;
+  const auto add = [&](std::string_view name, const auto& value) { text += fmt::format("{} {}\n", name, value); };
+  add("param", name_of(s.param));
+  add("joint", s.joint);
+  add("width", s.width);
+  add("optimizer",
+      s.optimizer == Optimizer::mirror ? fmt::format("mirror:{}", s.power) : std::string(name_of(s.optimizer)));
+  add("normalize", s.normalize);
+  add("step", s.step);
+  add("steps", s.steps);
+  add("schedule", name_of(s.schedule));
+  add("epsilon", fmt::format("{},{}", s.epsilon, s.head_epsilon.value_or(s.epsilon)));
+  add("ridge", s.ridge);
+  add("weight-decay", s.weight_decay);
+  add("dropout", s.dropout);
+  add("batch", s.batch);
+  add("loss", name_of(s.loss));
+  add("arithmetic", name_of(s.arithmetic));
+  add("init", s.init == Init::zero ? "zero" : s.init == Init::random ? "random" : "usual");
+  add("seed", s.seed);
+  add("instance", s.instance);
+  add("record", fmt::format("{},every:{}", fmt::join(s.record.at, ","), s.record.every));
+  add("stop-direction", s.stop_direction);
+  return text;
 }
 
-std::uint64_t identity(const AttentionTask& task, const TrainSettings& settings, const std::vector<double>& state,
-                       const Eigen::VectorXd& v) {
-  const std::string text = describe(settings);
-  std::uint32_t run = libdeflate_crc32(0, text.data(), text.size()), data = 0;
-  run = libdeflate_crc32(run, state.data(), state.size() * sizeof(double));
-  run = libdeflate_crc32(run, v.data(), static_cast<std::size_t>(v.size()) * sizeof(double));
+std::uint64_t fingerprint_of_task(const AttentionTask& task) {
+  std::uint32_t data = 0;
   for (const TaskField& field : task_fields()) {
     const Array& array = task.arrays().*field.member;
     if (!array.given()) continue;
@@ -41,7 +56,12 @@ std::uint64_t identity(const AttentionTask& task, const TrainSettings& settings,
     data = libdeflate_crc32(data, field.name.data(), field.name.size());
     data = libdeflate_crc32(data, native.data, static_cast<std::size_t>(native.bytes()));
   }
-  return std::uint64_t{run} << 32 | data;
+  return data;
+}
+
+std::uint64_t fingerprint_of_start(const std::vector<double>& state, const Eigen::VectorXd& v) {
+  const std::uint32_t run = libdeflate_crc32(0, state.data(), state.size() * sizeof(double));
+  return libdeflate_crc32(run, v.data(), static_cast<std::size_t>(v.size()) * sizeof(double));
 }
 
 RowMatrix to_matrix(const Array& given, const std::string& name) {
@@ -96,7 +116,8 @@ struct RunFile::State {
   std::string journal_path() const { return path + ".journal"; }
   void open_journal(bool resume) {
     journal.emplace(journal_path(),
-                    RunJournal::Shape{identity(task, settings, first_state, first_v), first_state.size(), frame_size},
+                    RunJournal::Shape{describe(settings), fingerprint_of_start(first_state, first_v),
+                                      fingerprint_of_task(task), first_state.size(), frame_size},
                     resume);
   }
   void flush() {

@@ -5,9 +5,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <system_error>
 
 #include "base/refuse.h"
@@ -16,22 +18,47 @@ namespace attsvm {
 namespace {
 
 // Numbers of 8 bytes throughout, so that mapped frames are aligned for doubles.
-constexpr std::uint64_t kMagic = 0x314C'4E52'4A54'5441;  // "ATTJRNL1"
-constexpr std::size_t kWord = 8, kHeaderWords = 5, kSlotExtra = 3, kFrameExtra = 1;
+constexpr std::uint64_t kMagic = 0x324C'4E52'4A54'5441;  // "ATTJRNL2"
+constexpr std::size_t kWord = 8, kSlotExtra = 3, kFrameExtra = 1;
 
 struct Header {
-  std::uint64_t magic, run, state_size, frame_size, crc;
+  std::uint64_t magic, start, task, state_size, frame_size, settings_size, crc;
 };
-static_assert(sizeof(Header) == kHeaderWords * kWord);
+static_assert(sizeof(Header) % kWord == 0);
 
 std::uint64_t crc_of(const void* data, std::size_t size) { return libdeflate_crc32(0, data, size); }
 
 std::string reason() { return std::generic_category().message(errno); }
 
-Header header_of(const RunJournal::Shape& shape) {
-  Header header{kMagic, shape.run, shape.state_size, shape.frame_size, 0};
+/// Header and settings, filled up to a whole number of words.
+std::vector<std::byte> lead_of(const RunJournal::Shape& shape) {
+  const std::string& text = shape.settings;
+  Header header{kMagic, shape.start, shape.task, shape.state_size, shape.frame_size, text.size(), 0};
   header.crc = crc_of(&header, sizeof header - kWord);
-  return header;
+  std::vector<std::byte> lead(sizeof header + (text.size() + kWord - 1) / kWord * kWord);
+  std::memcpy(lead.data(), &header, sizeof header);
+  std::memcpy(lead.data() + sizeof header, text.data(), text.size());
+  return lead;
+}
+
+/// "steps is 2000 there and 3000 here"; of two lists of the same settings. Empty where they are the same.
+std::string differences(std::string_view there, std::string_view here) {
+  const auto next_line = [](std::string_view& text) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    return line;
+  };
+  std::string words;
+  while (!there.empty() || !here.empty()) {
+    const std::string_view theirs = next_line(there), ours = next_line(here);
+    if (theirs == ours) continue;
+    const std::size_t name = std::min(ours.find(' '), ours.size());
+    if (!theirs.starts_with(ours.substr(0, name))) return "the settings differ";  // another version's list
+    words +=
+        fmt::format("{}{} is {} there and {} here", words.empty() ? "" : ", ", ours.substr(0, name),
+                    theirs.substr(std::min(name + 1, theirs.size())), ours.substr(std::min(name + 1, ours.size())));
+  }
+  return words;
 }
 
 std::uint64_t word(const std::byte* at) {
@@ -42,22 +69,16 @@ std::uint64_t word(const std::byte* at) {
 
 }  // namespace
 
-RunJournal::RunJournal(std::string path, const Shape& shape, bool resume) : path_(std::move(path)), shape_(shape) {
+RunJournal::RunJournal(std::string path, const Shape& shape, bool resume)
+    : path_(std::move(path)), shape_(shape), lead_(lead_of(shape)) {
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | (resume ? 0 : O_CREAT | O_EXCL), 0666);
   if (descriptor_ < 0) refuse("{}: cannot {}: {}", path_, resume ? "open" : "write", reason());
   try {
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) refuse("{}: another process is writing this run", path_);
-    const Header header = header_of(shape_);
     if (resume) {
-      const auto file = map();
-      const Bytes bytes = file->bytes();
-      if (bytes.size() < sizeof header || word(bytes.data()) != kMagic)
-        refuse("{}: is not the journal of a run", path_);
-      if (std::memcmp(bytes.data(), &header, sizeof header) != 0) {
-        refuse("{}: is of another run: task, start or settings differ", path_);
-      }
+      require_same_run();
     } else {
-      write_at(0, &header, sizeof header);
+      write_at(0, lead_.data(), lead_.size());
     }
   } catch (...) {
     ::close(descriptor_);
@@ -65,12 +86,28 @@ RunJournal::RunJournal(std::string path, const Shape& shape, bool resume) : path
   }
 }
 
+void RunJournal::require_same_run() {
+  const auto file = map();
+  const Bytes bytes = file->bytes();
+  Header header{};
+  if (bytes.size() >= sizeof header) std::memcpy(&header, bytes.data(), sizeof header);
+  if (header.magic != kMagic || header.crc != crc_of(&header, sizeof header - kWord) ||
+      header.settings_size > bytes.size() - sizeof header) {
+    refuse("{}: is not the journal of a run", path_);
+  }
+  if (bytes.size() >= lead_.size() && std::memcmp(bytes.data(), lead_.data(), lead_.size()) == 0) return;
+  std::string what =
+      differences({reinterpret_cast<const char*>(bytes.data() + sizeof header), header.settings_size}, shape_.settings);
+  if (what.empty()) what = header.task != shape_.task ? "the task differs" : "the start differs";
+  refuse("{}: is of another run: {}", path_, what);
+}
+
 RunJournal::~RunJournal() { ::close(descriptor_); }
 
 std::uint64_t RunJournal::slot_bytes() const { return (shape_.state_size + kSlotExtra) * kWord; }
 std::uint64_t RunJournal::frame_bytes() const { return (shape_.frame_size + kFrameExtra) * kWord; }
 std::uint64_t RunJournal::frame_offset(Index k) const {
-  return kHeaderWords * kWord + 2 * slot_bytes() + static_cast<std::uint64_t>(k) * frame_bytes();
+  return lead_.size() + 2 * slot_bytes() + static_cast<std::uint64_t>(k) * frame_bytes();
 }
 
 void RunJournal::write_at(std::uint64_t offset, const void* data, std::size_t size) const {
@@ -104,7 +141,7 @@ void RunJournal::save(const std::vector<double>& state) {
   std::memcpy(buffer_.data() + 2 * kWord, state.data(), state.size() * kWord);
   const std::uint64_t crc = crc_of(buffer_.data(), buffer_.size() - kWord);
   std::memcpy(buffer_.data() + buffer_.size() - kWord, &crc, kWord);
-  write_at(kHeaderWords * kWord + (saves_ % 2) * slot_bytes(), buffer_.data(), buffer_.size());
+  write_at(lead_.size() + (saves_ % 2) * slot_bytes(), buffer_.data(), buffer_.size());
 }
 
 std::optional<RunJournal::Saved> RunJournal::saved() {
@@ -112,7 +149,7 @@ std::optional<RunJournal::Saved> RunJournal::saved() {
   const Bytes bytes = file->bytes();
   std::optional<Saved> best;
   for (std::uint64_t slot = 0; slot < 2; ++slot) {
-    const std::uint64_t offset = kHeaderWords * kWord + slot * slot_bytes();
+    const std::uint64_t offset = lead_.size() + slot * slot_bytes();
     if (bytes.size() < offset + slot_bytes()) continue;
     const std::byte* at = bytes.data() + offset;
     if (word(at + slot_bytes() - kWord) != crc_of(at, slot_bytes() - kWord) || word(at) <= saves_) continue;

@@ -12,14 +12,15 @@ namespace attsvm {
 
 /// Frames of doubles, all of one size, with the last two states of a run before them:
 ///
-///     header | state | state | frame 0 | frame 1 | …
+///     header | settings | state | state | frame 0 | frame 1 | …
 ///
 /// States are written in turn, so that one is whole whenever the process ends; every part carries its CRC-32.
 /// Frames after the ones a state counts are not used.
 class RunJournal {
  public:
   struct Shape {
-    std::uint64_t run = 0;                         ///< tells runs apart
+    std::string settings;                          ///< a line each: name, space, value
+    std::uint64_t start = 0, task = 0;             ///< fingerprints: what else tells runs apart
     std::uint64_t state_size = 0, frame_size = 0;  ///< doubles
   };
   struct Saved {
@@ -28,7 +29,7 @@ class RunJournal {
   };
 
   /// A new journal, or the one that is there (resume). InputError if it cannot be made, is used by another process,
-  /// or is of another run.
+  /// or is of another run; it says what differs.
   RunJournal(std::string path, const Shape& shape, bool resume);
   ~RunJournal();
   RunJournal(const RunJournal&) = delete;
@@ -47,6 +48,7 @@ class RunJournal {
   void remove();
 
  private:
+  void require_same_run();
   std::uint64_t slot_bytes() const;
   std::uint64_t frame_bytes() const;
   std::uint64_t frame_offset(Index k) const;
@@ -54,6 +56,7 @@ class RunJournal {
 
   std::string path_;
   Shape shape_;
+  std::vector<std::byte> lead_;  // header and settings
   int descriptor_ = -1;
   Index frames_ = 0;
   std::uint64_t saves_ = 0;

@@ -123,6 +123,9 @@ StoredSolution solution_from(const NamedArrays& arrays) {
 StoredSolution load_solution(const std::string& path, Threads& threads) {
   const NpzFile file(path);
   NamedArrays arrays;
+  if (file.has("record_W") || file.has("record_step")) {
+    refuse("{}: is a run (it has record_ arrays), not a solution; attsvm check --run judges it", path);
+  }
   for (const std::string& name : file.names()) {
     if (is_known(name)) arrays.emplace_back(name, file.read(name, threads));
   }

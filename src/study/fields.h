@@ -18,7 +18,7 @@ class Fields {
   /// `place` stands before the names of the fields: "" or "train.".
   Fields(const nlohmann::json& object, std::string place);
 
-  bool has(const std::string& name) const { return object_.contains(name); }
+  bool has(const std::string& name) { return find(name) != nullptr; }
   Fields object(const std::string& name);  ///< an empty one where it is left out
 
   std::string text(const std::string& name);  ///< required

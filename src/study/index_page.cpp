@@ -21,8 +21,8 @@ constexpr const char* kHead = R"(<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>attsvm: the published experiments</title>
-<style>
+)";
+constexpr const char* kStyle = R"(<style>
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 3rem; border-top: 1px solid #ddd; padding-top: 1.5rem; }
 img { max-width: 100%; height: auto; }
@@ -34,22 +34,6 @@ code { font-size: .87rem; overflow-wrap: anywhere; } summary { cursor: pointer; 
 </head>
 <body>
 )";
-
-/// A folder's data.json; nothing where there is none or it is not ours.
-std::optional<nlohmann::json> load_summary(const fs::path& folder) {
-  try {
-    const auto file = InputFile::open((folder / "data.json").string());
-    const Bytes bytes = file->bytes();
-    nlohmann::json summary = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    for (const char* name :
-         {"experiment", "title", "setting", "paper", "findings", "cells", "seed", "runs", "figure"}) {
-      if (!summary.contains(name)) return std::nullopt;
-    }
-    return summary;
-  } catch (const InputError&) {
-    return std::nullopt;
-  }
-}
 
 std::string findings_table(const nlohmann::json& findings) {
   std::string html =
@@ -89,7 +73,7 @@ std::string section(const std::string& name, const nlohmann::json& summary, bool
     html += fmt::format("<figure><a href=\"{0}/figure.svg\"><img src=\"{0}/figure.svg\" alt=\"{1}\"></a></figure>\n",
                         escaped_html(name), escaped_html(summary.at("figure").value("caption", "")));
   }
-  html += findings_table(summary.at("findings"));
+  if (!summary.at("findings").empty()) html += findings_table(summary.at("findings"));
   html += fmt::format(
       "<p>Seed {0}; {1} runs, {2} draws rejected. <a href=\"{4}/data.csv\">CSV</a> · <a "
       "href=\"{4}/data.json\">JSON</a>{3}</p>\n",
@@ -99,7 +83,33 @@ std::string section(const std::string& name, const nlohmann::json& summary, bool
   return html + "</section>\n";
 }
 
+/// Published experiments have a title together; sweeps go by their own.
+std::string title_of(const Json& experiments, const std::vector<std::string>& published) {
+  std::string titles;
+  for (const Json& one : experiments) {
+    if (std::find(published.begin(), published.end(), one.at("experiment")) != published.end())
+      return "The published experiments, run again";
+    titles += (titles.empty() ? "" : ", ") + one.at("title").get<std::string>();
+  }
+  return titles.empty() ? "No experiments yet" : titles;
+}
+
 }  // namespace
+
+std::optional<nlohmann::json> load_summary(const std::string& folder) {
+  try {
+    const auto file = InputFile::open((fs::path(folder) / "data.json").string());
+    const Bytes bytes = file->bytes();
+    nlohmann::json summary = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    for (const char* name :
+         {"experiment", "title", "setting", "paper", "findings", "cells", "seed", "runs", "figure"}) {
+      if (!summary.contains(name)) return std::nullopt;
+    }
+    return summary;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
 
 std::string index_page(const std::string& folder, const std::vector<std::string>& names) {
   std::vector<std::string> present;
@@ -116,7 +126,7 @@ std::string index_page(const std::string& folder, const std::vector<std::string>
   std::string contents, sections;
   Json experiments = Json::array();
   for (const std::string& name : present) {
-    const auto summary = load_summary(fs::path(folder) / name);
+    const auto summary = load_summary((fs::path(folder) / name).string());
     if (!summary || summary->at("experiment") != name) continue;
     try {
       const bool has_figure = fs::exists(fs::path(folder) / name / "figure.svg");
@@ -128,14 +138,16 @@ std::string index_page(const std::string& folder, const std::vector<std::string>
     contents += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", escaped_html(name),
                             escaped_html(summary->at("title").get<std::string>()));
   }
-  constexpr const char* kTitle = "The published experiments, run again";
+  const std::string title = title_of(experiments, names);
   const std::string plain = fmt::format(
       "<h1>{}</h1>\n<p>Every support vector machine behind these pictures was solved with a certificate and checked by "
       "independent code. attsvm {}.</p>\n<ul>\n{}</ul>\n{}",
-      kTitle, ATTSVM_VERSION, contents, sections);
-  if (!built_page().problem.empty()) return fmt::format("{}{}</body>\n</html>\n", kHead, plain);
+      escaped_html(title), ATTSVM_VERSION, contents, sections);
+  if (!built_page().problem.empty()) {
+    return fmt::format("{}<title>{}</title>\n{}{}</body>\n</html>\n", kHead, escaped_html(title), kStyle, plain);
+  }
   const Json data{
-      {"kind", "index"}, {"attsvm", ATTSVM_VERSION}, {"title", kTitle}, {"experiments", std::move(experiments)}};
+      {"kind", "index"}, {"attsvm", ATTSVM_VERSION}, {"title", title}, {"experiments", std::move(experiments)}};
   return fill_page(data.dump(-1, ' ', false, Json::error_handler_t::replace), plain);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ std::string lines_of(const Json& json);
 /// An experiment on the index page, from its data.json: every field that the page reads, with the type that it expects.
 /// nlohmann::json::exception where a field is missing or of another type.
 Json experiment_json(const nlohmann::json& summary, bool has_figure);
+
+/// The data.json of an experiment's folder; nothing where there is none or it is not ours.
+std::optional<nlohmann::json> load_summary(const std::string& folder);
 
 /// A page over the experiments whose data.json lie in the folder; `names` gives their order, others follow by name.
 /// Where this build has a page it is interactive, and plain HTML stands inside it for browsers without scripts.

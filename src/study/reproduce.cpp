@@ -11,6 +11,7 @@ namespace attsvm {
 namespace {
 
 namespace fs = std::filesystem;
+using Source = nlohmann::json;
 
 /// Makes a folder, parents included; says what is wrong where that cannot be.
 void make_folder(const std::string& path) {
@@ -19,6 +20,35 @@ void make_folder(const std::string& path) {
   if (error || !fs::is_directory(path)) {
     refuse("{}: cannot make this folder: {}", path, error ? error.message() : "a file of that name is there");
   }
+}
+
+/// The settings of every cell, by its name; nothing where the summary is not ours.
+std::optional<Source> settings_of(const std::optional<Source>& summary) {
+  if (!summary) return std::nullopt;
+  try {
+    Source settings = Source::object();
+    for (const Source& cell : summary->at("cells")) settings[cell.at("name").get<std::string>()] = cell.at("settings");
+    return settings;
+  } catch (const Source::exception&) {
+    return std::nullopt;
+  }
+}
+
+/// Refuses to write over the results of a sweep that has the same name and is another one.
+void require_same_sweep(const Study& study, std::uint64_t seed, const std::string& folder) {
+  const fs::path path = fs::path(folder) / study.facts().name;
+  if (!fs::exists(path / "data.json")) return;
+  Source ours = Source::object();
+  for (const StudyCell& cell : study.cells()) ours[cell.name] = Source::parse(cell.settings.dump());
+  const auto summary = load_summary(path.string());
+  const auto theirs = settings_of(summary);
+  if (theirs == ours && summary->at("seed") == seed) return;
+  refuse("{}: {}; give this sweep another name, another folder (--out), or --force to replace what is there",
+         (path / "data.json").string(),
+         !theirs ? "is not the result of a sweep"
+         : *theirs != ours
+             ? "is the result of another sweep of this name: its settings differ"
+             : fmt::format("is of seed {}, and this one would be of seed {}", summary->at("seed").dump(), seed));
 }
 
 /// Writes everything there is to say about a study.
@@ -126,6 +156,7 @@ StudyReport reproduce(std::span<const std::string> names, const StudyOptions& op
 
 StudyReport sweep(const std::string& file, const StudyOptions& options, Threads& threads) {
   const SweepFile described = load_sweep(file);
+  if (!options.replace) require_same_sweep(*described.study, options.seed.value_or(described.seed), options.folder);
   return run_all({described.study.get()}, options.seed.value_or(described.seed), options, threads);
 }
 

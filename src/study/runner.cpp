@@ -1,5 +1,7 @@
 #include "study/runner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,6 +10,10 @@
 
 namespace attsvm {
 namespace {
+
+/// To be raised by one with every change that gives a study other numbers from the same settings and seed: rows of
+/// before are then left alone.
+constexpr int kNumbers = 1;
 
 /// Draws that `missing` more accepted runs will take, going by what was accepted so far.
 double draws_expected(const StudyCell& cell, Index accepted, Index draws, Index missing) {
@@ -67,8 +73,10 @@ std::vector<CellRows> StudyRunner::collect(const Study& study, Index& reused) {
 void StudyRunner::collect(const Study& study, CellRows& rows, Index& reused) {
   const StudyCell& cell = rows.cell;
   const Index enough = wanted(cell), most = most_draws(cell, enough);
-  const std::int64_t set = store_.find(
-      {.experiment = study.facts().name, .settings = cell.settings.dump(), .version = ATTSVM_VERSION, .seed = seed_});
+  const std::int64_t set = store_.find({.experiment = study.facts().name,
+                                        .settings = cell.settings.dump(),
+                                        .version = fmt::format("{}, numbers {}", ATTSVM_VERSION, kNumbers),
+                                        .seed = seed_});
   if (options_.resume) {
     rows.rows = store_.rows(set);
   } else {

@@ -36,7 +36,7 @@ Selection given_selection(const AttentionTask& task) {
 
 class UserSweep final : public Study {
  public:
-  explicit UserSweep(SweepPlan plan) : plan_(std::move(plan)) {}
+  explicit UserSweep(SweepPlan plan) : plan_(std::move(plan)), cells_(make_cells()) {}
 
   StudyFacts facts() const override {
     return {.name = plan_.name,
@@ -47,32 +47,7 @@ class UserSweep final : public Study {
             .paper = "A sweep of the user's own."};
   }
 
-  std::vector<StudyCell> cells() const override {
-    std::vector<StudyCell> cells;
-    for (const SweepPoint& point : plan_.points) {
-      std::string name;
-      for (std::size_t k = 0; k < plan_.varied.size(); ++k) {
-        const Json& value = point.values[k];
-        name += fmt::format("{}{}={}", name.empty() ? "" : " ", plan_.varied[k],
-                            value.is_string() ? value.get<std::string>() : value.dump());
-      }
-      Json settings{{"kind", plan_.kind},
-                    {"task", json_of(point.recipe)},
-                    {"measure", plan_.measures},
-                    {"require_feasible", plan_.require_feasible}};
-      double cost = 50;
-      if (point.training) {
-        settings["train"] = attsvm::json_of(*point.training);
-        cost += static_cast<double>(point.training->steps) * 4;
-      }
-      cells.push_back({.name = name.empty() ? "all" : name,
-                       .settings = std::move(settings),
-                       .runs = plan_.runs,
-                       .draws_a_run = 20,
-                       .cost = cost});
-    }
-    return cells;
-  }
+  std::vector<StudyCell> cells() const override { return cells_; }
 
   std::uint32_t batch() const override {
     constexpr Index kSteps = 64'000;  // of a batch: about a second
@@ -127,10 +102,36 @@ class UserSweep final : public Study {
   }
 
  private:
+  std::vector<StudyCell> make_cells() const {
+    std::vector<StudyCell> cells;
+    for (const SweepPoint& point : plan_.points) {
+      std::string name;
+      for (std::size_t k = 0; k < plan_.varied.size(); ++k) {
+        const Json& value = point.values[k];
+        name += fmt::format("{}{}={}", name.empty() ? "" : " ", plan_.varied[k],
+                            value.is_string() ? value.get<std::string>() : value.dump());
+      }
+      Json settings{{"kind", plan_.kind},
+                    {"task", json_of(point.recipe)},
+                    {"measure", plan_.measures},
+                    {"require_feasible", plan_.require_feasible}};
+      double cost = 50;
+      if (point.training) {
+        settings["train"] = attsvm::json_of(*point.training);
+        cost += static_cast<double>(point.training->steps) * 4;
+      }
+      cells.push_back({.name = name.empty() ? "all" : name,
+                       .settings = std::move(settings),
+                       .runs = plan_.runs,
+                       .draws_a_run = 20,
+                       .cost = cost});
+    }
+    return cells;
+  }
+
   const SweepPoint& point_of(const StudyCell& cell) const {
-    const std::vector<StudyCell> all = cells();
-    for (std::size_t k = 0; k < all.size(); ++k) {
-      if (all[k].name == cell.name) return plan_.points[k];
+    for (std::size_t k = 0; k < cells_.size(); ++k) {
+      if (cells_[k].name == cell.name) return plan_.points[k];
     }
     throw std::logic_error("a cell of another sweep");
   }
@@ -235,6 +236,7 @@ class UserSweep final : public Study {
   }
 
   SweepPlan plan_;
+  std::vector<StudyCell> cells_;  // one a point, in their order
 };
 
 }  // namespace

@@ -205,6 +205,9 @@ SweepPlan parse_sweep(const nlohmann::json& file) {
   Threads alone(1);
   for (const SweepPoint& point : plan.points) {
     const Drawn drawn = with_place("task and sizes", [&] { return generate(point.recipe, 0); });
+    if (point.training && drawn.task.head().kind == HeadKind::none)
+      refuse("train cannot go with task.kind = \"{}\": such tasks have no head, and so no loss; leave train out",
+             plan.kind);
     if (point.training) with_place("train", [&] { Trainer(drawn.task, *point.training, {}, alone); });
   }
   return plan;

@@ -20,7 +20,8 @@ class Walker {
 
   BallMinimum walk() {
     Index iteration = 0;
-    while (stationarity_ > problem_.tolerance && iteration < problem_.iteration_limit && trust_ > 1e-14 * reach()) {
+    while (stationarity_ > problem_.tolerance && iteration < problem_.iteration_limit && trust_ > 1e-14 * reach() &&
+           !stopped()) {
       step();
       ++iteration;
     }
@@ -29,6 +30,7 @@ class Walker {
 
  private:
   double reach() const { return problem_.reach; }
+  bool stopped() const { return problem_.stop && problem_.stop(); }
 
   void look() {
     problem_.gradient(theta_, gradient_);
@@ -67,7 +69,7 @@ class Walker {
     const double start = residual.norm();
     const double enough = start * std::clamp(std::sqrt(stationarity_), 1e-6, 0.1);
     const Index limit = 2 * theta_.size() + 10;
-    for (Index k = 0; k < limit && residual.norm() > enough; ++k) {
+    for (Index k = 0; k < limit && residual.norm() > enough && !stopped(); ++k) {
       const Eigen::VectorXd product = curve(direction);
       const double bend = direction.dot(product), square = residual.squaredNorm();
       const double room = trust_ * trust_ - x.squaredNorm(), along = x.dot(direction), size = direction.squaredNorm();

@@ -14,9 +14,10 @@ struct ScaledGradient {
 
 struct BallProblem {
   std::function<void(const Eigen::VectorXd&, ScaledGradient&)> gradient;
-  double radius = 1;        ///< of the ball ‖θ‖ ≤ radius
-  double reach = 1;         ///< distance over which the gradient changes by about its own size, for differences
-  double tolerance = 1e-8;  ///< on the stationarity
+  std::function<bool()> stop{};  ///< looked at between gradients; true ends the search where it is
+  double radius = 1;             ///< of the ball ‖θ‖ ≤ radius
+  double reach = 1;              ///< distance over which the gradient changes by about its own size, for differences
+  double tolerance = 1e-8;       ///< on the stationarity
   Index iteration_limit = 500;
 };
 

@@ -9,26 +9,22 @@
 namespace attsvm {
 namespace {
 
-bool is_optimal(const Check& check) {
-  return check.report ? check.report->optimal : check.selection == check.optimal.selection;
-}
-
 void judge(Check& check) {
-  const bool optimal = is_optimal(check);
-  const bool decided = (check.report ? check.report->solution : *check.gen).status != MarginStatus::limit;
-  if (optimal) {
+  check.optimal_selection = check.report ? check.report->optimal : check.selection == check.optimal.selection;
+  if (check.optimal_selection && check.decided && !check.separable) {
+    check.reason = "every query selects its best token, but no W separates these tokens: no training ends here";
+  } else if (check.optimal_selection) {
     check.verdict = Verdict::global;
-    check.reason = check.separable ? "every query selects its best token"
-                   : decided       ? "every query selects its best token, but no W separates these tokens"
-                                   : "every query selects its best token; whether a W separates them was not decided";
+    check.reason = check.decided ? "every query selects its best token"
+                                 : "every query selects its best token; whether a W separates them was not decided";
   } else if (check.report && check.report->locally_optimal) {
     check.verdict = Verdict::local;
     check.reason = "every selected token scores above its support tokens, though not all are best";
   } else if (!check.report) {
     check.reason = "some query keeps several tokens; local optimality is about one";
   } else if (!check.separable) {
-    check.reason =
-        decided ? "no W separates the selected tokens" : "whether a W separates the selected tokens was not decided";
+    check.reason = check.decided ? "no W separates the selected tokens"
+                                 : "whether a W separates the selected tokens was not decided";
   } else {
     const SupportToken& worst = check.report->ahead.front();
     check.reason = fmt::format("query {}: support token {} scores {}", worst.query, worst.token,
@@ -37,19 +33,24 @@ void judge(Check& check) {
 }
 
 /// Fills in everything that depends on task and selection alone.
-void assess(const AttentionTask& task, MarginSolver& solver, Check& check) {
+void assess(const AttentionTask& task, const std::function<bool()>& stop, MarginSolver& solver, Check& check) {
   const MarginProblem problem = MarginProblem::attention(task, check.selection);
+  SolveSettings settings;
+  if (stop) settings.progress = [&](const SolveProgress&) { return stop(); };
   const MarginSolution* smallest = nullptr;
   if (check.selection.is_single()) {
-    check.report = assess_selection(task, check.selection, solver);
+    check.report = assess_selection(task, check.selection, solver, stop);
     smallest = &check.report->solution;
   } else {
     smallest = &check.gen.emplace();
-    solver.solve(problem, {}, *check.gen);
+    solver.solve(problem, settings, *check.gen);
   }
   check.separable = smallest->status == MarginStatus::optimal;
+  check.decided = smallest->status != MarginStatus::limit;
   if (check.separable) {
-    solver.solve(problem, {.norm = Norm::nuclear(), .warm_start = smallest}, check.nuclear.emplace());
+    settings.norm = Norm::nuclear();
+    settings.warm_start = smallest;
+    solver.solve(problem, settings, check.nuclear.emplace());
   }
   judge(check);
 }
@@ -81,10 +82,10 @@ std::string_view name_of(Verdict verdict) {
   throw std::logic_error("unknown verdict");
 }
 
-Check check_selection(const AttentionTask& task, Selection selection, Threads& threads) {
+Check check_selection(const AttentionTask& task, Selection selection, Threads& threads, const CheckSettings& settings) {
   Check check{.optimal = optimal_tokens(task), .selection = std::move(selection)};
   MarginSolver solver(threads);
-  assess(task, solver, check);
+  assess(task, settings.stop, solver, check);
   return check;
 }
 
@@ -96,13 +97,13 @@ Check check_run(const AttentionTask& task, const RowMatrix& W, std::span<const C
               .selection = sets ? kept_tokens(task, attention.log_weights, settings.threshold)
                                 : Selection::single(attention.selected)};
   MarginSolver solver(threads);
-  assess(task, solver, check);
+  assess(task, settings.stop, solver, check);
   const MarginSolution& smallest = check.report ? check.report->solution : *check.gen;
   check.correlation_fro = correlations(record, solved(smallest));
   check.correlation_nuc = correlations(record, check.nuclear ? solved(*check.nuclear) : nullptr);
   if (sets) {
-    const Equivalence& fit =
-        check.equivalence.emplace(fit_equivalence(task, check.selection, W, attention.log_weights, solver));
+    const Equivalence& fit = check.equivalence.emplace(
+        fit_equivalence(task, check.selection, W, attention.log_weights, solver, settings.stop));
     check.correlation_gen = correlations(record, solved(fit.gen));
     check.correlation_equivalence = correlations(record, fit.holds_together() ? &fit.W : nullptr);
     check.correlation_single = correlations(record, solved(fit.single));

@@ -62,6 +62,19 @@ void Mean::add(double value) {
   ++count_;
 }
 
+void Slopes::add(double cosine, const RowMatrix& W) {
+  constexpr double kRounding = 1e-12;  // cosines below it have no sure sign
+  ++points;
+  if (std::abs(cosine) < kRounding) {
+    ++undecided;
+    return;
+  }
+  const double measured = std::isnan(cosine) ? kUnmeasured : cosine;
+  if (measured <= largest) return;
+  largest = measured;
+  where = W;
+}
+
 double median(std::vector<double> values) {
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
   std::sort(values.begin(), values.end());

@@ -68,6 +68,15 @@ class Mean {
   Index count_ = 0;
 };
 
+/// Cosines between gradients and W^mm at many points: where is the largest?
+struct Slopes {
+  double largest = -1;  ///< kUnmeasured where a gradient has no direction: it is zero, or not finite
+  Index undecided = 0, points = 0;
+  RowMatrix where;
+
+  void add(double cosine, const RowMatrix& W);
+};
+
 double median(std::vector<double> values);  ///< NaN where there are none
 
 /// Calls work(k, alone) for k = 0 … count−1 on all threads; `alone` is for calls that want Threads.

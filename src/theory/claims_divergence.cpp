@@ -14,14 +14,7 @@ namespace {
 
 constexpr std::array kSizes{1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0};  // of the points looked at
 constexpr std::uint32_t kDirections = 4;                            // random ones of each size
-constexpr double kRounding = 1e-12;                                 // cosines below it have no sure sign
 constexpr std::uint32_t kPointStream = 0x5c0e0002;
-
-struct Slopes {
-  double largest = -1;  // cosine between the gradient and W^mm
-  Index undecided = 0, points = 0;
-  RowMatrix where;
-};
 
 /// cos(∇L(W), W^mm) at points of every size: zero, random ones, and those straight away from W^mm.
 Slopes look_at(const AttentionTask& task, const RowMatrix& svm, std::uint64_t seed, std::uint32_t instance,
@@ -32,14 +25,7 @@ Slopes look_at(const AttentionTask& task, const RowMatrix& svm, std::uint64_t se
   const auto look = [&](const RowMatrix& W) {
     pass.evaluate(W, task.head(), {}, found);
     const RowMatrix& G = found.W.direction;
-    const double cosine = G.cwiseProduct(svm).sum() / (G.norm() * svm.norm());
-    ++slopes.points;
-    if (std::abs(cosine) < kRounding) {
-      ++slopes.undecided;
-    } else if (!(cosine <= slopes.largest)) {
-      slopes.largest = cosine;
-      slopes.where = W;
-    }
+    slopes.add(G.cwiseProduct(svm).sum() / (G.norm() * svm.norm()), W);
   };
   look(RowMatrix::Zero(svm.rows(), svm.cols()));
   for (std::size_t s = 0; s < kSizes.size(); ++s) {
@@ -107,7 +93,9 @@ ClaimResult test_divergence(const Claim& claim, const ClaimSettings& settings, T
       undecided += slopes.undecided;
       tally.add(tasks[k], slopes.largest < 0 && grew, slopes.largest,
                 slopes.largest < 0 ? "a run from a random start does not grow along W^mm"
-                                   : fmt::format("the gradient at x_W has cosine {:.3g} with W^mm", slopes.largest),
+                : slopes.largest == kUnmeasured
+                    ? "the gradient at x_W is zero, or not a number"
+                    : fmt::format("the gradient at x_W has cosine {:.3g} with W^mm", slopes.largest),
                 {{"x_W", Array::own(slopes.where)}});
     }
   };

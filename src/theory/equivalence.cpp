@@ -25,13 +25,15 @@ Selection kept_tokens(const AttentionTask& task, const RowMatrix& log_attention,
 }
 
 Equivalence fit_equivalence(const AttentionTask& task, const Selection& kept, const RowMatrix& W,
-                            const RowMatrix& log_attention, MarginSolver& solver) {
+                            const RowMatrix& log_attention, MarginSolver& solver, const std::function<bool()>& stop) {
   Equivalence fit;
-  solver.solve(MarginProblem::attention(task, kept), {}, fit.gen);
-  solver.solve(MarginProblem::finite_part(task, kept, log_attention), {}, fit.finite);
+  SolveSettings settings;
+  if (stop) settings.progress = [&](const SolveProgress&) { return stop(); };
+  solver.solve(MarginProblem::attention(task, kept), settings, fit.gen);
+  solver.solve(MarginProblem::finite_part(task, kept, log_attention), settings, fit.finite);
   std::vector<Index> largest;
   for (Index i = 0; i < task.queries(); ++i) largest.push_back(largest_token(task, log_attention, i));
-  solver.solve(MarginProblem::attention(task, Selection::single(largest)), {}, fit.single);
+  solver.solve(MarginProblem::attention(task, Selection::single(largest)), settings, fit.single);
   if (!fit.holds_together()) return fit;
   const double square = fit.gen.W.squaredNorm();
   fit.R = square > 0 ? (W - fit.finite.W).cwiseProduct(fit.gen.W).sum() / square : 0;

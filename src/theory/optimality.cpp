@@ -63,14 +63,17 @@ double correlation(const Eigen::Ref<const RowMatrix>& A, const Eigen::Ref<const 
   return A.cwiseProduct(B).sum() / (A.stableNorm() * B.stableNorm());
 }
 
-SelectionReport assess_selection(const AttentionTask& task, const Selection& selection, MarginSolver& solver) {
+SelectionReport assess_selection(const AttentionTask& task, const Selection& selection, MarginSolver& solver,
+                                 const std::function<bool()>& stop) {
   for (Index i = 0; i < task.queries(); ++i) {
     if (selection.kept(i).size() > 1) refuse("query {} keeps several tokens; local optimality is about one", i);
   }
   const Scores scores(task);
   SelectionReport report;
   const MarginProblem problem = MarginProblem::attention(task, selection);
-  solver.solve(problem, {}, report.solution);
+  SolveSettings settings;
+  if (stop) settings.progress = [&](const SolveProgress&) { return stop(); };
+  solver.solve(problem, settings, report.solution);
   judge(problem, scores, report);
   report.optimal = true;
   for (Index i = 0; i < task.queries(); ++i) {
@@ -102,14 +105,17 @@ LocalOptima enumerate_local_optima(const AttentionTask& task, Index limit, Threa
   const Index count = count_selections(task, limit);
   if (count > limit)
     refuse("there are more than {} selections to look at; raise the limit, or name the one you mean", limit);
-  constexpr Index kBatch = 4096;
+  constexpr Index kBatch = 256;
   const Scores scores(task);
   LocalOptima found;
   std::vector<Index> tokens(static_cast<std::size_t>(task.queries()), 0);
   std::vector<MarginProblem> problems;
   std::vector<MarginSolution> solutions;
   while (found.selections < count) {
-    if (progress && progress(found.selections)) break;
+    if (progress && progress(found.selections)) {
+      found.complete = false;
+      break;
+    }
     problems.clear();
     for (Index k = 0; k < kBatch && found.selections < count; ++k, ++found.selections) {
       problems.push_back(MarginProblem::attention(task, Selection::single(tokens)));

@@ -15,11 +15,20 @@ double correlation_or_nan(const RowMatrix& W, const MarginSolution& solution) {
 
 }  // namespace
 
-PathLimits::PathLimits(const AttentionTask& task, Parametrization param, bool joint, Threads& threads)
+PathLimits::PathLimits(const AttentionTask& task, Parametrization param, bool joint, const std::function<bool()>& stop,
+                       Threads& threads)
     : task_(task),
       norm_(param == Parametrization::KQ ? Norm::nuclear() : Norm::frobenius()),
       joint_(joint),
+      stop_(stop),
       solver_(threads) {}
+
+void PathLimits::solve(const MarginProblem& problem, const Norm& norm, MarginSolution& solution) {
+  constexpr Index kQuick = 200;  // rows that are solved in no time: points at hand are worth their correlation
+  SolveSettings settings{.norm = norm};
+  if (problem.rows() > kQuick) settings.progress = [this](const SolveProgress&) { return stop_(); };
+  solver_.solve(problem, settings, solution);
+}
 
 /// The selection of the largest label margin; empty where there are too many, or no head tells the labels apart.
 std::vector<Index> PathLimits::best_labelled() {
@@ -29,7 +38,8 @@ std::vector<Index> PathLimits::best_labelled() {
   double smallest = std::numeric_limits<double>::infinity();
   MarginSolution head;
   do {
-    solver_.solve(MarginProblem::value(task_, Selection::single(tokens)), {}, head);
+    if (stop_()) return {};
+    solve(MarginProblem::value(task_, Selection::single(tokens)), {}, head);
     if (head.status != MarginStatus::optimal || head.objective >= smallest) continue;
     smallest = head.objective;
     best = tokens;
@@ -49,7 +59,7 @@ const PathLimits::Limit* PathLimits::prediction() {
   predicted_ = limit(tokens);
   if (predicted_.relaxed > 0) {
     // On the ray of the relaxed SVM tokens are level, and a descent may leave for others; this one is clear of that.
-    solver_.solve(MarginProblem::attention(task_, Selection::single(tokens)), {.norm = norm_}, predicted_.weights);
+    solve(MarginProblem::attention(task_, Selection::single(tokens)), norm_, predicted_.weights);
   }
   const bool solved = predicted_.weights.status == MarginStatus::optimal && predicted_.weights.objective > 0;
   return solved ? &predicted_ : nullptr;
@@ -62,13 +72,13 @@ const PathLimits::Limit& PathLimits::limit(const std::vector<Index>& selected) {
   const Selection selection = Selection::single(selected);
   std::vector<Index> relax;
   if (joint_) {
-    solver_.solve(MarginProblem::value(task_, selection), {}, limit.head);
+    solve(MarginProblem::value(task_, selection), {}, limit.head);
     for (Index i = 0; limit.head.status == MarginStatus::optimal && i < task_.queries(); ++i) {
       if (limit.head.slack(i) > kSupportTolerance) relax.push_back(i);
     }
   }
   limit.relaxed = static_cast<Index>(relax.size());
-  solver_.solve(MarginProblem::attention(task_, selection, relax), {.norm = norm_}, limit.weights);
+  solve(MarginProblem::attention(task_, selection, relax), norm_, limit.weights);
   return limit;
 }
 

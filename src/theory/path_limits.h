@@ -1,7 +1,7 @@
 #pragma once
 
+#include <functional>
 #include <map>
-#include <optional>
 
 #include "attsvm/margin.h"
 #include "attsvm/path.h"
@@ -11,7 +11,10 @@ namespace attsvm {
 /// The directions in which the theory says that regularization paths of a task end.
 class PathLimits {
  public:
-  PathLimits(const AttentionTask& task, Parametrization param, bool joint, Threads& threads);
+  /// Where `stop` says so solves that take their time end early, and what they would have told is missing. It must
+  /// outlive this.
+  PathLimits(const AttentionTask& task, Parametrization param, bool joint, const std::function<bool()>& stop,
+             Threads& threads);
 
   struct Limit {
     MarginSolution weights, head;
@@ -27,11 +30,13 @@ class PathLimits {
 
  private:
   std::vector<Index> best_labelled();
+  void solve(const MarginProblem& problem, const Norm& norm, MarginSolution& solution);
   const Limit& limit(const std::vector<Index>& selected);
 
   const AttentionTask& task_;
   Norm norm_;
   bool joint_;
+  const std::function<bool()>& stop_;
   MarginSolver solver_;
   std::map<std::vector<Index>, Limit> known_;
   Limit predicted_;

@@ -375,3 +375,12 @@ def test_an_answer_never_replaces_its_question(attsvm, tmp_path):
     refused = attsvm("solve", task, "-o", tmp_path / "." / "task.npz", "--force")
     assert refused.code == 2 and "input of this command" in refused.err
     assert task.read_bytes() == before
+
+
+def test_a_run_is_no_solution(attsvm, tmp_path):
+    task, run = tmp_path / "task.npz", tmp_path / "run.npz"
+    attsvm("generate", "random", "-o", task)
+    assert attsvm("train", task, "--steps", 5, "-o", run).code == 0
+    for verb in (["verify", task, run], ["solve", task, "--warm-start", run, "-o", tmp_path / "s.npz"]):
+        result = attsvm(*verb, "--json")
+        assert result.code == 2 and result.out == "" and "run.npz" in result.err and "is a run" in result.err, result

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import sqlite3
 
 import pytest
@@ -49,15 +50,42 @@ def test_changed_settings_never_mix(sweep, tmp_path):
     first = (tmp_path / "out" / "width" / "data.csv").read_bytes()
     changed = json.loads(json.dumps(GOOD))
     changed["train"]["steps"] = 100
-    assert sweep(changed).code == 0
+    assert sweep(changed, "--force").code == 0
     second = (tmp_path / "out" / "width" / "data.csv").read_bytes()
     assert first != second
-    assert sweep(GOOD).code == 0
+    assert sweep(GOOD, "--force").code == 0
     assert (tmp_path / "out" / "width" / "data.csv").read_bytes() == first
     with sqlite3.connect(tmp_path / "out" / "runs.sqlite3") as store:
         assert store.execute("SELECT count(*) FROM sets").fetchone() == (8,)
         assert store.execute("SELECT count(*) FROM runs").fetchone() == (32,)
-        assert {row for row, in store.execute("SELECT version FROM sets")} == {sweep(GOOD, "--json").json()["attsvm"]}
+        version, = {row for row, in store.execute("SELECT version FROM sets")}
+    assert re.fullmatch(re.escape(sweep(GOOD, "--json").json()["attsvm"]) + r", numbers \d+", version)
+
+
+def test_another_sweep_of_the_same_name_is_not_written_over(sweep, tmp_path):
+    assert sweep(GOOD).code == 0
+    data = tmp_path / "out" / "width" / "data.json"
+    mine = data.read_bytes()
+    for change, options, word in (({"sizes": {"n": 3, "T": 4, "d": [3, 7]}}, [], "settings differ"),
+                                  ({}, ["--seed", 6], "seed 5")):
+        refused = sweep({**GOOD, **change}, *options)
+        assert refused.code == 2 and refused.out == "" and len(refused.err.splitlines()) == 1
+        assert all(part in refused.err for part in (str(data), word, "--force")), refused.err
+        assert data.read_bytes() == mine
+    assert sweep(GOOD, "--runs", 5).code == 0, "more of the same"
+    assert sweep(GOOD, "--seed", 6, "--force").code == 0 and data.read_bytes() != mine
+    for text in ("{}", '{"experiment": 1', json.dumps({**json.loads(mine), "cells": [1]})):
+        data.write_text(text)
+        assert "not the result of a sweep" in sweep(GOOD).err
+    assert sweep(GOOD, "--force").code == 0
+
+
+def test_the_page_has_the_name_of_the_sweep(sweep, tmp_path):
+    assert sweep({**GOOD, "title": "How wide <must> it be?"}).code == 0
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "published experiments" not in page and "<h1>How wide &lt;must&gt; it be?</h1>" in page
+    assert sweep({**GOOD, "name": "again"}).code == 0
+    assert "<h1>again, How wide &lt;must&gt; it be?</h1>" in (tmp_path / "out" / "index.html").read_text()
 
 
 def test_solving_alone_and_rejections(sweep, tmp_path):
@@ -93,6 +121,11 @@ def test_solving_alone_and_rejections(sweep, tmp_path):
     ({"train": {"steps": 0}}, ["train.steps = 0"]),
     ({"train": {"step": "big"}}, ["train.step"]),
     ({"train": {"init": "ones"}}, ["train.init"]),
+    ({"train": {"stpes": 3}}, ["train.stpes is not a field", " init", " steps", " loss"]),
+    ({"task": {"kind": "random", "hed": 1}}, ["task.hed is not a field", "attention", "head", "rank"]),
+    ({"train": {"param": ["W", "p"]}}, ["train", "param = p"]),
+    ({"train": {"optimizer": "polyak"}, "task": {"kind": "relu"}}, ["train", "polyak"]),
+    ({"task": {"kind": "planted"}}, ["train", "task.kind", "planted", "no head"]),
     ({"measure": ["speed"]}, ["measure", "speed"]),
     ({"measure": []}, ["measure is an empty list"]),
     ({"measure": None}, ["measure"]),

@@ -1,5 +1,11 @@
 """attsvm check and attsvm path."""
 
+import json
+import os
+import signal
+import subprocess
+import time
+
 import numpy as np
 import pytest
 
@@ -74,6 +80,63 @@ def test_all_local_optima(attsvm, tmp_path):
     assert refusal.code == 2 and "10" in refusal.err and refusal.out == ""
 
 
+def test_optimal_tokens_that_no_w_keeps(attsvm, tmp_path):
+    task = tmp_path / "task.npz"
+    np.savez(task, tokens=np.array([[[0.0], [1.0], [0.0]]]), keys=np.array([[[0.0], [1.0], [2.0]]]), head=np.ones(1))
+    fields = attsvm("check", task, "--json").json()
+    assert fields["selected"] == fields["optimal"] == [1] and fields["is_optimal"] is True
+    assert fields["separable"] is False and fields["locally_optimal"] is False and fields["verdict"] == "neither"
+    table = attsvm("check", task).out
+    assert "global" not in table and "no W separates" in table
+
+
+def interrupted(*args):
+    """What the program prints when Ctrl-C comes after a second, and how long it takes to end."""
+    program = subprocess.Popen([os.environ["ATTSVM_PROGRAM"], *map(str, args)], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    try:
+        time.sleep(1)
+        program.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        out, _ = program.communicate(timeout=60)
+        return program.returncode, json.loads(out), time.monotonic() - began
+    finally:
+        program.kill()
+
+
+def test_a_long_check_stops(attsvm, tmp_path):
+    task = tmp_path / "task.npz"
+    attsvm("generate", "random", "--n", 8, "--T", 10, "--d", 10, "-o", task)  # 1e8 selections
+    args = ["check", task, "--enumerate", "--limit", 10**9, "--json"]
+    limited = attsvm(*args, "--time-limit", 0.5)
+    assert limited.code == 4 and "stopped" in limited.err
+    code, fields, seconds = interrupted(*args)
+    assert code == 130 and seconds < 5
+    for found in (limited.json(), fields):
+        assert found["complete"] is False and found["separable"] is True
+        assert found["enumerated"]["complete"] is False and 0 < found["enumerated"]["selections"] < 10**8
+    assert "stopped" in attsvm("check", task, "--enumerate", "--limit", 10**9, "--time-limit", 0.1).out
+    small = tmp_path / "small.npz"
+    attsvm("generate", "random", "--n", 2, "--T", 3, "--d", 3, "-o", small)
+    whole = attsvm("check", small, "--enumerate", "--time-limit", 60, "--json")
+    assert whole.code == 0 and whole.json()["complete"] and whole.json()["enumerated"]["complete"]
+
+
+def test_a_long_path_stops_inside_a_radius(attsvm, tmp_path):
+    task, path = tmp_path / "task.npz", tmp_path / "path.npz"
+    attsvm("generate", "random", "--n", 300, "--T", 60, "--d", 60, "-o", task)
+    args = ["path", task, "--param", "KQ", "--radius", "1000", "--threads", 1, "-o", path, "--force", "--json"]
+    limited = attsvm(*args, "--time-limit", 0.5)
+    assert limited.code == 4 and limited.json()["seconds"] < 10
+    code, fields, seconds = interrupted(*args)
+    assert code == 130 and seconds < 10
+    for found in (limited.json(), fields):
+        assert found["complete"] is False and found["radius"] == [1000]
+        assert found["stationarity"][0] > 1e-8 and abs(found["norm"][0] - 1000) < 1e-6
+    with np.load(path) as arrays:
+        assert arrays["W"].shape == (1, 60, 60)
+
+
 def test_what_does_not_fit_is_refused(attsvm, trained, tmp_path):
     task, run = trained
     np.savez(tmp_path / "small.npz", W=np.ones((2, 2)))
@@ -121,5 +184,6 @@ def test_path_refuses_what_makes_no_sense(attsvm, tmp_path):
     for radii in ("", "0", "1,1", "10,1", "a", "1,,2", "nan"):
         result = attsvm("path", task, "--radius", radii, "-o", tmp_path / "p.npz")
         assert result.code == 2 and result.out == "" and len(result.err.splitlines()) == 1, (radii, result)
+        assert "--radius" in result.err and "task.npz" not in result.err
     assert attsvm("path", task, "--param", "p", "-o", tmp_path / "p.npz").code == 2
     assert not (tmp_path / "p.npz").exists()

@@ -218,7 +218,15 @@ def test_a_time_limit_leaves_a_run_that_goes_on(attsvm, whole, tmp_path):
     refused = attsvm("train", task, "-o", out, "--json", *LONG)
     assert refused.code == 2 and "--resume" in refused.err
     other = attsvm("train", task, "-o", out, "--resume", *LONG, "--seed", 1)
-    assert other.code == 2 and "another run" in other.err
+    assert other.code == 2 and "another run: seed is 0 there and 1 here" in other.err
+    fewer = attsvm("train", task, "-o", out, "--resume", "--steps", 50000, *LONG[2:])
+    assert LONG[0] == "--steps" and "another run: steps is 60000 there and 50000 here" in fewer.err
+    np.savez(tmp_path / "start.npz", K0=np.ones((10, 10)), Q0=np.ones((10, 10)))
+    begun = attsvm("train", task, "-o", out, "--resume", "--init", tmp_path / "start.npz", *LONG)
+    assert begun.code == 2 and "the start differs" in begun.err
+    assert attsvm("generate", "random", "--seed", 77, "-o", tmp_path / "other.npz").code == 0
+    elsewhere = attsvm("train", tmp_path / "other.npz", "-o", out, "--resume", *LONG)
+    assert elsewhere.code == 2 and "the task differs" in elsewhere.err
     again = attsvm("train", task, "-o", out, "--resume", "--json", *LONG)
     assert again.code == 0 and again.json()["resumed_from"] == fields["steps"]
     assert out.read_bytes() == expected and not list(tmp_path.glob("*.journal"))

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "support.h"
+#include "theory/claim_tools.h"
 
 namespace attsvm {
 namespace {
@@ -71,6 +72,25 @@ TEST(Claims, CounterExamplesAreTaskFiles) {
   save_task(scratch.file("task.npz"), result.counterexample->task, result.counterexample->extras, false);
   test::expect_same_task(load_task(scratch.file("task.npz"), threads), result.counterexample->task);
   EXPECT_TRUE(NpzFile(scratch.file("task.npz")).has("x_p"));
+}
+
+TEST(Claims, AGradientWithoutADirectionIsTheWorstOfAll) {
+  const RowMatrix first = RowMatrix::Constant(1, 1, 1), second = RowMatrix::Constant(1, 1, 2);
+  Slopes slopes;
+  slopes.add(-0.5, first);
+  EXPECT_EQ(slopes.largest, -0.5);
+  slopes.add(1e-14, first);
+  slopes.add(std::nan(""), second);
+  slopes.add(-0.1, first);  // does not make it forgotten
+  EXPECT_EQ(slopes.largest, kUnmeasured);
+  EXPECT_EQ(slopes.where, second);
+  EXPECT_EQ(slopes.points, 4);
+  EXPECT_EQ(slopes.undecided, 1);
+}
+
+TEST(Claims, SayWhichArithmeticTheyUse) {
+  // docs/claims.md: exact unless said.
+  EXPECT_NE(find_claims("equivalence-relu").front()->tested.find("plain arithmetic"), std::string_view::npos);
 }
 
 TEST(Claims, RefuseToTestFewerThanNoTasks) {

@@ -91,6 +91,50 @@ TEST(LocalOptimality, TiedScoresAreNotAhead) {
   ASSERT_EQ(check.optimal.ties.size(), 1U);
 }
 
+TEST(LocalOptimality, StoppedEnumerationsSayWhatTheyLookedAt) {
+  Threads threads(1);
+  const AttentionTask task = random_task(4, 8, 6, 1);
+  const LocalOptima whole = enumerate_local_optima(task, 5000, threads);
+  EXPECT_TRUE(whole.complete);
+  EXPECT_EQ(whole.selections, 4096);
+  const LocalOptima part = enumerate_local_optima(task, 5000, threads, [](Index done) { return done > 0; });
+  EXPECT_FALSE(part.complete);
+  EXPECT_GT(part.selections, 0);
+  EXPECT_LT(part.selections, 1000) << "it is asked often";
+  EXPECT_LE(part.separable, part.selections);
+}
+
+/// Three tokens on a line, the one in the middle scores best: no W puts it ahead of both.
+AttentionTask best_in_the_middle() {
+  const std::vector<double> keys{0, 1, 2}, values{0, 1, 0}, head{1};
+  return AttentionTask(
+      {.tokens = Array::own(values, {1, 3, 1}), .keys = Array::own(keys, {1, 3, 1}), .head = Array::own(head, {1})});
+}
+
+TEST(CheckSelection, OptimalTokensThatNoWSeparatesAreNeither) {
+  Threads threads(1);
+  const AttentionTask task = best_in_the_middle();
+  const Check check = check_selection(task, optimal_tokens(task).selection, threads);
+  EXPECT_TRUE(check.optimal_selection);
+  EXPECT_TRUE(check.decided);
+  EXPECT_FALSE(check.separable);
+  EXPECT_EQ(check.verdict, Verdict::neither);
+  EXPECT_NE(check.reason.find("no W separates"), std::string::npos);
+  const MarginProblem problem = MarginProblem::attention(task, check.selection);
+  EXPECT_TRUE(verify(task, stored(problem, check.report->solution, 1e-8)).valid);
+}
+
+TEST(CheckSelection, StopsWhenToldAndSaysThatItIsNotDecided) {
+  Threads threads(1);
+  const AttentionTask task = generate({.n = 100, .T = 30, .d = 40}, 1).task;
+  const Selection best = optimal_tokens(task).selection;
+  const Check check = check_selection(task, best, threads, {.stop = [] { return true; }});
+  EXPECT_FALSE(check.decided);
+  EXPECT_FALSE(check.separable);
+  EXPECT_NE(check.reason.find("not decided"), std::string::npos);
+  EXPECT_FALSE(check.nuclear) << "not even begun";
+}
+
 TEST(CheckRun, FollowsARunToItsSvm) {
   Threads threads(1);
   Index settled = 0;

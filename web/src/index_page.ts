@@ -155,7 +155,7 @@ function experiment(one: Experiment, e: number): HTMLElement {
       : h("p", { class: "badge warn" }, "Stopped before all runs were done; the same command goes on from here."),
     charts,
     h("p", { class: "note", "data-path": `${path}.figure.caption` }, one.figure.caption),
-    findings(one, e),
+    one.findings.length > 0 ? findings(one, e) : null,
     h(
       "p",
       { class: "files" },
