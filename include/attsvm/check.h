@@ -14,7 +14,7 @@
 namespace attsvm {
 
 enum class Verdict : std::uint8_t {
-  global,   ///< the selection is the optimal one, and not known to be out of reach of every W
+  global,   ///< the selection is the optimal one (whether or not a W separates it: the reason says)
   local,    ///< it is locally optimal, and not optimal
   neither,  ///< the reason says why
 };

@@ -11,12 +11,11 @@ namespace {
 
 void judge(Check& check) {
   check.optimal_selection = check.report ? check.report->optimal : check.selection == check.optimal.selection;
-  if (check.optimal_selection && check.decided && !check.separable) {
-    check.reason = "every query selects its best token, but no W separates these tokens: no training ends here";
-  } else if (check.optimal_selection) {
+  if (check.optimal_selection) {
     check.verdict = Verdict::global;
-    check.reason = check.decided ? "every query selects its best token"
-                                 : "every query selects its best token; whether a W separates them was not decided";
+    check.reason = !check.decided    ? "every query selects its best token; whether a W separates them was not decided"
+                   : check.separable ? "every query selects its best token"
+                                     : "every query selects its best token, but no W separates these tokens";
   } else if (check.report && check.report->locally_optimal) {
     check.verdict = Verdict::local;
     check.reason = "every selected token scores above its support tokens, though not all are best";

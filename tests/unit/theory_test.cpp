@@ -111,14 +111,14 @@ AttentionTask best_in_the_middle() {
       {.tokens = Array::own(values, {1, 3, 1}), .keys = Array::own(keys, {1, 3, 1}), .head = Array::own(head, {1})});
 }
 
-TEST(CheckSelection, OptimalTokensThatNoWSeparatesAreNeither) {
+TEST(CheckSelection, OptimalTokensThatNoWSeparatesAreSaidToBe) {
   Threads threads(1);
   const AttentionTask task = best_in_the_middle();
   const Check check = check_selection(task, optimal_tokens(task).selection, threads);
   EXPECT_TRUE(check.optimal_selection);
   EXPECT_TRUE(check.decided);
   EXPECT_FALSE(check.separable);
-  EXPECT_EQ(check.verdict, Verdict::neither);
+  EXPECT_EQ(check.verdict, Verdict::global);
   EXPECT_NE(check.reason.find("no W separates"), std::string::npos);
   const MarginProblem problem = MarginProblem::attention(task, check.selection);
   EXPECT_TRUE(verify(task, stored(problem, check.report->solution, 1e-8)).valid);
