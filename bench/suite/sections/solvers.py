@@ -1,0 +1,99 @@
+"""The same files through every solver that can express the problem, in turn with ours; every answer judged (suite.judge)."""
+
+import os
+
+from suite import peers
+from suite.instances import Instance
+from suite.judge import judge
+from suite.rows import load_rows
+from suite.worker import Worker
+
+SIZES = [(6, 8, 10), (15, 5, 20), (5, 15, 20), (30, 16, 32), (100, 32, 64), (1000, 64, 256), (2000, 128, 384)]
+# kind of problem, norm, sizes
+PROBLEMS = [
+    ("random", "fro", SIZES[:5]),
+    ("random", "nuc", SIZES[:5]),
+    ("separable", "fro", SIZES[5:]),
+    ("separable", "nuc", SIZES[5:]),
+    ("prompt", "fro", [SIZES[k] for k in (0, 1, 2, 3, 4, 5)]),
+    ("sets", "fro", SIZES[:4]),
+    ("sets", "nuc", SIZES[:4]),
+]
+TITLES = {"random": "Att-SVM", "separable": "Att-SVM", "prompt": "p-SVM", "sets": "Gen-SVM"}
+SMALL = 300  # rows: sampled more often
+MEMORY = int(0.8 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
+def run(session):
+    for kind, norm, sizes in PROBLEMS:
+        for size in sizes[:3] if session.quick else sizes:
+            if session.quick and (kind == "separable" or size[0] > 15):
+                continue
+            case(session, Instance(kind, *size), norm)
+
+
+def case(session, instance, norm):
+    title = f"{TITLES[instance.kind]} {norm} {instance.size}"
+    task = instance.file(session.programs)
+    contenders = peers_for(session, instance, norm, task)
+    # (rounds, seconds a round, seconds a solve may take)
+    rounds, budget, limit = (9, 0.2, 30) if instance.rows < SMALL else (3, 1.0, 60)
+    if session.quick:
+        rounds, budget, limit = 3, 0.1, 3
+    ours = Ours(session, task, norm, 1 if instance.rows < 10_000 else session.threads)
+    for _ in range(rounds):
+        ours.round(budget)
+        for _, worker in contenders:
+            if isinstance(worker, Worker):
+                worker.round(budget, limit)
+    mine = ours.report(title)
+    rows = load_rows(task) if any(isinstance(worker, Worker) for _, worker in contenders) else None
+    for (peer, setting), worker in contenders:
+        report(session, title, f"{peer.name}, {setting}", worker, limit, mine, lambda W: judge(session.programs, task, rows, W, norm, mine["objective"]))
+
+
+def peers_for(session, instance, norm, task):
+    """Those that can express the problem, started; a word instead where it does not fit into memory."""
+    found = []
+    for peer in peers.all_peers():
+        if norm not in peer.norms or (instance.kind == "sets" and not peer.equalities):
+            continue
+        for setting in peer.settings:
+            # The rows written out, once in the peer's own form.
+            fits = 2 * instance.matrix_bytes < MEMORY
+            found.append(((peer, setting), Worker(peers.serve, task, peer.name, norm, setting == "tight") if fits else "too large"))
+    return found
+
+
+class Ours:
+    """attsvm on one file: times from attsvm_bench, the answer through a file and `attsvm verify`."""
+
+    def __init__(self, session, task, norm, threads):
+        self.session, self.task, self.norm, self.threads, self.seconds = session, task, norm, threads, []
+
+    def round(self, budget):
+        (self.line,) = self.session.programs.bench("solve", self.task, "--norm", self.norm, "--budget", budget, "--threads", self.threads)
+        self.seconds += self.line["seconds"]
+
+    def report(self, case, section="solvers"):
+        programs, solution = self.session.programs, self.session.programs.folder / "ours.npz"
+        programs.attsvm("solve", self.task, "-o", solution, "--norm", self.norm, "--force", accept=(0, 3, 4))
+        verdict = programs.attsvm("verify", self.task, solution, accept=(0, 5))
+        return self.session.add(section, case, "attsvm", self.seconds, threads=self.threads, objective=verdict["objective"], gap=verdict["gap"], violation=verdict["violation"],
+                                rank=self.line["rank"] if self.line["status"] == "optimal" else None, verified=verdict["valid"], says=self.line["status"],
+                                times_ours=1.0)
+
+
+def report(session, case, who, worker, limit, mine, judged, section="solvers"):
+    if not isinstance(worker, Worker):
+        return session.add(section, case, who, status=worker)
+    worker.stop()
+    if worker.state == "out of time" and not worker.seconds:
+        return session.add(section, case, who, status="out of time", limit=limit, times_ours=limit / mine["median"])
+    if worker.state != "ready":
+        return session.add(section, case, who, status=worker.state, reason=worker.reason)
+    answer = worker.answer
+    found = judged(answer.W) if answer.W is not None else {"gap": None, "violation": None, "rank": None, "verified": False}
+    row = session.add(section, case, who, worker.seconds, says=answer.says, **found)
+    row["times_ours"] = row["median"] / mine["median"]
+    return row
