@@ -59,7 +59,7 @@ def nuclear(rows, norm, tight):
 
     def solve():
         found = cvxopt.solvers.sdp(**data)
-        if found["zs"][0] is None:
+        if found["zs"] is None:
             return Answer(None, DUAL_SAYS.get(found["status"], found["status"]))
         W = 2 * np.array(found["zs"][0])[d:, :d].T  # of the lower triangle, which is what it fills
         return Answer(W, DUAL_SAYS.get(found["status"], found["status"]))

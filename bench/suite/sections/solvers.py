@@ -5,6 +5,7 @@ import os
 from suite import peers
 from suite.instances import Instance
 from suite.judge import judge
+from suite.results import spread
 from suite.rows import load_rows
 from suite.worker import Worker
 
@@ -26,9 +27,9 @@ MEMORY = int(0.8 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 def run(session):
     for kind, norm, sizes in PROBLEMS:
-        for size in sizes[:3] if session.quick else sizes:
-            if session.quick and (kind == "separable" or size[0] > 15):
-                continue
+        if session.quick and kind == "separable":
+            continue
+        for size in sizes[:1] if session.quick else sizes:
             case(session, Instance(kind, *size), norm)
 
 
@@ -46,10 +47,11 @@ def case(session, instance, norm):
         for _, worker in contenders:
             if isinstance(worker, Worker):
                 worker.round(budget, limit)
-    mine = ours.report(title)
+    mine = session.add("solvers", title, "attsvm", **ours.outcome())
     rows = load_rows(task) if any(isinstance(worker, Worker) for _, worker in contenders) else None
     for (peer, setting), worker in contenders:
-        report(session, title, f"{peer.name}, {setting}", worker, limit, mine, lambda W: judge(session.programs, task, rows, W, norm, mine["objective"]))
+        found = outcome(worker, limit, mine, lambda W: judge(session.programs, task, rows, W, norm, mine["objective"]))
+        session.add("solvers", title, f"{peer.name}, {setting}", **found)
 
 
 def peers_for(session, instance, norm, task):
@@ -75,25 +77,23 @@ class Ours:
         (self.line,) = self.session.programs.bench("solve", self.task, "--norm", self.norm, "--budget", budget, "--threads", self.threads)
         self.seconds += self.line["seconds"]
 
-    def report(self, case, section="solvers"):
+    def outcome(self):
         programs, solution = self.session.programs, self.session.programs.folder / "ours.npz"
         programs.attsvm("solve", self.task, "-o", solution, "--norm", self.norm, "--force", accept=(0, 3, 4))
         verdict = programs.attsvm("verify", self.task, solution, accept=(0, 5))
-        return self.session.add(section, case, "attsvm", self.seconds, threads=self.threads, objective=verdict["objective"], gap=verdict["gap"], violation=verdict["violation"],
-                                rank=self.line["rank"] if self.line["status"] == "optimal" else None, verified=verdict["valid"], says=self.line["status"],
-                                times_ours=1.0)
+        return {"seconds": self.seconds, "threads": self.threads, "objective": verdict["objective"], "gap": verdict["gap"], "violation": verdict["violation"],
+                "rank": self.line["rank"] if self.line["status"] == "optimal" else None, "verified": verdict["valid"], "says": self.line["status"], "times_ours": 1.0}
 
 
-def report(session, case, who, worker, limit, mine, judged, section="solvers"):
+def outcome(worker, limit, mine, judged):
+    """What a row says of a peer: its times and what its answer is worth, or what happened instead."""
     if not isinstance(worker, Worker):
-        return session.add(section, case, who, status=worker)
+        return {"status": worker}
     worker.stop()
     if worker.state == "out of time" and not worker.seconds:
-        return session.add(section, case, who, status="out of time", limit=limit, times_ours=limit / mine["median"])
+        return {"status": "out of time", "limit": limit, "times_ours": limit / mine["median"]}
     if worker.state != "ready":
-        return session.add(section, case, who, status=worker.state, reason=worker.reason)
+        return {"status": worker.state, "reason": worker.reason}
     answer = worker.answer
     found = judged(answer.W) if answer.W is not None else {"gap": None, "violation": None, "rank": None, "verified": False}
-    row = session.add(section, case, who, worker.seconds, says=answer.says, **found)
-    row["times_ours"] = row["median"] / mine["median"]
-    return row
+    return {"seconds": worker.seconds, "times_ours": spread(worker.seconds)["median"] / mine["median"], "says": answer.says, **found}
