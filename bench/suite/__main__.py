@@ -25,6 +25,9 @@ def main():
         words.error(f"no section {', '.join(sorted(unknown))}")
     out = chosen.out or ROOT / "build/results" / ("peers.json" if chosen.peers else "bench.json")
     results = Results(describe_machine(ROOT), {"quick": chosen.quick, "sections": list(names)})
+    if "solvers" in names:
+        from suite.peers import all_peers
+        results.settings["peers"] = [{"name": peer.name, "package": peer.package, "form": peer.form, "tight": peer.tight} for peer in all_peers()]
     results.listeners.append(lambda row: (print(table.line(row), flush=True)))
     session = sections.Session(Programs(chosen.build), results, chosen.quick, os.cpu_count())
     begin = time.monotonic()

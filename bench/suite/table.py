@@ -58,7 +58,7 @@ def extras(row):
     for key, text in (("speed", lambda v: f"{v / 1e9:.1f} G{row['unit']}"), ("passes", lambda v: f"{v:.0f} limit passes"), ("share", lambda v: f"{100 * v:.0f} % of the limit"),
                       ("exponent", lambda v: f"{row['variable']}^{v:.2f}"), ("gap", lambda v: f"gap {tiny(v)}"), ("violation", lambda v: f"violation {tiny(v)}"), ("rank", lambda v: f"rank {v}"),
                       ("error_direction", lambda v: f"error {tiny(v)}"), ("ratio", lambda v: f"{times(v)}"), ("says", lambda v: "" if v == "optimal" else f"says {v}"),
-                      ("verdict", str), ("wrong", lambda v: f"{v} wrong"), ("memory", lambda v: f"memory {v:.2f}"), ("reason", str)):
+                      ("verdict", str), ("wrong", lambda v: f"{v} wrong"), ("memory", lambda v: f"memory {v:.2f}"), ("extrapolated", lambda v: f"whole {duration(v)}"), ("reason", str)):
         if row.get(key) is not None:
             words.append(text(row[key]))
     return ", ".join(word for word in words if word)

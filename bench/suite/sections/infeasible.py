@@ -1,11 +1,9 @@
 """Rows that no W can meet: who notices, who is wrong. Ours proves it, and `attsvm verify` checks the proof."""
 
-from suite import peers
 from suite.instances import Instance
-from suite.sections.solvers import Ours, outcome, peers_for
 from suite.judge import judge
 from suite.rows import load_rows
-from suite.worker import Worker
+from suite.sections.solvers import Ours, able_peers, outcome, start
 
 # Planted conflicts, and random draws (10,5,3) of which most have none
 CASES = [Instance("infeasible", 6, 8, 10), Instance("infeasible", 15, 5, 20), Instance("infeasible", 30, 16, 32), Instance("random", 10, 5, 3)]
@@ -29,14 +27,14 @@ def verdict_of(found):
 def case(session, instance, norm):
     title, task = f"{instance.kind} {norm} {instance.size}", instance.file(session.programs)
     budget, limit = (0.1, 3) if session.quick else (0.5, 30)
-    contenders = peers_for(session, instance, norm, task)
     ours = Ours(session, task, norm, 1)
     ours.round(budget)
     found = ours.outcome()
     mine = session.add("infeasible", title, "attsvm", verdict=verdict_of(found), **found)
     rows = load_rows(task)
-    for (peer, setting), worker in contenders:
-        if isinstance(worker, Worker):
-            worker.round(budget, limit)
+    for peer, setting in able_peers(instance, norm):
+        worker = start((peer, setting), task, norm)
+        worker.round(budget, limit)
+        worker.stop()
         found = outcome(worker, limit, mine, lambda W: judge(session.programs, task, rows, W, norm, None))
         session.add("infeasible", title, f"{peer.name}, {setting}", verdict=verdict_of(found), **found)

@@ -36,35 +36,47 @@ def run(session):
 def case(session, instance, norm):
     title = f"{TITLES[instance.kind]} {norm} {instance.size}"
     task = instance.file(session.programs)
-    contenders = peers_for(session, instance, norm, task)
     # (rounds, seconds a round, seconds a solve may take)
     rounds, budget, limit = (9, 0.2, 30) if instance.rows < SMALL else (3, 1.0, 60)
     if session.quick:
         rounds, budget, limit = 3, 0.1, 3
     ours = Ours(session, task, norm, 1 if instance.rows < 10_000 else session.threads)
-    for _ in range(rounds):
+    contenders = able_peers(instance, norm)
+    # Large ones one after another: together they would fill the memory.
+    groups = [contenders] if instance.rows < 1000 else [[one] for one in contenders]
+    found = {}
+    for group in groups if fits(instance) else []:
+        workers = {one: start(one, task, norm) for one in group}
+        for _ in range(rounds):
+            ours.round(budget)
+            for worker in workers.values():
+                if sum(worker.seconds) < limit / 2:
+                    worker.round(budget, limit)
+        for worker in workers.values():
+            worker.stop()
+        found |= workers
+    if not found:
         ours.round(budget)
-        for _, worker in contenders:
-            if isinstance(worker, Worker):
-                worker.round(budget, limit)
     mine = session.add("solvers", title, "attsvm", **ours.outcome())
-    rows = load_rows(task) if any(isinstance(worker, Worker) for _, worker in contenders) else None
-    for (peer, setting), worker in contenders:
-        found = outcome(worker, limit, mine, lambda W: judge(session.programs, task, rows, W, norm, mine["objective"]))
-        session.add("solvers", title, f"{peer.name}, {setting}", **found)
+    rows = load_rows(task) if found else None
+    for peer, setting in contenders:
+        told = outcome(found.get((peer, setting)), limit, mine, lambda W: judge(session.programs, task, rows, W, norm, mine["objective"]))
+        session.add("solvers", title, f"{peer.name}, {setting}", **told)
 
 
-def peers_for(session, instance, norm, task):
-    """Those that can express the problem, started; a word instead where it does not fit into memory."""
-    found = []
-    for peer in peers.all_peers():
-        if norm not in peer.norms or (instance.kind == "sets" and not peer.equalities):
-            continue
-        for setting in peer.settings:
-            # The rows written out, once in the peer's own form.
-            fits = 2 * instance.matrix_bytes < MEMORY
-            found.append(((peer, setting), Worker(peers.serve, task, peer.name, norm, setting == "tight") if fits else "too large"))
-    return found
+def able_peers(instance, norm):
+    """(peer, setting) of those that can express the problem."""
+    return [(peer, setting) for peer in peers.all_peers() if norm in peer.norms and (peer.equalities or instance.kind != "sets") for setting in peer.settings]
+
+
+def fits(instance):
+    """The rows written out, and once more in a peer's own form."""
+    return 2 * instance.matrix_bytes < MEMORY
+
+
+def start(contender, task, norm):
+    peer, setting = contender
+    return Worker(peers.serve, task, peer.name, norm, setting == "tight", memory=MEMORY)
 
 
 class Ours:
@@ -87,9 +99,8 @@ class Ours:
 
 def outcome(worker, limit, mine, judged):
     """What a row says of a peer: its times and what its answer is worth, or what happened instead."""
-    if not isinstance(worker, Worker):
-        return {"status": worker}
-    worker.stop()
+    if worker is None:
+        return {"status": "too large"}
     if worker.state == "out of time" and not worker.seconds:
         return {"status": "out of time", "limit": limit, "times_ours": limit / mine["median"]}
     if worker.state != "ready":
