@@ -33,7 +33,9 @@ double peak_memory() {
 
 }  // namespace attsvm::bench
 
-int main(int argc, char** argv) {
+namespace {
+
+int run(int argc, char** argv) {
   using namespace attsvm::bench;
   CLI::App program("Measurements as lines of JSON; bench/run makes tables of them");
   program.require_subcommand(1);
@@ -43,9 +45,17 @@ int main(int argc, char** argv) {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return program.exit(error);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "attsvm_bench: {}\n", error.what());
-    return 1;
   }
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "attsvm_bench: %s\n", error.what());
+    return 1;
+  }
 }

@@ -26,6 +26,10 @@ def time_of(row):
     return duration(row["median"])
 
 
+def solver_time(row):
+    return f"too large ({row['matrix_bytes'] / 1e9:.0f} GB of rows)" if row["status"] == "too large" else time_of(row)
+
+
 def ratio_of(row):
     if row.get("times_ours") is None:
         return ""
@@ -78,7 +82,7 @@ def solvers_text(results, drawn):
     rows = section_rows(results, "solvers")
     if not rows:
         return ""
-    columns = [("solver", lambda row: f"**{row['who']}**" if row["who"] == "attsvm" else row["who"]), ("time", time_of), ("spread", spread_text),
+    columns = [("solver", lambda row: f"**{row['who']}**" if row["who"] == "attsvm" else row["who"]), ("time", solver_time), ("spread", spread_text),
                ("times ours", lambda row: "" if row["who"] == "attsvm" else ratio_of(row)), ("gap", shown("gap", tiny)), ("violation", shown("violation", tiny)), ("rank", shown("rank")),
                ("says", lambda row: row.get("reason") or ("" if row.get("says") in (None, "optimal") else row["says"]))]
     text = """
