@@ -10,6 +10,11 @@ TASK = Instance("random", 6, 8, 10)
 
 
 def run(session):
+    try:
+        import mpmath  # noqa: F401
+    except ImportError as error:
+        session.add("saturation", "against many digits", "mpmath", status="not available", reason=str(error), error_direction=None, log10_gradient=0)
+        return
     programs, path = session.programs, TASK.file(session.programs)
     solution = programs.folder / "saturation.npz"
     programs.attsvm("solve", path, "-o", solution, "--force")
