@@ -1,6 +1,6 @@
 """What another solver's answer is really worth. It goes to a file, `attsvm verify` reads it and recomputes norm and violation from the raw
-task; the gap is that of the answer made feasible (equalities by projection, then scaled until every row is met) against the optimum that
-attsvm has proven."""
+task; the gap is that of the answer made feasible (equalities by projection, then scaled until every row is met) against the lower bound that
+attsvm has proven: a peer that beats our own W shows a smaller gap than ours."""
 
 import numpy as np
 
@@ -20,13 +20,13 @@ def made_feasible(rows, W):
     return W / margin if margin > 0 else None
 
 
-def honest_gap(rows, W, norm, optimum):
-    """(objective - optimum) / objective of the feasible W, as attsvm defines a gap; None where scaling does not make it feasible."""
+def honest_gap(rows, W, norm, bound):
+    """(objective - bound) / objective of the feasible W, as attsvm defines a gap; None where scaling does not make it feasible."""
     feasible = made_feasible(rows, W)
     if feasible is None:
         return None
     objective = norm_of(feasible, norm)
-    return (objective - optimum) / objective
+    return (objective - bound) / objective
 
 
 def rank_of(W):
@@ -34,12 +34,12 @@ def rank_of(W):
     return int((values > RANK_THRESHOLD * values[0]).sum())
 
 
-def judge(programs, task, rows, W, norm, optimum):
-    """gap, violation, rank, and whether `attsvm verify` accepts W as feasible."""
+def judge(programs, task, rows, W, norm, bound):
+    """gap, violation, rank, and whether `attsvm verify` accepts W as feasible. `bound`: no feasible W is smaller; None: there is no feasible W."""
     if not np.isfinite(W).all():
         return {"gap": None, "violation": None, "rank": None, "verified": False}
     path = programs.folder / "answer.npz"
     np.savez(path, W=np.ascontiguousarray(W, dtype=float))
     verdict = programs.attsvm("verify", task, path, "--norm", norm, accept=(0, 5))
-    gap = honest_gap(rows, W, norm, optimum) if optimum is not None else None
+    gap = honest_gap(rows, W, norm, bound) if bound is not None else None
     return {"gap": gap, "violation": verdict["violation"], "rank": rank_of(W), "verified": verdict["valid"]}

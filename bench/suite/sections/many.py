@@ -10,7 +10,7 @@ def run(session):
             lines = session.programs.bench("many", "--n", n, "--T", T, "--d", d, "--norm", norm, "--count", count, "--threads", session.threads)
             for line in lines:
                 session.add("many", f"{norm} ({n},{T},{d})", line["name"], line["seconds"], threads=line["threads"], problems=count, gap=line["worst_gap"],
-                            infeasible=line["infeasible"], wrong=line["wrong"], uncertain_ranks=line["uncertain_ranks"])
+                            infeasible=line["infeasible"], wrong=line["wrong"], uncertain_ranks=line["uncertain_ranks"], binds="arithmetic")
     (line,) = session.programs.bench("census", "--count", 10_000 if session.quick else 100_000)
     session.add("many", "fro, assorted shapes", "census", line["seconds"], threads=line["threads"], problems=line["problems"], gap=line["worst_gap"],
-                infeasible=line["infeasible"], wrong=line["wrong"], uncertain_ranks=line["uncertain_ranks"])
+                infeasible=line["infeasible"], wrong=line["wrong"], uncertain_ranks=line["uncertain_ranks"], binds="arithmetic")

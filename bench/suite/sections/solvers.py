@@ -61,7 +61,7 @@ def case(session, instance, norm):
     rows = load_rows(task) if found else None
     for peer, setting in contenders:
         if (peer, setting) in found:
-            told = outcome(found[peer, setting], limit, mine, lambda W: judge(session.programs, task, rows, W, norm, mine["objective"]))
+            told = outcome(found[peer, setting], limit, mine, lambda W: judge(session.programs, task, rows, W, norm, mine["bound"]))
         else:
             told = {"status": "not tried", "reason": "its default ran out of time"} if found else {"status": "too large", "matrix_bytes": instance.matrix_bytes}
         session.add("solvers", title, f"{peer.name}, {setting}", **told)
@@ -102,7 +102,7 @@ class Ours:
         programs, solution = self.session.programs, self.session.programs.folder / "ours.npz"
         programs.attsvm("solve", self.task, "-o", solution, "--norm", self.norm, "--force", accept=(0, 3, 4))
         verdict = programs.attsvm("verify", self.task, solution, accept=(0, 5))
-        return {"seconds": self.seconds, "threads": self.threads, "objective": verdict["objective"], "gap": verdict["gap"], "violation": verdict["violation"],
+        return {"seconds": self.seconds, "threads": self.threads, "objective": verdict["objective"], "bound": verdict["dual_objective"], "gap": verdict["gap"], "violation": verdict["violation"],
                 "rank": self.line["rank"] if self.line["status"] == "optimal" else None, "verified": verdict["valid"], "says": self.line["status"], "times_ours": 1.0}
 
 
