@@ -48,7 +48,7 @@ def dual(rows, norm, tight):
 
 
 def nuclear(rows, norm, tight):
-    cvxopt = module(tight, 1e-9)  # at 1e-10 it ends far from the optimum more often than not
+    cvxopt = module(tight, 1e-9)  # at 1e-10 it was seen to end far from the optimum
     d, dz = rows.shape
     size, m = d + dz, len(rows.equal)
     G = np.zeros((m, size, size))
