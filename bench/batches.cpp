@@ -46,6 +46,7 @@ struct Verdicts {
 
 std::vector<MarginProblem> problems_of(const std::vector<AttentionTask>& tasks) {
   std::vector<MarginProblem> problems;
+  problems.reserve(tasks.size());
   for (const AttentionTask& task : tasks)
     problems.push_back(MarginProblem::attention(task, optimal_tokens(task).selection));
   return problems;
