@@ -2,7 +2,7 @@
 # ATTSVM_NO_INSTALL=1 installs nothing and names what is missing.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-full bench bench-peers bench-python python format
+.PHONY: help build demo test test-full bench bench-peers build-bench bench-python python format
 
 RELEASE := build/release/attsvm
 
@@ -25,26 +25,23 @@ test-full:  ## the same at length: ThreadSanitizer, every test under every sanit
 	@scripts/install_packages page test
 	@scripts/run_tests --full
 
-bench:  ## measure speed and memory against the limits of this machine
+bench: build-bench  ## measure speed and memory against the limits of this machine (QUICK=1: less of it)
+	@bench/run $(if $(QUICK),--quick)
+
+bench-peers: build-bench  ## the same and the solvers people use today, which it installs into build/peers (QUICK=1: less of it)
+	@scripts/install_packages peers
+	@scripts/peers_environment
+	@bench/run --peers $(if $(QUICK),--quick)
+
+build-bench:
 	@scripts/install_packages bench
 	@[ -f build/bench/build.ninja ] || cmake --preset bench >/dev/null
 	@cmake --build --preset bench
-	@bench/run build/bench
-
-bench-peers:  ## the same problems through the solvers people use today (installs them into build/peers)
-	@scripts/install_packages bench peers
-	@[ -f build/bench/build.ninja ] || cmake --preset bench >/dev/null
-	@cmake --build --preset bench
-	@[ -d build/peers ] || /usr/bin/python3 -m venv build/peers
-	@build/peers/bin/pip install --quiet --disable-pip-version-check -r bench/peers/requirements.txt
-	@build/peers/bin/python bench/peers/frobenius.py build/bench
-	@build/peers/bin/python bench/peers/nuclear.py build/bench
-	@build/peers/bin/python bench/peers/train.py build/bench
 
 bench-python:  ## what calling from Python costs over C++
 	@scripts/install_packages bench test
 	@cmake --preset bench -DATTSVM_PYTHON_MODULE=ON >/dev/null
-	@cmake --build --preset bench --target bench_python attsvm_python
+	@cmake --build --preset bench --target attsvm_bench attsvm_python
 	@PYTHONPATH=build/bench/python build/python/bin/python bench/python_overhead.py build/bench
 
 python:  ## build a wheel that needs nothing but NumPy: build/wheels

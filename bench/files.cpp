@@ -1,8 +1,6 @@
-// Reading, CRC-checking and validating a task of 2 GB against plain read() of the same file from the page cache.
-// bench_files FOLDER [MIB]
+// Reading, CRC-checking and validating a large task against plain read() of the same file from the page cache.
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,12 +11,11 @@
 #include <fstream>
 #include <memory>
 
-#include "attsvm/attsvm.h"
+#include "bench.h"
 #include "measure.h"
 
+namespace attsvm::bench {
 namespace {
-
-using namespace attsvm;
 
 /// The same arrays as numpy.savez lays them out: numbers begin wherever the header happens to end.
 void write_unaligned(const std::string& aligned, const std::string& path) {
@@ -77,7 +74,7 @@ void read_into_fresh_memory(const std::string& path) {
 }
 
 /// Peak resident memory of a process of its own that loads the task.
-double peak_gib(const std::string& path) {
+double peak_bytes(const std::string& path) {
   const pid_t child = ::fork();
   if (child == 0) {
     Threads threads(2);
@@ -87,14 +84,10 @@ double peak_gib(const std::string& path) {
   rusage usage{};
   int status = 0;
   ::wait4(child, &status, 0, &usage);
-  return static_cast<double>(usage.ru_maxrss) / (1 << 20);
+  return 1024 * static_cast<double>(usage.ru_maxrss);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const std::string folder = argc > 1 ? argv[1] : ".";
-  const Index mib = argc > 2 ? std::atol(argv[2]) : 2048;
+void run_files(const std::string& folder, Index mib) {
   const std::string aligned = folder + "/bench_aligned.npz", unaligned = folder + "/bench_unaligned.npz";
   {
     const Index T = 128, d = 256, n = mib * (1 << 20) / (T * d * 8);
@@ -106,24 +99,33 @@ int main(int argc, char** argv) {
 
   std::vector<char> buffer(1 << 20);
   Threads one(1), two(2);
-  std::vector<bench::Contender> contenders{{"read(), 1 MiB buffer", [&] { plain_read(aligned, buffer); }},
-                                           {"mapped, 1 thread", [&] { load_task(aligned, one); }},
-                                           {"mapped, 2 threads", [&] { load_task(aligned, two); }},
-                                           {"read() into fresh memory", [&] { read_into_fresh_memory(unaligned); }},
-                                           {"copied, 1 thread", [&] { load_task(unaligned, one); }},
-                                           {"copied, 2 threads", [&] { load_task(unaligned, two); }}};
-  bench::interleave(contenders, 7);
-  const double gigabytes = static_cast<double>(std::filesystem::file_size(aligned)) / 1e9,
-               limit = contenders[0].median();
-  fmt::print("\nload_task of {:.2f} GB from the page cache (CRC-32 and every number checked)\n", gigabytes);
-  fmt::print("{:<26}{:>10}{:>10}{:>16}\n", "", "seconds", "GB/s", "of read() speed");
-  for (const auto& contender : contenders) {
-    fmt::print("{:<26}{:>10.3f}{:>10.2f}{:>15.0f}%\n", contender.name, contender.median(),
-               gigabytes / contender.median(), 100 * limit / contender.median());
+  std::vector<Contender> contenders{{"read(), 1 MiB buffer", [&] { plain_read(aligned, buffer); }},
+                                    {"mapped, 1 thread", [&] { load_task(aligned, one); }},
+                                    {"mapped, 2 threads", [&] { load_task(aligned, two); }},
+                                    {"read() into fresh memory", [&] { read_into_fresh_memory(unaligned); }},
+                                    {"copied, 1 thread", [&] { load_task(unaligned, one); }},
+                                    {"copied, 2 threads", [&] { load_task(unaligned, two); }}};
+  interleave(contenders, 7);
+  const double mapped = peak_bytes(aligned), copied = peak_bytes(unaligned);
+  for (const Contender& contender : contenders) {
+    Json line{{"name", contender.name}, {"bytes", std::filesystem::file_size(aligned)}, {"seconds", contender.seconds}};
+    if (contender.name.starts_with("mapped")) line["peak_memory"] = mapped;
+    if (contender.name.starts_with("copied")) line["peak_memory"] = copied;
+    emit(line);
   }
-  const double arrays = static_cast<double>(mib) / 1024;
-  fmt::print("peak memory: mapped {:.2f}, copied {:.2f} times the arrays\n", peak_gib(aligned) / arrays,
-             peak_gib(unaligned) / arrays);
   std::filesystem::remove(aligned);
   std::filesystem::remove(unaligned);
 }
+
+}  // namespace
+
+void add_files(CLI::App& program) {
+  CLI::App* verb = program.add_subcommand("files", "Loading a task against read() of the same file");
+  auto folder = std::make_shared<std::string>(".");
+  auto mib = std::make_shared<Index>(2048);
+  verb->add_option("folder", *folder, "Where to write it")->required();
+  verb->add_option("--mib", *mib, "Its size");
+  verb->callback([folder, mib] { run_files(*folder, *mib); });
+}
+
+}  // namespace attsvm::bench

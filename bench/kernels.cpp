@@ -1,43 +1,52 @@
-#include <benchmark/benchmark.h>
+// Vector loops against the plainest loop over the same numbers, in the cache and beyond it.
 
-#include <cstring>
-#include <vector>
+#include <span>
 
 #include "attsvm/random.h"
 #include "base/simd.h"
+#include "bench.h"
+#include "measure.h"
 
+namespace attsvm::bench {
 namespace {
 
-/// The limit of any loop that looks at its numbers once: how fast they come out of this level of memory.
-void sum_of_numbers(benchmark::State& state) {
-  const std::vector<double> numbers(static_cast<std::size_t>(state.range(0)), 1.0);
-  for (auto _ : state) {
-    double sum[8] = {};
-    for (std::size_t i = 0; i < numbers.size(); i += 8) {
-      for (std::size_t k = 0; k < 8; ++k) sum[k] += numbers[i + k];
+// Written by every loop, so that none of them can be left out by the compiler.
+volatile double sink;
+
+void sum_numbers(std::span<const double> numbers) {
+  double sum[8] = {};
+  for (std::size_t i = 0; i < numbers.size(); i += 8) {
+    for (std::size_t k = 0; k < 8; ++k) sum[k] += numbers[i + k];
+  }
+  sink = sum[0] + sum[1] + sum[2] + sum[3] + sum[4] + sum[5] + sum[6] + sum[7];
+}
+
+void run_kernels() {
+  for (const std::size_t size : {std::size_t{1} << 14, std::size_t{1} << 24}) {
+    std::vector<double> numbers(size, 1.0);
+    const std::size_t repeats = (std::size_t{1} << 24) / size;
+    const Random random(1, 0, 0);
+    std::vector<Contender> loops{
+        {"sum", [&] { sum_numbers(numbers); }},
+        {"first_nonfinite", [&] { sink = static_cast<double>(first_nonfinite(std::span<const double>(numbers))); }},
+        {"normals", [&] { random.normals(numbers); }}};
+    for (Contender& loop : loops) {
+      loop.run = [once = loop.run, repeats] {
+        for (std::size_t k = 0; k < repeats; ++k) once();
+      };
     }
-    benchmark::DoNotOptimize(sum);
+    interleave(loops, 9);
+    for (const Contender& loop : loops) {
+      emit({{"name", loop.name},
+            {"numbers", size},
+            {"bytes", 8 * size},
+            {"seconds", divided(loop.seconds, static_cast<double>(repeats))}});
+    }
   }
-  state.SetBytesProcessed(state.iterations() * state.range(0) * 8);
 }
-BENCHMARK(sum_of_numbers)->Arg(1 << 14)->Arg(1 << 24);
-
-void first_nonfinite(benchmark::State& state) {
-  const std::vector<double> numbers(static_cast<std::size_t>(state.range(0)), 1.0);
-  for (auto _ : state) benchmark::DoNotOptimize(attsvm::first_nonfinite(std::span<const double>(numbers)));
-  state.SetBytesProcessed(state.iterations() * state.range(0) * 8);
-}
-BENCHMARK(first_nonfinite)->Arg(1 << 14)->Arg(1 << 24);
-
-void normals(benchmark::State& state) {
-  std::vector<double> numbers(1 << 14);
-  const attsvm::Random random(1, 0, 0);
-  for (auto _ : state) {
-    random.normals(numbers);
-    benchmark::ClobberMemory();
-  }
-  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(numbers.size()));
-}
-BENCHMARK(normals);
 
 }  // namespace
+
+void add_kernels(CLI::App& program) { program.add_subcommand("kernels", "Vector loops")->callback(run_kernels); }
+
+}  // namespace attsvm::bench

@@ -8,27 +8,42 @@
 
 namespace attsvm::bench {
 
+template <class Work>
+double seconds_of(Work&& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 struct Contender {
   std::string name;
   std::function<void()> run;
   std::vector<double> seconds{};
-
-  double median() const {
-    std::vector<double> sorted = seconds;
-    std::sort(sorted.begin(), sorted.end());
-    return sorted[sorted.size() / 2];
-  }
 };
 
 /// Runs the contenders in turn, `rounds` times over, so that a slow moment of the machine meets them all.
 inline void interleave(std::vector<Contender>& contenders, int rounds) {
   for (int round = 0; round < rounds; ++round) {
-    for (Contender& contender : contenders) {
-      const auto start = std::chrono::steady_clock::now();
-      contender.run();
-      contender.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    }
+    for (Contender& contender : contenders) contender.seconds.push_back(seconds_of(contender.run));
   }
 }
+
+/// One warm-up that is not counted, then as many runs as fit into `budget` seconds, 3 at least and 200 at most; where
+/// the warm-up alone is over budget it is the one that counts.
+inline std::vector<double> sample(double budget, const std::function<void()>& work) {
+  const double first = seconds_of(work);
+  if (first > budget) return {first};
+  const double count = std::clamp(budget / std::max(first, 1e-9), 3.0, 200.0);
+  std::vector<double> seconds;
+  for (int k = 0; k < static_cast<int>(count); ++k) seconds.push_back(seconds_of(work));
+  return seconds;
+}
+
+inline std::vector<double> divided(std::vector<double> seconds, double by) {
+  for (double& one : seconds) one /= by;
+  return seconds;
+}
+
+inline double least(const std::vector<double>& seconds) { return *std::min_element(seconds.begin(), seconds.end()); }
 
 }  // namespace attsvm::bench

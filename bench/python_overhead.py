@@ -27,7 +27,8 @@ def main(build):
                  for count in (200, 5000))
     ours, theirs = [], []
     for _ in range(ROUNDS):
-        theirs.append(json.loads(subprocess.run([f"{build}/bench_python"], capture_output=True, check=True).stdout))
+        lines = subprocess.run([f"{build}/attsvm_bench", "calls"], capture_output=True, check=True).stdout.splitlines()
+        theirs.append({line["name"]: min(line["seconds"]) for line in map(json.loads, lines)})
         ours.append({
             "solve": least(20, lambda: [attsvm.solve(task) for task in few]) / len(few),
             "W": least(20, lambda: [attsvm.solve(task).W for task in few]) / len(few),

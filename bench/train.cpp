@@ -1,77 +1,87 @@
-// Training: small runs alone and many at once; one step of large tasks against the limits of memory and multiplier.
-// bench_train [json | n,T,d ...]: "json" prints the seconds a step alone, for the peers beside it.
+// Training: small runs alone and many at once; one step of a large task against the limits of memory and multiplier;
+// the direction of one gradient, for the comparison with exact arithmetic.
 
-#include <fmt/format.h>
-
-#include <cmath>
-#include <cstdio>
 #include <span>
 #include <stdexcept>
-#include <string_view>
 
-#include "attsvm/attsvm.h"
 #include "base/blas.h"
 #include "base/simd.h"
+#include "bench.h"
 #include "measure.h"
 
+namespace attsvm::bench {
 namespace {
 
-using namespace attsvm;
-
-struct Size {
-  Index n, T, d;
+struct Options {
+  Size size;
+  std::string param = "W", arithmetic = "exact", task, start;
+  double scale = 1;
+  int threads = 2, rounds = 7;
+  std::uint32_t count = 1000;
 };
 
-double least(const bench::Contender& contender) {
-  return *std::min_element(contender.seconds.begin(), contender.seconds.end());
+Arithmetic arithmetic_of(const Options& options) {
+  return options.arithmetic == "plain" ? Arithmetic::plain : Arithmetic::exact;
 }
-
-struct Small {
-  double one, many;  // seconds a step, and an instance; `many` on two threads
-};
 
 /// Time of a step as the difference of a long and a short run, so that preparing does not count.
-Small measure_small(const Size& size, Parametrization param, Optimizer optimizer) {
-  constexpr std::uint32_t kInstances = 1000;
+void run_small(const Options& options) {
   constexpr Index kShort = 100, kLong = 500;
   std::vector<AttentionTask> tasks;
-  for (std::uint32_t k = 0; k < kInstances; ++k) {
-    tasks.push_back(generate({.n = size.n, .T = size.T, .d = size.d}, 1, k).task);
-  }
-  Threads alone(1), two(2);
+  for (std::uint32_t k = 0; k < options.count; ++k)
+    tasks.push_back(generate({.n = options.size.n, .T = options.size.T, .d = options.size.d}, 1, k).task);
+  Threads threads(options.threads);
   const auto settings = [&](Index steps) {
-    return TrainSettings{.param = param, .optimizer = optimizer, .steps = steps};
+    return TrainSettings{.param = options.param == "KQ" ? Parametrization::KQ : Parametrization::W,
+                         .steps = steps,
+                         .arithmetic = arithmetic_of(options)};
   };
-  std::vector<bench::Contender> runs{
-      {"", [&] { train(tasks[0], settings(10 * kShort), alone); }},
-      {"", [&] { train(tasks[0], settings(10 * kLong), alone); }},
-      {"", [&] { train_many(tasks, settings(kShort), two); }},
-      {"", [&] { train_many(tasks, settings(kLong), two); }},
+  const bool one = tasks.size() == 1;
+  const Index times = one ? 10 : 1;
+  const auto work = [&](Index steps) {
+    return [&, steps] {
+      if (one) {
+        train(tasks[0], settings(times * steps), threads);
+      } else {
+        train_many(tasks, settings(steps), threads);
+      }
+    };
   };
-  bench::interleave(runs, 7);
-  constexpr double kSteps = kLong - kShort;
-  return {(least(runs[1]) - least(runs[0])) / kSteps / 10, (least(runs[3]) - least(runs[2])) / kSteps / kInstances};
+  std::vector<Contender> runs{{"short", work(kShort)}, {"long", work(kLong)}};
+  interleave(runs, options.rounds);
+  std::vector<double> seconds;
+  for (std::size_t k = 0; k < runs[0].seconds.size(); ++k) {
+    seconds.push_back((runs[1].seconds[k] - runs[0].seconds[k]) /
+                      (static_cast<double>((kLong - kShort) * times) * static_cast<double>(tasks.size())));
+  }
+  emit({{"name", "steps"},
+        {"param", options.param},
+        {"arithmetic", options.arithmetic},
+        {"threads", threads.count()},
+        {"instances", options.count},
+        {"seconds", seconds},
+        {"peak_memory", peak_memory()}});
 }
 
-struct Large {
-  double step, read, multiply;  // seconds: one step, one read of the tokens, both products with W
-};
-
-/// What is read and multiplied here is all that a step must: each token once, Z Wᵀ and gᵀ Z.
-Large measure_large(const Size& size, int thread_count, int rounds) {
-  const auto& [n, T, d] = size;
-  Threads threads(thread_count);
-  const AttentionTask task = generate({.n = n, .T = T, .d = d}, 1).task;
+/// One pass over a large task. What is read and multiplied beside it is all that a step must: each token once, Z Wᵀ and
+/// gᵀ Z.
+void run_step(const Options& options) {
+  Threads threads(options.threads);
+  const AttentionTask task = load_task(options.task, threads);
+  const Index n = task.queries(), d = task.key_size();
   const RowMatrix W = train(task, {.steps = 0, .init = Init::random}, threads).W;
-  GradientPass pass(task, {}, threads);
-  LossGradient out;
   const SingleThreadBlas blas;
   const RowMatrix Z = RowMatrix::Constant(n, d, 0.1);
   RowMatrix U(n, d), G(d, d);
-  constexpr Index kChunks = 64;
-  const Index tokens = n * T * d, share = tokens / kChunks, block = 128;
+  constexpr Index kChunks = 64, kBlock = 128;
+  const Index numbers = task.tokens() * d, share = numbers / kChunks;
   const double* X = task.keys(0).data();
-  std::vector<bench::Contender> runs{
+  forget_peak_memory();
+  GradientPass pass(task, {.arithmetic = arithmetic_of(options)}, threads);
+  LossGradient out;
+  pass.evaluate(W, task.head(), {}, out);
+  const double memory = peak_memory();
+  std::vector<Contender> runs{
       {"read",
        [&] {
          threads.for_each(kChunks, [&](Index chunk) {
@@ -81,74 +91,62 @@ Large measure_large(const Size& size, int thread_count, int rounds) {
        }},
       {"multiply",
        [&] {
-         threads.for_each((n + block - 1) / block, [&](Index k) {
-           const Index rows = std::min(block, n - k * block);
-           gemm(false, true, rows, d, d, 1.0, Z.row(k * block).data(), d, W.data(), d, 0.0, U.row(k * block).data(), d);
+         threads.for_each((n + kBlock - 1) / kBlock, [&](Index k) {
+           const Index at = k * kBlock, rows = std::min(kBlock, n - at);
+           gemm(false, true, rows, d, d, 1.0, Z.row(at).data(), d, W.data(), d, 0.0, U.row(at).data(), d);
          });
-         threads.for_each((d + block - 1) / block, [&](Index k) {
-           const Index rows = std::min(block, d - k * block);
-           gemm(true, false, rows, d, n, 1.0, U.data() + k * block, d, Z.data(), d, 0.0, G.row(k * block).data(), d);
+         threads.for_each((d + kBlock - 1) / kBlock, [&](Index k) {
+           const Index at = k * kBlock, rows = std::min(kBlock, d - at);
+           gemm(true, false, rows, d, n, 1.0, U.data() + at, d, Z.data(), d, 0.0, G.row(at).data(), d);
          });
        }},
       {"step", [&] { pass.evaluate(W, task.head(), {}, out); }},
   };
-  bench::interleave(runs, rounds);
-  return {least(runs[2]), least(runs[0]), least(runs[1])};
+  interleave(runs, options.rounds);
+  emit({{"name", "step"},
+        {"threads", threads.count()},
+        {"seconds", runs[2].seconds},
+        {"limit_read", least(runs[0].seconds)},
+        {"limit_multiply", least(runs[1].seconds)},
+        {"token_bytes", 8 * numbers},
+        {"peak_memory", memory}});
 }
 
-void print_small() {
-  fmt::print("\n{:<14}{:<8}{:>16}{:>30}\n", "(n,T,d)", "", "one run, a step", "1,000 runs on two threads");
-  for (const Size& size : {Size{6, 8, 10}, {15, 5, 20}, {5, 15, 20}}) {
-    for (const Parametrization param : {Parametrization::W, Parametrization::KQ}) {
-      for (const Optimizer optimizer : {Optimizer::ngd, Optimizer::gd}) {
-        const Small at = measure_small(size, param, optimizer);
-        fmt::print("{:<14}{:<8}{:>13.2f} us{:>20.4f} us a run\n", fmt::format("({},{},{})", size.n, size.T, size.d),
-                   fmt::format("{} {}", name_of(param), name_of(optimizer)), 1e6 * at.one, 1e6 * at.many);
-      }
-    }
-  }
-}
-
-void print_large(const std::vector<Size>& sizes) {
-  fmt::print("\n{:<16}{:>8}{:>10}{:>10}{:>10}{:>22}{:>28}\n", "(n,T,d)", "threads", "step ms", "read ms", "gemm ms",
-             "% of two token reads", "% of one read + products");
-  for (const Size& size : sizes) {
-    for (const int threads : {1, 2}) {
-      const Large at = measure_large(size, threads, 9);
-      fmt::print("{:<16}{:>8}{:>10.1f}{:>10.1f}{:>10.1f}{:>22.0f}{:>28.0f}\n",
-                 fmt::format("({},{},{})", size.n, size.T, size.d), threads, 1e3 * at.step, 1e3 * at.read,
-                 1e3 * at.multiply, 200 * at.read / at.step, 100 * (at.read + at.multiply) / at.step);
-    }
-  }
-}
-
-void print_json() {
-  const Small W = measure_small({6, 8, 10}, Parametrization::W, Optimizer::ngd);
-  const Small KQ = measure_small({6, 8, 10}, Parametrization::KQ, Optimizer::ngd);
-  const Large large = measure_large({1000, 128, 256}, 2, 5);
-  fmt::print("{{\"one_W\": {}, \"one_KQ\": {}, \"many_W\": {}, \"many_KQ\": {}, \"large\": {}}}\n", W.one, KQ.one,
-             W.many, KQ.many, large.step);
+void run_gradient(const Options& options) {
+  Threads threads(1);
+  const AttentionTask task = load_task(options.task, threads);
+  const RowMatrix W = options.scale * load_start(options.start, Parametrization::W, threads).W;
+  LossGradient out;
+  GradientPass(task, {.arithmetic = arithmetic_of(options)}, threads).evaluate(W, task.head(), {}, out);
+  const RowMatrix& G = out.W.direction;
+  emit({{"name", "gradient"},
+        {"log_norm", out.W.log_norm()},
+        {"direction", std::vector<double>(G.data(), G.data() + G.size())}});
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) == "json") {
-    print_json();
-    return 0;
+void add_train(CLI::App& program) {
+  auto options = std::make_shared<Options>();
+  CLI::App* small = program.add_subcommand("steps", "A normalized step of random tasks, one or many at once");
+  add_size_options(*small, options->size);
+  small->add_option("--param", options->param)->check(CLI::IsMember({"W", "KQ"}));
+  small->add_option("--count", options->count, "Tasks");
+  small->callback([options] { run_small(*options); });
+  CLI::App* large = program.add_subcommand("step", "A pass over a task from a file");
+  large->add_option("task", options->task)->required();
+  large->callback([options] { run_step(*options); });
+  for (CLI::App* verb : {small, large}) {
+    verb->add_option("--threads", options->threads, "0: all");
+    verb->add_option("--rounds", options->rounds);
   }
-  std::vector<Size> sizes;
-  for (int k = 1; k < argc; ++k) {
-    long n = 0, T = 0, d = 0;
-    if (std::sscanf(argv[k], "%ld,%ld,%ld", &n, &T, &d) != 3) {
-      fmt::print(stderr, "bench_train: {}: must be n,T,d\n", argv[k]);
-      return 1;
-    }
-    sizes.push_back({n, T, d});
-  }
-  if (sizes.empty()) {
-    print_small();
-    sizes = {{1000, 128, 256}, {4000, 128, 256}};
-  }
-  print_large(sizes);
+  CLI::App* gradient = program.add_subcommand("gradient", "The direction of the gradient at a multiple of W0");
+  gradient->add_option("task", options->task)->required();
+  gradient->add_option("start", options->start, "File that holds W0")->required();
+  gradient->add_option("--scale", options->scale);
+  gradient->callback([options] { run_gradient(*options); });
+  for (CLI::App* verb : {small, large, gradient})
+    verb->add_option("--arithmetic", options->arithmetic)->check(CLI::IsMember({"exact", "plain"}));
 }
+
+}  // namespace attsvm::bench

@@ -1,0 +1,43 @@
+"""bench/run: measures, prints a table, writes the numbers to a file."""
+
+import argparse
+import importlib
+import os
+import sys
+import time
+
+from suite import sections, table
+from suite.programs import ROOT, Programs
+from suite.results import Results, describe_machine
+
+
+def main():
+    words = argparse.ArgumentParser(prog="bench/run", description="Measures, prints a table, writes the numbers to a file.")
+    words.add_argument("--peers", action="store_true", help="the solvers people use today, too (make bench-peers installs them)")
+    words.add_argument("--quick", action="store_true", help="fewer sizes and samples: under 5 minutes")
+    words.add_argument("--only", metavar="SECTION,...", help="of " + ", ".join(sections.OURS + sections.PEERS))
+    words.add_argument("--build", default=ROOT / "build/bench", help="build tree of the preset bench")
+    words.add_argument("-o", "--out", help="default: build/results/bench.json, or peers.json with --peers")
+    chosen = words.parse_args()
+
+    names = chosen.only.split(",") if chosen.only else sections.OURS + (sections.PEERS if chosen.peers else ())
+    if unknown := set(names) - set(sections.OURS + sections.PEERS):
+        words.error(f"no section {', '.join(sorted(unknown))}")
+    out = chosen.out or ROOT / "build/results" / ("peers.json" if chosen.peers else "bench.json")
+    results = Results(describe_machine(ROOT), {"quick": chosen.quick, "sections": list(names)})
+    if "solvers" in names:
+        from suite.peers import all_peers
+        results.settings["peers"] = [{"name": peer.name, "package": peer.package, "form": peer.form, "tight": peer.tight} for peer in all_peers()]
+    results.listeners.append(lambda row: (print(table.line(row), flush=True)))
+    session = sections.Session(Programs(chosen.build), results, chosen.quick, os.cpu_count())
+    begin = time.monotonic()
+    for name in names:
+        print(f"\n{name}: {table.heading(name)}", flush=True)
+        importlib.import_module(f"suite.sections.{name}").run(session)
+        results.machine["seconds"], results.machine["load_end"] = time.monotonic() - begin, list(os.getloadavg())
+        results.save(out)
+    print(f"\n{len(results.rows)} rows in {time.monotonic() - begin:.0f} s: {out}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

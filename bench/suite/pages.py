@@ -1,0 +1,289 @@
+"""A run as Markdown: docs/benchmarks.md (`whole`) and the table of README.md (`short`). Every number comes from the rows."""
+
+from suite.aims import all_aims, batched_ratio, least_ratio, of, percent
+from suite.table import duration, number, spread_text, times, tiny
+
+COMPARABLE = 1e-6  # a gap up to which a peer's answer counts as one
+BUSY = 0.25  # load a core beyond which a run is provisional
+
+
+def table(columns, rows):
+    """Markdown; columns: (title, function of a row)."""
+    lines = ["| " + " | ".join(title for title, _ in columns) + " |", "|" + "---|" * len(columns)]
+    lines += ["| " + " | ".join(str(show(row)) for _, show in columns) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def shown(key, text=str, empty=""):
+    return lambda row: empty if row.get(key) is None else text(row[key])
+
+
+def time_of(row):
+    if row["status"] == "out of time":
+        return f"out of time ({row['limit']:g} s)"
+    if row.get("median") is None:
+        return row["status"]
+    return duration(row["median"])
+
+
+def solver_time(row):
+    return f"too large ({row['matrix_bytes'] / 1e9:.0f} GB of rows)" if row["status"] == "too large" else time_of(row)
+
+
+def ratio_of(row):
+    if row.get("times_ours") is None:
+        return ""
+    return ("> " if row["status"] == "out of time" else "") + times(row["times_ours"])
+
+
+def provisional(machine):
+    return machine["load"][0] > BUSY * machine["cores"]
+
+
+def machine_text(results):
+    m = results.machine
+    packages = ", ".join(f"{name} {version}" for name, version in m["packages"].items() if version)
+    missing = ", ".join(name for name, version in m["packages"].items() if not version)
+    text = (f"{m['processor']}, {m['cores']} cores ({', '.join(m['vector'])}), {m['memory'] / 2**30:.0f} GiB; {m['system']}; {m['date'][:10]}, commit {m['commit']}; "
+            f"load {m['load'][0]:.1f} at the start, {m['load_end'][0]:.1f} at the end; {m['seconds'] / 60:.0f} minutes in all. Python {m['python']}"
+            + (f", {packages}" if packages else "") + (f"; not installed: {missing}" if missing else "") + ".\n")
+    if provisional(m):
+        text += "\n**Provisional: other work shared the machine while this was measured. Ratios of small rows and shares of limits are rough.**\n"
+    if results.settings["quick"]:
+        text += "\n**A quick run: fewer sizes, fewer samples.**\n"
+    return text
+
+
+def section_rows(results, name):
+    return [row for row in results.rows if row["section"] == name]
+
+
+def by_case(rows):
+    return {case: [row for row in rows if row["case"] == case] for case in dict.fromkeys(row["case"] for row in rows)}
+
+
+def picture(drawn, name, text):
+    return f"\n![{text}](benchmarks/{name}.svg)\n" if name in drawn else ""
+
+
+def aims_text(results):
+    """What was asked for, met or not."""
+    judged = [(aim, aim.judged(results)) for aim in all_aims(results.machine["cores"])]
+    judged = [(aim, found) for aim, found in judged if found]
+    if not judged:
+        return ""
+    missed = sum(not found[2] for _, found in judged)
+    columns = [("problem", lambda one: one[0].subject), ("what", lambda one: one[0].what), ("aim", lambda one: one[1][0]), ("measured", lambda one: one[1][1]),
+               ("", lambda one: "" if one[1][2] else "**missed**")]
+    return f"\n## What we set ourselves\n\n{len(judged) - missed} of {len(judged)} aims are met in this run, {missed} missed.\n\n" + table(columns, judged)
+
+
+def solvers_text(results, drawn):
+    rows = section_rows(results, "solvers")
+    if not rows:
+        return ""
+    columns = [("solver", lambda row: f"**{row['who']}**" if row["who"] == "attsvm" else row["who"]), ("time", solver_time), ("spread", spread_text),
+               ("times ours", lambda row: "" if row["who"] == "attsvm" else ratio_of(row)), ("gap", shown("gap", tiny)), ("violation", shown("violation", tiny)), ("rank", shown("rank")),
+               ("says", lambda row: row.get("reason") or ("" if row.get("says") in (None, "optimal") else row["says"]))]
+    text = """
+## Solvers
+
+The same files through every solver that can express the problem, each in a process of its own, warm, in turn with ours; medians, and quartiles relative to them. *Gap*, *violation* and *rank*
+are not what a solver claims: its W goes to a file, `attsvm verify` recomputes the violation of the raw rows, the gap is that of W made feasible (projected onto equations, scaled until
+every row is met) against the lower bound that attsvm has proven, and the rank counts singular values above 1e-6 of the largest. Ours is verified with its proof. *default* are a solver's own
+settings, *tight* ones that should give 1e-8. *too large*: the rows written out do not fit into memory. Ours runs on one thread below 10,000 rows and on all above; peers choose for themselves.
+Everyone solves the same problem again and again, which flatters branch predictors; "Small problems" below has the time over many different ones.
+"""
+    text += picture(drawn, "frobenius", "Seconds against size, Frobenius norm, one line a solver") + picture(drawn, "nuclear", "The same for the nuclear norm")
+    text += picture(drawn, "accuracy-frobenius", "Time against honest gap at (15,5,20), Frobenius norm") + picture(drawn, "accuracy-nuclear", "The same for the nuclear norm")
+    for case, found in by_case(rows).items():
+        text += f"\n### {case}\n\n" + table(columns, found)
+    forms = results.settings.get("peers", [])
+    text += "\n### The forms that peers are given\n\n" + table([("peer", lambda one: one["name"]), ("form", lambda one: one["form"]), ("tight", lambda one: one["tight"])], forms)
+    return text
+
+
+def infeasible_text(results):
+    rows = section_rows(results, "infeasible")
+    if not rows:
+        return ""
+    cases = list(by_case(rows))
+    who = list(dict.fromkeys(row["who"] for row in rows))
+    at = {(row["case"], row["who"]): row for row in rows}
+
+    def cell(case):
+        def show(name):
+            row = at.get((case, name))
+            return "" if row is None else row["verdict"] + (f", {duration(row['median'])}" if row.get("median") else "")
+        return show
+    text = """
+## Rows that no W can meet
+
+*noticed*: says that there is no answer. *gave up*: stops without a word on it. *wrong*: calls an answer optimal. Only ours brings a proof, which `attsvm verify` checks. An empty cell: the solver cannot express the problem.
+
+"""
+    return text + table([("solver", str)] + [(case, cell(case)) for case in cases], who)
+
+
+def large_text(results):
+    rows = section_rows(results, "large")
+    if not rows:
+        return ""
+    columns = [("problem", lambda row: row["case"]), ("time", time_of), ("limit passes", shown("passes", number)), ("of them to 1e-6", shown("passes_to_1e_6", number)), ("gap", shown("gap", tiny)),
+               ("rank", lambda row: "" if row.get("rank") is None else f"{row['rank']}{'' if row['certified'] else ' (not certified)'}"), ("pricing pass", shown("share", percent)), ("binds", shown("binds")),
+               ("memory / tokens", shown("memory", lambda v: f"{v:.2f}")), ("verified", lambda row: "yes" if row.get("verified") else "no"), ("method", shown("method"))]
+    return """
+## Large problems against the machine
+
+A *limit pass* is the floor for looking at every row once: token bytes / stream read speed + 2·n·d·dz / GEMM speed, measured in the same process before and after, on all threads. *Pricing pass* is the share of that
+limit which one pass over all rows reaches, *binds* what the larger part of the limit is; tokens of less than 64 MB may stay in a cache, where memory is no limit.
+
+""" + table(columns, rows)
+
+
+def training_text(results, drawn):
+    text = ""
+    rows = section_rows(results, "training")
+    if rows:
+        columns = [("way", lambda row: f"**{row['who']}**" if row["who"] == "attsvm" else row["who"]), ("a step and run", time_of), ("spread", spread_text), ("steps per second", shown("steps_per_second", number)),
+                   ("times ours", lambda row: "" if row["who"] == "attsvm" else ratio_of(row)), ("memory", lambda row: f"{row['memory']:.2f} times the tokens" if row.get("memory") else shown("memory_bytes", lambda v: f"{v / 2**20:.0f} MiB")(row)),
+                   ("", shown("reason"))]
+        text += """
+## Training
+
+A normalized gradient step. *published*: autograd, one instance at a time, as the papers' code does. *by hand*: the gradient written out. *batched*: 1,000 instances at once, gradient by hand, as products of small matrices
+(bmm), with the instances last, and that compiled (`torch.compile`). Ours computes exact directions at any saturation; PyTorch's arithmetic is plain. Memory: peak of the process; for large tasks without what
+PyTorch takes before there are data.
+"""
+        text += picture(drawn, "training", "Seconds a step and run, one line a way")
+        for case, found in by_case(rows).items():
+            text += f"\n### {case}\n\n" + table(columns, found)
+    rows = section_rows(results, "steps")
+    if rows:
+        columns = [("task", lambda row: row["case"]), ("arithmetic", lambda row: row["who"]), ("a step and run", time_of), ("spread", spread_text), ("of one read and products", shown("share", percent)),
+                   ("of two reads", shown("share_of_two_reads", percent)), ("binds", shown("binds")), ("memory / tokens", shown("memory", lambda v: f"{v:.2f}"))]
+        text += "\n## Training steps of ours\n\nShares are of the machine's limit, measured in turn: every token read once and both products with W, or every token read twice.\n\n" + table(columns, rows)
+    return text
+
+
+def saturation_text(results, drawn):
+    rows = section_rows(results, "saturation")
+    if not rows:
+        return ""
+    who = list(dict.fromkeys(row["who"] for row in rows))
+    cases = by_case(rows)
+
+    def cell(name):
+        def show(case):
+            row = next((row for row in cases[case] if row["who"] == name), None)
+            return "" if row is None else row["status"] if row["error_direction"] is None else tiny(row["error_direction"])
+        return show
+    columns = [("W", str), ("gradient", lambda case: f"10^{cases[case][0]['log10_gradient']:.0f}")] + [(name, cell(name)) for name in who]
+    return """
+## Directions where the softmax saturates
+
+‖G/‖G‖ − exact‖ of the gradient G at multiples of the max-margin W of (6,8,10), against numbers of hundreds of digits (mpmath). An error of 1 is a random direction.
+""" + picture(drawn, "saturation", "Error of the direction against the size of W") + "\n" + table(columns, cases)
+
+
+def jobs_text(results):
+    rows = section_rows(results, "jobs")
+    if not rows:
+        return ""
+    ours = {row["case"]: row for row in rows if row["who"].startswith("attsvm")}
+    peers = {row["case"]: row for row in rows if not row["who"].startswith("attsvm")}
+    columns = [("experiment", str), ("runs a setting", lambda case: f"{ours[case]['runs']} of {ours[case]['of']}" if "runs" in ours[case] else "all"), ("attsvm reproduce", lambda case: time_of(ours[case])),
+               ("PyTorch and cvxpy", lambda case: "" if case not in peers else "" if peers[case]["status"] == "ok" and not peers[case].get("median") else time_of(peers[case])),
+               ("times ours", lambda case: shown("ratio", times)(peers.get(case, {}))), ("the whole paper's way", lambda case: shown("extrapolated", duration)(peers.get(case, {})))]
+    return """
+## Whole jobs
+
+The published experiments as their authors run them: PyTorch's autograd on one thread (the best for tensors this small), one instance at a time, cvxpy with ECOS and SCS; about one percent of the runs, no figures. Ours
+at the same count, as a program from start to end, figures included, every run in exact arithmetic too, every SVM verified; small jobs of ours are mostly gnuplot. The last column takes the time to the papers' own counts.
+
+""" + table(columns, ours)
+
+
+def scaling_text(results, drawn):
+    rows = section_rows(results, "scaling")
+    if not rows:
+        return ""
+    fits = [row for row in rows if row["who"] == "fit"]
+    threads = [row for row in rows if row.get("variable") == "threads"]
+    text = "\n## How time grows\n\nOne size grows, the others stay at (400,32,64), one thread. Exponents by least squares on logarithms, ± their standard error.\n" + picture(drawn, "scaling", "Seconds against size")
+    text += "\n" + table([("", lambda row: row["case"]), ("exponent", lambda row: f"{row['exponent']:.2f}" + (f" ± {row['error']:.2f}" if row.get("error") is not None else ""))], fits)
+    if threads:
+        text += "\n" + table([("", lambda row: row["case"]), ("", lambda row: row["who"]), ("time", time_of), ("spread", spread_text)], threads)
+    return text
+
+
+def limits_text(results):
+    text = ""
+    rows = section_rows(results, "limits")
+    if rows:
+        text += "\n## The machine's limits\n\n" + table([("", lambda row: row["case"]), ("threads", lambda row: row["threads"]), ("speed", lambda row: f"{row['speed'] / 1e9:.1f} G{row['unit']}")], rows)
+    rows = section_rows(results, "kernels")
+    if rows:
+        text += "\n## Vector loops\n\nShare: of the plainest loop that sums the same numbers.\n\n" + table(
+            [("", lambda row: row["case"]), ("loop", lambda row: row["who"]), ("time", time_of), ("GB/s", lambda row: f"{row['bytes'] / row['median'] / 1e9:.1f}"), ("share", shown("share", percent)), ("binds", shown("binds"))], rows)
+    rows = section_rows(results, "files")
+    if rows:
+        text += "\n## Loading a task\n\nFrom the page cache, every checksum and number looked at. Share: of read() into a buffer, for copies into fresh memory.\n\n" + table(
+            [("", lambda row: row["case"]), ("way", lambda row: row["who"]), ("time", time_of), ("spread", spread_text), ("share", shown("share", percent)), ("memory / file", shown("memory", lambda v: f"{v:.2f}"))], rows)
+    return text
+
+
+def many_text(results):
+    rows = section_rows(results, "many")
+    if not rows:
+        return ""
+    return "\n## Small problems\n\nOver many different problems, one by one on one thread and at once on all; every answer verified. All of it lies in the cache.\n\n" + table(
+        [("problems", lambda row: f"{row['problems']:,} {row['case']}"), ("way", lambda row: row["who"]), ("threads", lambda row: row["threads"]), ("a problem", time_of), ("spread", spread_text), ("worst gap", shown("gap", tiny)),
+         ("infeasible", shown("infeasible")), ("wrong", shown("wrong")), ("ranks not certified", lambda row: row["uncertain_ranks"] if row["case"].startswith("nuc") else ""), ("binds", shown("binds"))], rows)
+
+
+def whole(results, drawn):
+    head = f"""# Benchmarks
+
+Written by `bench/document` from [benchmarks.json](benchmarks.json), which `make bench-peers` measured; nothing here is typed in. `bench/compare A.json B.json` says what a change made slower.
+
+{machine_text(results)}"""
+    return head + aims_text(results) + solvers_text(results, drawn) + infeasible_text(results) + large_text(results) + many_text(results) + training_text(results, drawn) + saturation_text(
+        results, drawn) + jobs_text(results) + scaling_text(results, drawn) + limits_text(results)
+
+
+def best_peer(results, case):
+    """The fastest peer whose answer counts, and its row."""
+    found = [row for row in section_rows(results, "solvers") if row["case"] == case and row["who"] != "attsvm" and row.get("median") and row.get("gap") is not None and row["gap"] <= COMPARABLE]
+    return min(found, key=lambda row: row["median"], default=None)
+
+
+def short(results):
+    """Ours beside the fastest other answer, whichever way it was got."""
+    lines = []
+    for case, words in (("Att-SVM fro (6,8,10)", "Frobenius SVM (6,8,10)"), ("Att-SVM fro (100,32,64)", "Frobenius SVM (100,32,64)"), ("Att-SVM nuc (6,8,10)", "nuclear SVM (6,8,10)"), ("Att-SVM nuc (30,16,32)", "nuclear SVM (30,16,32)"),
+                        ("Att-SVM nuc (100,32,64)", "nuclear SVM (100,32,64)")):
+        mine = next((row for row in section_rows(results, "solvers") if row["case"] == case and row["who"] == "attsvm"), None)
+        if mine is None:
+            continue
+        best = best_peer(results, case)
+        default = least_ratio(case, "cvxpy + SCS" if " nuc " in case else "cvxpy + Clarabel", "default")(results)
+        lines.append((words, f"{duration(mine['median'])}, gap {tiny(mine['gap'])}", f"{times(best['times_ours'])} ({best['who']})" if best else "none in time", times(default)))
+    cores = results.machine["cores"]
+    for param in ("W", "KQ"):
+        per_step = of("training", f"(6,8,10) {param}, 1000 at once, {cores} threads", "attsvm", "median")(results)
+        if per_step is not None:
+            lines.append((f"training {param}, 1,000 runs of (6,8,10), a step and run", duration(per_step), times(batched_ratio(param, "PyTorch, batched", cores)(results)) + " (PyTorch, batched)",
+                          times(batched_ratio(param, "PyTorch, published", cores)(results)) + " (as published)"))
+    whole_paper = of("jobs", "all, at full counts", "PyTorch", "ratio")(results)
+    if whole_paper is not None:
+        lines.append(("every published experiment", duration(of("jobs", "all, at full counts", "attsvm", "median")(results)), "", times(whole_paper) + " (as published, extrapolated)"))
+    passes = [f"{number(of('large', f'{norm} (2000,128,384) separable', 'attsvm', 'passes')(results))} {word}" for norm, word in (("fro", "Frobenius"), ("nuc", "nuclear"))
+              if of("large", f"{norm} (2000,128,384) separable", "attsvm", "passes")(results)]
+    text = "| | attsvm | times ours: best peer with a gap of at most 1e-6 | the usual way (cvxpy's default, or as said) |\n|---|---|---|---|\n"
+    text += "".join("| " + " | ".join(line) + " |\n" for line in lines)
+    m = results.machine
+    text += f"\nMeasured on {m['processor']}, {m['cores']} cores, {m['date'][:10]}; every answer, the peers' too, went through `attsvm verify`."
+    if passes:
+        text += f" (2000,128,384), 254,000 rows, takes as long as looking at every row {' or '.join(passes)} times at this machine's peak speeds."
+    return text + " Everything, lost rows included: [docs/benchmarks.md](docs/benchmarks.md).\n"

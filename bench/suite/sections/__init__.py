@@ -1,0 +1,20 @@
+"""What is measured. A section has a `run(session)` that adds rows; those of PEERS need the peers' environment."""
+
+import dataclasses
+
+from suite.programs import Programs
+from suite.results import Results
+
+OURS = ("limits", "kernels", "files", "many", "large", "steps", "scaling")
+PEERS = ("solvers", "infeasible", "training", "saturation", "jobs")
+
+
+@dataclasses.dataclass
+class Session:
+    programs: Programs
+    results: Results
+    quick: bool  # fewer sizes and samples
+    threads: int  # of this machine
+
+    def add(self, *words, **more):
+        return self.results.add(*words, **more)

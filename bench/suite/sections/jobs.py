@@ -1,0 +1,45 @@
+"""Published experiments as their authors run them, about one percent of the runs, and `attsvm reproduce` of the same at the same count, figures
+included. Ours runs every experiment in exact arithmetic, too, and draws again where no SVM exists: it does more."""
+
+import shutil
+import subprocess
+import time
+
+from suite import published
+from suite.worker import Worker
+
+
+def run(session):
+    folder = session.programs.folder / "reproduction"
+    whole = {"paper": 0.0, "ours": 0.0}
+    for job in published.JOBS:
+        if session.quick and not job.quick:
+            continue
+        theirs = Worker(published.build, job.name, job.share)
+        theirs.round(0, 120 if session.quick else 900)
+        theirs.stop()
+        count = ["--runs", job.share] if job.full > 1 else []
+        mine = [reproduce(session, job.name, folder, count) for _ in range(3)]
+        ours = session.add("jobs", job.name, "attsvm reproduce", mine, runs=job.share, of=job.full, ratio=1.0)
+        if theirs.state != "ready":
+            session.add("jobs", job.name, "PyTorch and cvxpy", status=theirs.state, reason=theirs.reason, limit=120 if session.quick else 900)
+            continue
+        seconds = theirs.seconds[0]
+        full = seconds * job.full / job.share
+        session.add("jobs", job.name, "PyTorch and cvxpy", [seconds], runs=job.share, of=job.full, ratio=seconds / ours["median"], extrapolated=full)
+        whole["paper"] += full
+    if session.quick:
+        return
+    session.add("jobs", "svm-rank, at full count", "attsvm reproduce", [reproduce(session, "svm-rank", folder, [])], ratio=1.0)
+    whole["ours"] = reproduce(session, "all", folder, [])
+    session.add("jobs", "all, at full counts", "attsvm reproduce", [whole["ours"]], ratio=1.0)
+    session.add("jobs", "all, at full counts", "PyTorch and cvxpy", extrapolated=whole["paper"], ratio=whole["paper"] / whole["ours"])
+
+
+def reproduce(session, name, folder, count):
+    shutil.rmtree(folder, ignore_errors=True)
+    begin = time.perf_counter()
+    subprocess.run([session.programs.build / "attsvm", "reproduce", name, "--out", folder, "--quiet", *map(str, count)], check=True, stdout=subprocess.DEVNULL)
+    seconds = time.perf_counter() - begin
+    shutil.rmtree(folder, ignore_errors=True)
+    return seconds

@@ -1,0 +1,95 @@
+"""Somebody else's code in a process of its own: warm when it is timed, and given up when it takes too long."""
+
+import multiprocessing
+import os
+import resource
+import time
+import traceback
+
+
+class Missing(Exception):
+    """The peer is not installed."""
+
+
+class Worker:
+    """`build(*arguments)`, called in the child, returns the function to be timed. States: "ready", or why there is nothing more to come:
+    "not available", "out of time", "out of memory", "failed"."""
+
+    def __init__(self, build, *arguments, memory=None, start_limit=120):
+        context = multiprocessing.get_context("spawn")
+        self.pipe, other = context.Pipe()
+        self.process = context.Process(target=serve, args=(other, build, arguments, memory), daemon=True)
+        self.process.start()
+        other.close()
+        self.seconds, self.answer, self.peak_memory, self.state, self.reason = [], None, None, "ready", ""
+        self._wait(start_limit)
+
+    def _wait(self, limit):
+        try:
+            if not self.pipe.poll(limit):
+                self._end("out of time")
+                return None
+            state, payload = self.pipe.recv()
+        except (EOFError, ConnectionResetError):  # killed, most likely for its memory
+            self._end("out of memory" if self.process.exitcode in (None, -9) else "failed", f"exit code {self.process.exitcode}")
+            return None
+        if state != "ready":
+            self._end(state, payload)
+            return None
+        return payload
+
+    def round(self, budget, limit):
+        """Calls for `budget` seconds, each of which may take `limit`."""
+        if self.state != "ready":
+            return
+        self.pipe.send(budget)
+        got = self._wait(limit + budget)
+        if got is not None:
+            seconds, self.answer, self.peak_memory = got
+            self.seconds += seconds
+
+    def _end(self, state, reason=""):
+        self.state, self.reason = state, reason
+        self.stop()
+
+    def stop(self):
+        if self.process.is_alive():
+            self.process.kill()
+        self.process.join()
+
+
+def resident_bytes(field):
+    with open("/proc/self/status") as status:
+        return next(1024 * int(line.split()[1]) for line in status if line.startswith(field))
+
+
+def serve(pipe, build, arguments, memory):
+    if memory:
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    silent = os.open(os.devnull, os.O_WRONLY)  # solvers print when they should not
+    os.dup2(silent, 1)
+    os.dup2(silent, 2)
+    try:
+        call = build(*arguments)
+        pipe.send(("ready", None))
+        first = None
+        while True:
+            budget = pipe.recv()
+            seconds, spent = [], 0.0
+            while not seconds or (spent < budget and len(seconds) < 50):
+                begin = time.perf_counter()
+                answer = call()
+                seconds.append(time.perf_counter() - begin)
+                spent += seconds[-1]
+            if first is None and len(seconds) > 1:
+                seconds.pop(0)  # the first call warms up
+            first = True
+            pipe.send(("ready", (seconds, answer, resident_bytes("VmHWM:"))))
+    except EOFError:
+        pass
+    except (Missing, ImportError) as error:
+        pipe.send(("not available", str(error)))
+    except MemoryError:
+        pipe.send(("out of memory", ""))
+    except Exception as error:  # whatever a peer raises is a finding, not our failure
+        pipe.send(("failed", "".join(traceback.format_exception_only(error)).strip().splitlines()[-1][:200]))
