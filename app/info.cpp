@@ -153,32 +153,15 @@ Json selection_json(const Selection& selection) {
 
 void print_json(const std::string& path, const AttentionTask& task, const TaskFacts& facts, double seconds,
                 int threads) {
-  Json fields{{"file", path},
-              {"attention", name_of(task.kind())},
-              {"causal", task.causal()},
-              {"ragged", task.ragged()},
-              {"sequences", task.sequences()},
-              {"queries", task.queries()},
-              {"tokens", task.tokens()},
-              {"longest", task.longest()},
-              {"d", task.key_size()},
-              {"dz", task.query_size()},
-              {"dv", task.value_size()},
-              {"keys", task.keys_differ()},
-              {"head", name_of(task.head().kind)},
-              {"labels_positive", facts.positive},
-              {"key_norms", facts.key_norms.json()},
-              {"query_norms", facts.query_norms.json()},
-              {"optimal", facts.optimal ? Json(first_tokens(facts.optimal->selection)) : Json(nullptr)},
-              {"ties", facts.optimal ? ties_json(facts.optimal->ties) : Json::array()},
-              {"tie_tolerance", kTieTolerance},
-              {"select", task.select() ? selection_json(*task.select()) : Json(nullptr)},
-              {"separability",
-               {{"holds", facts.separability.holds},
-                {"needed_key_size", facts.separability.needed_key_size},
-                {"query_rank", facts.separability.query_rank},
-                {"reason", facts.separability.reason}}},
-              {"threads", threads}};
+  Json fields{{"file", path}};
+  fields.update(Json::parse(task_facts(task)));
+  fields.update({{"key_norms", facts.key_norms.json()},
+                 {"query_norms", facts.query_norms.json()},
+                 {"optimal", facts.optimal ? Json(first_tokens(facts.optimal->selection)) : Json(nullptr)},
+                 {"ties", facts.optimal ? ties_json(facts.optimal->ties) : Json::array()},
+                 {"tie_tolerance", kTieTolerance},
+                 {"select", task.select() ? selection_json(*task.select()) : Json(nullptr)},
+                 {"threads", threads}});
   Session::print_json("info", seconds, fields);
 }
 

@@ -9,12 +9,12 @@
 #include "attsvm/error.h"
 #include "attsvm/score.h"
 #include "base/spectrum.h"
+#include "report/conflict.h"
 
 namespace attsvm {
 namespace {
 
 constexpr std::size_t kRows = 120'000;
-constexpr std::size_t kConflict = 200;  // rows of a conflict that are listed
 
 std::string norm_words(const std::string& norm) {
   if (norm == "fro") return "Frobenius norm";
@@ -108,29 +108,6 @@ std::vector<std::string> proof_words(const Answer& answer) {
       "Checked by code that shares nothing with the solvers: it built every row again from the task and computed "
       "everything said here from them.");
   return words;
-}
-
-Json conflict_json(const AttentionTask& task, const StoredSolution& stored) {
-  std::vector<std::size_t> order;
-  for (std::size_t k = 0; k < stored.dual.size(); ++k) {
-    if (stored.dual[k] != 0) order.push_back(k);
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return std::abs(stored.dual[a]) > std::abs(stored.dual[b]); });
-  Json rows = Json::array();
-  for (std::size_t k = 0; k < std::min(kConflict, order.size()); ++k) {
-    const std::size_t row = order[k];
-    rows.push_back({{"row", row},
-                    {"query", stored.row_query[row]},
-                    {"keep", stored.row_keep[row]},
-                    {"drop", stored.row_drop[row]},
-                    {"equal", static_cast<bool>(stored.row_equal[row])},
-                    {"weight", stored.dual[row]}});
-  }
-  const Eigen::VectorXd dual = ConstVector(stored.dual.data(), static_cast<Index>(stored.dual.size()));
-  return {{"total", order.size()},
-          {"rows", std::move(rows)},
-          {"words", describe_conflict(problem_of(task, stored), dual, 20)}};
 }
 
 /// (δᵀWζ)/‖W‖_F of every row.
@@ -258,7 +235,7 @@ Json answer_json(const AttentionTask& task, const Axes& axes, const Answer& answ
   if (infeasible) {
     data["residual"] = v.residual;
     data["norm_bound"] = 1 / v.residual;
-    data["conflict"] = conflict_json(task, s);
+    data["conflict"] = conflict_json(problem_of(task, s), s);
   }
   if (!feasible) return data;
   data["objective"] = s.objective;

@@ -2,18 +2,35 @@
 import { Chart } from "./chart";
 import type { Experiment, FigurePanel, Index } from "./data";
 import { freshId, h } from "./dom";
-import { num, text } from "./format";
-import { labelText } from "./label";
+import { formatted, num, text } from "./format";
+import { labelText, sentenceNodes } from "./label";
 import { themeButton } from "./theme";
+
+/** What the chart shows, for those who cannot see it: where every curve begins and ends. */
+function summary(panel: FigurePanel): string {
+  const x = labelText(panel.x_label),
+    y = labelText(panel.y_label);
+  const named = panel.curves.filter((curve) => curve.label !== "");
+  const names = [...new Set(named.map((curve) => labelText(curve.label)))];
+  if (panel.square || named.some((curve) => curve.mark === "points" || curve.mark === "boxes"))
+    return `${y} against ${x}${names.length > 0 ? `: ${names.join("; ")}` : ""}.`;
+  const ends = named.map(
+    (curve) => `${labelText(curve.label)} from ${formatted(curve.y[0])} to ${formatted(curve.y.at(-1))}`,
+  );
+  return `${y} against ${x}, first and last: ${ends.join("; ")}.`;
+}
+
+/** A linear axis of whole numbers has ticks at whole numbers alone. */
+const counts = (panel: FigurePanel): boolean =>
+  !panel.log_x && !panel.square && panel.curves.every((curve) => curve.x.every((x) => Number.isInteger(x)));
 
 function panelChart(host: HTMLElement, one: Experiment, e: number, p: number, panel: FigurePanel): void {
   const letter = one.figure.panels.length > 1 ? `(${String.fromCharCode(97 + p)}) ` : "";
-  const names = [...new Set(panel.curves.map((curve) => labelText(curve.label)).filter((name) => name !== ""))];
   new Chart(host, {
     title: `${letter}${panel.title}`,
     name: `${one.experiment}-${p + 1}`,
-    summary: `${labelText(panel.y_label)} against ${labelText(panel.x_label)}${names.length > 0 ? `: ${names.join("; ")}` : ""}.`,
-    x: { label: panel.x_label, log: panel.log_x, range: panel.x_range },
+    summary: summary(panel),
+    x: { label: panel.x_label, log: panel.log_x, range: panel.x_range, whole: counts(panel) },
     y: { label: panel.y_label, log: panel.log_y, range: panel.y_range },
     square: panel.square,
     height: panel.square ? 380 : 300,
@@ -36,6 +53,13 @@ function panelChart(host: HTMLElement, one: Experiment, e: number, p: number, pa
   });
 }
 
+const columns = { paper: "published", ours: "found here", why: "why they differ" } as const;
+
+/** A text of the data that names W^mm and its kin. */
+function sentence(path: string, words: string, tag: "span" | "p" = "span", kind: string | null = null): HTMLElement {
+  return h(tag, { class: kind, "data-path": path, "data-marks": "" }, ...sentenceNodes(words));
+}
+
 function findings(one: Experiment, e: number): HTMLElement {
   return h(
     "div",
@@ -43,11 +67,7 @@ function findings(one: Experiment, e: number): HTMLElement {
     h(
       "table",
       { class: "findings" },
-      h(
-        "thead",
-        {},
-        h("tr", {}, ...["published", "found here", "why they differ"].map((name) => h("th", { scope: "col" }, name))),
-      ),
+      h("thead", {}, h("tr", {}, ...Object.values(columns).map((name) => h("th", { scope: "col" }, name)))),
       h(
         "tbody",
         {},
@@ -56,7 +76,7 @@ function findings(one: Experiment, e: number): HTMLElement {
             "tr",
             {},
             ...(["paper", "ours", "why"] as const).map((key) =>
-              h("td", { "data-path": `experiments.${e}.findings.${k}.${key}` }, finding[key]),
+              h("td", { "data-name": columns[key] }, sentence(`experiments.${e}.findings.${k}.${key}`, finding[key])),
             ),
           ),
         ),
@@ -149,23 +169,27 @@ function experiment(one: Experiment, e: number): HTMLElement {
     "section",
     { class: "card experiment", id: one.experiment, "aria-labelledby": id },
     h("h2", { id, "data-path": `${path}.title` }, one.title),
-    h("p", { "data-path": `${path}.setting` }, one.setting),
+    sentence(`${path}.setting`, one.setting, "p"),
     one.complete
       ? null
       : h("p", { class: "badge warn" }, "Stopped before all runs were done; the same command goes on from here."),
     charts,
-    h("p", { class: "note", "data-path": `${path}.figure.caption` }, one.figure.caption),
+    sentence(`${path}.figure.caption`, one.figure.caption, "p", "note"),
     findings(one, e),
     h(
       "p",
       { class: "files" },
-      "Seed ",
-      num(`${path}.seed`, one.seed),
-      ", ",
-      num(`${path}.runs`, one.runs),
-      " runs, ",
-      num(`${path}.rejected`, one.rejected),
-      " draws rejected. ",
+      h(
+        "span",
+        {},
+        "Seed ",
+        num(`${path}.seed`, one.seed),
+        ", ",
+        num(`${path}.runs`, one.runs),
+        " runs, ",
+        num(`${path}.rejected`, one.rejected),
+        " draws rejected.",
+      ),
       ...files,
     ),
     cells(one, e),
@@ -191,7 +215,7 @@ export function indexPage(root: HTMLElement, data: Index): void {
       h(
         "p",
         {},
-        "Every support vector machine behind these pictures was solved with a certificate and checked by independent code. Point at a curve to read it, click its name to hide it, drag to zoom.",
+        "Every support vector machine behind these pictures was solved with a certificate and checked by independent code. Point at a curve to read it, click its name to hide it, drag to zoom. Where a published finding differs from ours, the table below the figure says why.",
       ),
       h(
         "nav",
@@ -205,8 +229,9 @@ export function indexPage(root: HTMLElement, data: Index): void {
               {},
               h(
                 "a",
-                { href: `#${encodeURIComponent(one.experiment)}`, "data-path": `experiments.${e}.title` },
-                one.title,
+                { href: `#${encodeURIComponent(one.experiment)}` },
+                h("span", { "data-path": `experiments.${e}.title` }, one.title),
+                one.findings.some(({ why }) => why !== "") ? h("span", { class: "differs" }, " \u00b7 differs") : null,
               ),
             ),
           ),
