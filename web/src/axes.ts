@@ -19,7 +19,7 @@ const room = { x: { beside: 32, along: 44 }, y: { beside: 58, along: 24 } };
 export function axisOf(axis: ChartAxis, log: boolean, side: "x" | "y", range: () => Range): uPlot.Axis {
   const words = (value: number): string => {
     if (value === null || (axis.whole && !Number.isInteger(value))) return "";
-    if (!log) return formatted(Number(value.toPrecision(12)));
+    if (!log) return formatted(Number(value.toPrecision(12))).replace(/\.?0+e/, "e");
     const [low, high] = range();
     return power(value, high / low < 300); // few powers of ten: 2 and 5 are named too
   };

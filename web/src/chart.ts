@@ -58,7 +58,7 @@ export class Chart {
         "figcaption",
         {},
         h("h3", { id: `${id}-title` }, ...labelNodes(spec.title)),
-        h("p", { id: `${id}-summary`, class: "summary" }, spec.summary),
+        h("p", { id: `${id}-summary`, class: "summary" }),
       ),
       this.bar,
       this.plot,
@@ -85,7 +85,7 @@ export class Chart {
     const caption = this.root.querySelector("figcaption");
     caption?.querySelector("h3")?.replaceChildren(...labelNodes(spec.title));
     const summary = caption?.querySelector("p");
-    if (summary) summary.textContent = spec.summary;
+    summary?.replaceChildren(spec.summary, spec.more ? h("span", { class: "unseen" }, ` ${spec.more}`) : "");
     this.hit = null;
     this.zoomed = false;
     this.legend.replaceChildren(...legend(spec, this.off, () => this.paint()));
@@ -168,9 +168,7 @@ export class Chart {
       return made;
     };
     this.bar.replaceChildren();
-    if (!this.spec.square) {
-      for (const axis of ["x", "y"] as const) if (!this.spec[axis].whole) this.bar.append(toggle(axis));
-    }
+    if (!this.spec.square) this.bar.append(...(this.spec.logs ?? (["x", "y"] as const)).map(toggle));
     this.bar.append(
       button("Show all", () => this.reset(), { class: "quiet", title: "Or press 0 in the chart; + and \u2212 zoom" }),
       csvButton(this.spec.name, () => chartCsv(this.spec)),
@@ -371,9 +369,7 @@ export class Chart {
   private show(): void {
     const series = this.hit ? this.spec.series[this.hit.series] : undefined;
     if (!series || !this.hit) {
-      this.readout.replaceChildren(
-        h("span", { class: "hint" }, "Point at a value, or use the arrow keys, to read it."),
-      );
+      this.readout.replaceChildren(h("span", { class: "hint" }, "Point, or use the arrow keys, to read values."));
       return;
     }
     const k = this.hit.point;

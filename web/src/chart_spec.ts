@@ -27,7 +27,7 @@ export interface ChartAxis {
   label: string;
   log?: boolean;
   range?: Range | null;
-  whole?: boolean; // counts: no ticks between them, and no logarithm
+  whole?: boolean; // counts: no ticks between them
   floor?: number; // a logarithmic axis draws what is less here: rounding alone, or nothing
 }
 
@@ -41,6 +41,7 @@ export interface Band {
 export interface ChartSpec {
   title: string;
   summary: string; // the text alternative
+  more?: string; // of it, for those who cannot see the chart
   name: string; // of files
   x: ChartAxis;
   y: ChartAxis;
@@ -50,6 +51,7 @@ export interface ChartSpec {
   height?: number;
   include?: { x: number[]; y: number[] }; // to be seen too
   bands?: Band[];
+  logs?: ("x" | "y")[]; // axes that can be made logarithmic; both unless said
 }
 
 /** A value of a point, with its place in the data where it has one. */

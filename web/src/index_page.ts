@@ -6,18 +6,15 @@ import { formatted, num, text } from "./format";
 import { labelText, sentenceNodes } from "./label";
 import { themeButton } from "./theme";
 
-/** What the chart shows, for those who cannot see it: where every curve begins and ends. */
-function summary(panel: FigurePanel): string {
-  const x = labelText(panel.x_label),
-    y = labelText(panel.y_label);
-  const named = panel.curves.filter((curve) => curve.label !== "");
-  const names = [...new Set(named.map((curve) => labelText(curve.label)))];
-  if (panel.square || named.some((curve) => curve.mark === "points" || curve.mark === "boxes"))
-    return `${y} against ${x}${names.length > 0 ? `: ${names.join("; ")}` : ""}.`;
-  const ends = named.map(
-    (curve) => `${labelText(curve.label)} from ${formatted(curve.y[0])} to ${formatted(curve.y.at(-1))}`,
-  );
-  return `${y} against ${x}, first and last: ${ends.join("; ")}.`;
+/** Where every curve begins and ends, for those who cannot see it. */
+function ends(panel: FigurePanel): string {
+  return panel.curves
+    .filter((curve) => curve.mark !== "points" && curve.mark !== "boxes" && curve.label !== "")
+    .map((curve) => {
+      const known = curve.y.filter((y) => y !== null);
+      return `${labelText(curve.label)} goes from ${formatted(known[0])} to ${formatted(known.at(-1))}.`;
+    })
+    .join(" ");
 }
 
 /** A linear axis of whole numbers has ticks at whole numbers alone. */
@@ -26,10 +23,12 @@ const counts = (panel: FigurePanel): boolean =>
 
 function panelChart(host: HTMLElement, one: Experiment, e: number, p: number, panel: FigurePanel): void {
   const letter = one.figure.panels.length > 1 ? `(${String.fromCharCode(97 + p)}) ` : "";
+  const names = [...new Set(panel.curves.map((curve) => labelText(curve.label)).filter((name) => name !== ""))];
   new Chart(host, {
     title: `${letter}${panel.title}`,
     name: `${one.experiment}-${p + 1}`,
-    summary: summary(panel),
+    summary: `${labelText(panel.y_label)} against ${labelText(panel.x_label)}${names.length > 0 ? `: ${names.join("; ")}` : ""}.`,
+    more: panel.square ? "" : ends(panel),
     x: { label: panel.x_label, log: panel.log_x, range: panel.x_range, whole: counts(panel) },
     y: { label: panel.y_label, log: panel.log_y, range: panel.y_range },
     square: panel.square,

@@ -6,6 +6,7 @@ import { choice, h } from "./dom";
 import { num } from "./format";
 import { labelText } from "./label";
 import { tokenName } from "./names";
+import { rangeOf } from "./ranges";
 import { pagedTable } from "./table";
 
 function rowName(data: Report, rows: Rows, k: number): string {
@@ -73,7 +74,7 @@ function rowTable(data: Report, s: number, rows: Rows, only: boolean): HTMLEleme
   const token = (query: number, one: number): string => (one < 0 ? "\u2013" : tokenName(data, query, one));
   return pagedTable({
     name: only ? "support-rows" : "rows",
-    caption: only ? "Support rows: their tokens are a margin behind, and no further" : "All rows",
+    caption: only ? "Support rows" : "All rows",
     rows: order.length,
     header: ["query", "selected token", "over token", "asked", "slack", "multiplier"],
     cells: (row) => {
@@ -116,13 +117,22 @@ export function marginsView(panel: HTMLElement, data: Report): void {
     const chosen = able[at];
     const rows = chosen?.solution.rows;
     if (!chosen || !rows) return;
+    const bands = queryBands(rows);
+    const series = parts(data, chosen.s, rows, shown);
+    const top =
+      rangeOf(
+        series.map((one) => one.y),
+        false,
+      )?.[1] ?? 0;
     const spec: ChartSpec = {
       title: `Rows of ${chosen.solution.label}`,
       name: shown,
       summary: words(chosen.solution, rows, shown),
-      series: parts(data, chosen.s, rows, shown),
+      series,
+      logs: ["y"],
       x: { label: "row", whole: true },
-      bands: queryBands(rows),
+      bands,
+      include: { x: [], y: [shown === "slack" ? 0.01 : 0, bands.length > 0 ? 1.12 * top : 0] }, // room for their names
       y: { label: shown === "slack" ? "slack" : "margin at norm one" },
       height: 360,
     };

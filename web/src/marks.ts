@@ -217,7 +217,10 @@ export function drawCurve(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapp
     if (curve.mark === "band") drawBand(ctx, curve, map);
     if (curve.mark === "bars") drawBars(ctx, curve, map);
     ctx.setLineDash(look.dash.map((part) => part * map.ratio * 0.8));
-    if (curve.wide) ctx.lineWidth = 5 * map.ratio;
+    if (curve.wide) {
+      ctx.lineWidth = 6 * map.ratio;
+      ctx.globalAlpha = 0.45;
+    }
     drawLine(ctx, curve, map);
     ctx.setLineDash([]);
     const every = curve.mark === "bars" ? 1 : Math.max(1, Math.floor(curve.x.length / 8));

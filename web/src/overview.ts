@@ -173,7 +173,7 @@ function selectionCard(data: Report): HTMLElement {
     pagedTable({
       name: "selection",
       caption: "Selected and best token of every query",
-      header: ["query", "sequence", "sees", "label", "selected", "best score", ""],
+      header: ["query", "sequence", "sees", "label", "selected", "best score"],
       rows: queries.sequence.length,
       cells: (i) => [
         h("span", { "data-row": "" }, String(i)),
@@ -181,8 +181,7 @@ function selectionCard(data: Report): HTMLElement {
         num(`queries.visible.${i}`, queries.visible[i]),
         num(`queries.label.${i}`, queries.label[i]),
         h("span", { "data-token": "" }, kept(i)),
-        h("span", { "data-token": "" }, best(i)),
-        h("span", { class: "differs" }, missed(i) ? "not kept" : ""),
+        h("span", { "data-token": "", class: missed(i) ? "differs" : null }, best(i), missed(i) ? " (not kept)" : ""),
       ],
       values: (i) => [
         i,

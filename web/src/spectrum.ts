@@ -56,6 +56,7 @@ export function spectrumView(panel: HTMLElement, data: Report, store: Store): vo
       height: 360,
       series: series(),
       summary: `Singular values, largest first${shown === "relative" ? ", as shares of the largest" : ""}. ${ranks.join("; ")}${ranks.length > 0 ? "." : ""}`,
+      logs: ["y"],
       x: { label: "number", whole: true },
       y: {
         label: shown === "relative" ? "share of the largest" : "singular value",

@@ -10,7 +10,7 @@ interface Box {
 }
 
 const most = 60; // points of a chart that are named: more would be a grey field
-const letters = 14; // of a name; the rest is in the reading
+const letters = 22; // of a name; the rest is in the reading
 
 const meet = (a: Box, b: Box): boolean =>
   a.left < b.left + b.width && b.left < a.left + a.width && a.top < b.top + b.height && b.top < a.top + a.height;
@@ -23,7 +23,7 @@ function shortened(name: string): string {
   return all.length > letters ? `${all.slice(0, letters - 1).join("")}\u2026` : name;
 }
 
-/** Names beside points: right, left, above or below, wherever no point and no other name is. */
+/** Names beside points: above, right, left or below, wherever no point and no other name is. */
 export function drawTags(
   ctx: CanvasRenderingContext2D,
   list: Series[],
@@ -50,6 +50,7 @@ export function drawTags(
   const taken: Box[] = points.map(({ x, y, r }) => ({ left: x - r, top: y - r, width: 2 * r, height: 2 * r }));
   ctx.save();
   ctx.font = font(map.ratio);
+  ctx.textAlign = "left";
   ctx.textBaseline = "middle";
   ctx.lineJoin = "round";
   ctx.lineWidth = 3 * map.ratio;
@@ -59,9 +60,9 @@ export function drawTags(
   for (const { x, y, r, name } of points.reverse()) {
     const width = ctx.measureText(name).width;
     const places: Box[] = [
+      { left: x - width / 2, top: y - r - height, width, height },
       { left: x + r, top: y - height / 2, width, height },
       { left: x - r - width, top: y - height / 2, width, height },
-      { left: x - width / 2, top: y - r - height, width, height },
       { left: x - width / 2, top: y + r, width, height },
     ];
     const free = places.find((place) => inside(place, plot) && !taken.some((other) => meet(place, other)));
