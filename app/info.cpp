@@ -77,8 +77,8 @@ struct Listing {
       return arrays[k].rank() == 1 ? Json(to_text(arrays[k], names[k])) : Json(nullptr);
     return arrays[k].rank() == 0 ? Json(f64_span(to_f64(arrays[k])).front()) : Json(nullptr);
   }
-  ExitCode show(const std::string& path, const char* noun, double seconds, const Session& session) const {
-    if (!session.json) fmt::print("{}: {} {}\n", path, names.size(), noun);
+  ExitCode show(const std::string& path, const std::string& noun, double seconds, const Session& session) const {
+    if (!session.json) fmt::print("{}: {}\n", path, counted(static_cast<Index>(names.size()), noun));
     Json list = Json::array();
     for (std::size_t k = 0; k < names.size(); ++k) {
       const Json held = value(k);
@@ -90,7 +90,7 @@ struct Listing {
         fmt::print("  {:<10} {:<16} {}{}\n", name_of(arrays[k].scalar), shape_text(arrays[k].shape), names[k], words);
       }
     }
-    if (session.json) Session::print_json("info", seconds, {{"file", path}, {noun, list}});
+    if (session.json) Session::print_json("info", seconds, {{"file", path}, {noun + "s", list}});
     return kDone;
   }
 };
@@ -100,7 +100,7 @@ ExitCode show_tensors(const std::string& path, const Session& session) {
   const SafetensorsFile file(path);
   Listing listing;
   for (const auto& [name, tensor] : file.tensors()) listing.add(name, tensor);
-  return listing.show(path, "tensors", watch.seconds(), session);
+  return listing.show(path, "tensor", watch.seconds(), session);
 }
 
 /// A solution or a run: whatever holds W and no tokens.
@@ -109,7 +109,7 @@ ExitCode show_answer(const NpzFile& file, const Session& session) {
   Threads threads(session.threads);
   Listing listing;
   for (const std::string& name : file.names()) listing.add(name, file.read(name, threads));
-  return with_place(file.path(), [&] { return listing.show(file.path(), "arrays", watch.seconds(), session); });
+  return with_place(file.path(), [&] { return listing.show(file.path(), "array", watch.seconds(), session); });
 }
 
 /// What attsvm info says about a task, gathered before it is printed either way.

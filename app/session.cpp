@@ -11,6 +11,12 @@
 
 namespace attsvm {
 
+std::string counted(std::int64_t count, const std::string& noun) {
+  if (count == 1) return "1 " + noun;
+  const bool y = noun.ends_with('y');
+  return fmt::format("{} {}{}", count, y ? noun.substr(0, noun.size() - 1) : noun, y ? "ies" : "s");
+}
+
 CLI::App* Session::add_verb(CLI::App& program, const std::string& name, const std::string& summary,
                             const std::string& teaching, std::function<ExitCode()> run) {
   CLI::App* app = program.add_subcommand(name, summary);

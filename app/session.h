@@ -12,6 +12,9 @@ namespace attsvm {
 
 using Json = nlohmann::ordered_json;
 
+/// "1 array", "3 arrays", "2 queries".
+std::string counted(std::int64_t count, const std::string& noun);
+
 enum ExitCode : int {
   kDone = 0,
   kInternalError = 1,

@@ -24,6 +24,14 @@ def _stacked(value: Any, name: str) -> tuple[Any, np.ndarray | None]:
     return np.concatenate(rows), np.cumsum([0] + [len(row) for row in rows])
 
 
+def _longest(arrays: Mapping[str, np.ndarray]) -> int:
+    """Tokens of the longest sequence; 0 where the shapes are wrong, which is said later, and better."""
+    offsets, tokens = arrays.get("offsets"), arrays["tokens"]
+    if offsets is not None:
+        return int(np.max(np.diff(offsets))) if offsets.ndim == 1 and len(offsets) > 1 else 0
+    return tokens.shape[1] if tokens.ndim > 1 else 0
+
+
 class Task(Result):
     """Sequences of tokens, and queries that each read one of them: logits X W z, attention softmax(X W z).
 
@@ -83,8 +91,7 @@ class Task(Result):
                   for name, value in given.items() if value is not None}
         if "tokens" not in arrays:
             raise TypeError("tokens is None; a task needs them")
-        if select is not None:
-            longest = int(np.max(np.diff(arrays["offsets"]))) if "offsets" in arrays else arrays["tokens"].shape[1]
+        if select is not None and (longest := _longest(arrays)) > 0:
             chosen = arguments.selection(select, longest)
             if isinstance(chosen, str):
                 raise TypeError(f"select = {chosen!r}; must be tokens (q) or a mask (q,T)")

@@ -55,8 +55,8 @@ std::vector<std::string> conflict_words(const Answer& answer) {
   const std::size_t rows = static_cast<std::size_t>(
       std::count_if(answer.stored.dual.begin(), answer.stored.dual.end(), [](double x) { return x != 0; }));
   return {
-      fmt::format("No W keeps all of these tokens: {} of the {} rows contradict each other.", rows,
-                  answer.stored.dual.size()),
+      fmt::format("No W keeps all of these tokens: of {} rows {} contradict each other.", answer.stored.dual.size(),
+                  rows),
       fmt::format(
           "Each of them asks for a margin. Weighted and added up they ask for 1, but what they ask it of "
           "adds up to a matrix of size {:.2g}, which is zero to rounding: no W whose Frobenius norm is below {:.3g} "
@@ -93,7 +93,7 @@ std::vector<std::string> optimum_words(const Answer& answer) {
     words.push_back(fmt::format("Scaled to norm one, it keeps every selected token ahead by {:.6g}{}.", 1 / s.objective,
                                 s.status == "optimal" ? "; nothing of that norm keeps them further ahead" : ""));
   }
-  words.push_back(fmt::format("{} rows are met with equality: they hold W where it is.", support_count(s)));
+  words.push_back(fmt::format("Rows met with equality: {}. They hold W where it is.", support_count(s)));
   if (!answer.rank_words.empty()) words.push_back(answer.rank_words);
   return words;
 }

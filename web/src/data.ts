@@ -118,6 +118,7 @@ export interface QueryAttention {
 
 export interface Run {
   file: string;
+  settings: string | null;
   records: number;
   step: number[] | null;
   norm: number[];

@@ -28,14 +28,15 @@ function lead(data: Report): HTMLElement {
     const best = queries.optimal.filter((token, i) => queries.kept[i]?.includes(token)).length;
     parts.push(`Of ${queries.kept.length} queries, ${best} keep the token with the best score. `);
     const last = run.norm.length - 1;
-    const curve = run.correlations[0];
-    if (curve && curve.distances[last] !== null)
+    const ways = run.correlations.map((curve, k) => ({ curve, k, end: curve.distances[last] ?? Infinity }));
+    const nearest = ways.sort((a, b) => a.end - b.end)[0];
+    if (nearest && nearest.end < Infinity)
       parts.push(
-        "The direction of W is ",
-        num(`run.correlations.0.distances.${last}`, curve.distances[last]),
-        " from ",
-        ...labelNodes(curve.label),
-        ", the max-margin direction of the tokens that it chose (1 \u2212 correlation). ",
+        "Of the max-margin directions of these tokens W is nearest to ",
+        ...labelNodes(nearest.curve.label),
+        ", with 1 \u2212 correlation ",
+        num(`run.correlations.${nearest.k}.distances.${last}`, nearest.end),
+        ". ",
       );
   } else if (first?.objective !== null && first?.objective !== undefined && first.margin !== null) {
     parts.push(
@@ -103,7 +104,8 @@ function verdictCard(data: Report): HTMLElement {
   if (run) {
     const last = run.norm.length - 1;
     list.push(["run", h("code", { "data-path": "run.file" }, run.file)]);
-    if (run.step) list.push(["steps", num(`run.step.${last}`, run.step[last])]);
+    if (run.settings) list.push(["training", text("run.settings", run.settings)]);
+    if (run.step) list.push(["steps taken", num(`run.step.${last}`, run.step[last])]);
     run.correlations
       .slice(0, 2)
       .forEach((curve, k) =>
