@@ -137,20 +137,6 @@ TaskFacts gather(const AttentionTask& task) {
   return facts;
 }
 
-std::vector<Index> first_tokens(const Selection& selection) {
-  std::vector<Index> tokens;
-  for (Index i = 0; i < selection.queries(); ++i) tokens.push_back(selection.first(i));
-  return tokens;
-}
-
-Json selection_json(const Selection& selection) {
-  if (selection.is_single()) return first_tokens(selection);
-  Json sets = Json::array();
-  for (Index i = 0; i < selection.queries(); ++i)
-    sets.push_back(std::vector<Index>(selection.kept(i).begin(), selection.kept(i).end()));
-  return sets;
-}
-
 void print_json(const std::string& path, const AttentionTask& task, const TaskFacts& facts, double seconds,
                 int threads) {
   Json fields{{"file", path}};
@@ -160,7 +146,9 @@ void print_json(const std::string& path, const AttentionTask& task, const TaskFa
                  {"optimal", facts.optimal ? Json(first_tokens(facts.optimal->selection)) : Json(nullptr)},
                  {"ties", facts.optimal ? ties_json(facts.optimal->ties) : Json::array()},
                  {"tie_tolerance", kTieTolerance},
-                 {"select", task.select() ? selection_json(*task.select()) : Json(nullptr)},
+                 {"select", !task.select()               ? Json(nullptr)
+                            : task.select()->is_single() ? Json(first_tokens(*task.select()))
+                                                         : sets_json(*task.select())},
                  {"threads", threads}});
   Session::print_json("info", seconds, fields);
 }

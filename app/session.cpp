@@ -105,6 +105,19 @@ std::vector<std::string> wrapped(std::string_view text) {
   return lines;
 }
 
+std::vector<Index> first_tokens(const Selection& selection) {
+  std::vector<Index> tokens;
+  for (Index i = 0; i < selection.queries(); ++i) tokens.push_back(selection.first(i));
+  return tokens;
+}
+
+Json sets_json(const Selection& selection) {
+  Json sets = Json::array();
+  for (Index i = 0; i < selection.queries(); ++i)
+    sets.push_back(std::vector<Index>(selection.kept(i).begin(), selection.kept(i).end()));
+  return sets;
+}
+
 Json ties_json(const std::vector<Tie>& ties) {
   Json list = Json::array();
   for (const Tie& tie : ties) list.push_back({{"query", tie.query}, {"tokens", tie.tokens}});

@@ -41,7 +41,7 @@ def table(thing: Any, rows: Sequence[tuple[str, Any]]) -> str:
     return f"<table><caption><b>attsvm.{type(thing).__name__}</b></caption>{cells}</table>"
 
 
-Item = TypeVar("Item")
+Item = TypeVar("Item", bound=Result)
 
 
 class _Kept(list):

@@ -83,7 +83,7 @@ class Run(Result):
         >>> attsvm.train(attsvm.generate("random", seed=1), steps=10).settings
         'W, ngd, step 0.1, 10 steps, logistic loss, exact arithmetic, seed 0'
         """
-        return self._get("settings")
+        return str(self._get("settings"))
 
     @property
     def selected(self) -> np.ndarray:
@@ -238,7 +238,7 @@ def _settings(*, param: str, joint: bool, width: int | None, optimizer: Any, nor
     if name != "mirror" and power != "":
         raise ValueError(f"optimizer = {optimizer}; only mirror has a power")
     try:
-        power = float(power or 2)
+        exponent = float(power or 2)
     except ValueError:
         raise ValueError(f"optimizer = {optimizer}; the power must be a number") from None
     epsilons = [arguments.number(one, "epsilon") for one in (epsilon if np.ndim(epsilon) else [epsilon])]
@@ -256,7 +256,7 @@ def _settings(*, param: str, joint: bool, width: int | None, optimizer: Any, nor
         if not at:
             raise ValueError("record is empty; left out, the first and the last point are recorded")
     return dict(param=arguments.word(param, "param"), joint=bool(joint),
-                width=0 if width is None else arguments.integer(width, "width", 1), optimizer=name, power=power,
+                width=0 if width is None else arguments.integer(width, "width", 1), optimizer=name, power=exponent,
                 normalize=bool(normalize), step=arguments.number(step, "step"),
                 steps=arguments.integer(steps, "steps", 0, 2**52), schedule=arguments.word(schedule, "schedule"),
                 epsilon=epsilons[0], head_epsilon=epsilons[1] if len(epsilons) == 2 else None,

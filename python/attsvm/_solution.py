@@ -371,7 +371,7 @@ def solve(task: Task, select: Any = None, norm: Any = "fro", *, relax: Sequence[
         core = _core.solve(core_task, select if select is None else arguments.selection(select, core_task.longest),
                            arguments.norm(norm), [arguments.integer(i, "relax") for i in relax] if len(relax) else [],
                            arguments.word(problem, "problem"), arguments.number(tolerance, "tolerance"),
-                           arguments.positive(time_limit, "time_limit"), warm_start and warm_start._core,
+                           arguments.positive(time_limit, "time_limit"), warm_start._core if warm_start is not None else None,
                            arguments.threads(threads), callback, bar)
     solution = Solution(core)
     if core.interrupted:

@@ -98,7 +98,7 @@ class Task(Result):
             arrays["select"] = chosen
         self._core = _core.make_task(arrays)
         self.extras: dict[str, Any] = {}
-        self._arrays = None
+        self._arrays: dict[str, Any] | None = None
         for name, value in (extras or {}).items():
             if not name.startswith("x_"):
                 raise ValueError(f"extras: the name {name} must start with x_")
@@ -187,14 +187,18 @@ class Task(Result):
     @property
     def select(self) -> np.ndarray:
         """(q, T) bool: the task's own selection, else its optimal tokens."""
-        return self._core.mask(None)
+        return np.asarray(self._core.mask(None))
 
     def keys(self, query: int) -> np.ndarray:
         """(T_i, d) the keys that a query sees."""
         sequence, visible, offsets = self._core.layout()
-        keys = self._get("keys") if self._get("keys") is not None else self._get("tokens")
         begin = offsets[sequence[query]]
-        return keys.reshape(-1, keys.shape[-1])[begin:begin + visible[query]]
+        return self._all_keys()[begin:begin + visible[query]]
+
+    def _all_keys(self) -> np.ndarray:
+        """(N, d)"""
+        keys = self._get("keys") if self._get("keys") is not None else self._get("tokens")
+        return keys.reshape(-1, keys.shape[-1])
 
     def query(self, query: int) -> np.ndarray:
         """(dz,) the vector z of a query."""
@@ -202,8 +206,7 @@ class Task(Result):
             return self._get("queries")[query]
         if self._get("query_token") is not None:
             sequence, _, offsets = self._core.layout()
-            keys = self._get("keys") if self._get("keys") is not None else self._get("tokens")
-            return keys.reshape(-1, keys.shape[-1])[offsets[sequence[query]] + self._get("query_token")[query]]
+            return self._all_keys()[offsets[sequence[query]] + self._get("query_token")[query]]
         return np.ones(1)
 
     def scores(self, query: int) -> np.ndarray:
@@ -211,7 +214,7 @@ class Task(Result):
         sequence, visible, offsets = self._core.layout()
         labels = self._get("labels")
         begin = offsets[sequence[query]]
-        return (1.0 if labels is None else labels[query]) * self._core.scores()[begin:begin + visible[query]]
+        return (1.0 if labels is None else labels[query]) * np.asarray(self._core.scores())[begin:begin + visible[query]]
 
     def attention(self, W: Any) -> np.ndarray:
         """(q, T) softmax weights at W (d, dz); 0 beyond what a query sees.

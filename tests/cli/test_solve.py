@@ -375,3 +375,10 @@ def test_an_answer_never_replaces_its_question(attsvm, tmp_path):
     refused = attsvm("solve", task, "-o", tmp_path / "." / "task.npz", "--force")
     assert refused.code == 2 and "input of this command" in refused.err
     assert task.read_bytes() == before
+
+
+def test_tokens_in_place_of_a_file_get_a_hint(attsvm, tmp_path):
+    attsvm("generate", "random", "-o", tmp_path / "t.npz")
+    result = attsvm("solve", tmp_path / "t.npz", "--select", "1,2,3", "-o", tmp_path / "s.npz")
+    assert result.code == 2 and not (tmp_path / "s.npz").exists()
+    assert '--select 1,2,3: must be file, opt or a .npy file; numpy.save("select.npy", [1,2,3])' in result.err
