@@ -187,7 +187,17 @@ def test_conflict(attsvm, report, tmp_path):
     shown, = data["solutions"]
     said = solved.json()
     assert shown["status"] == "infeasible" and shown["valid"] and data["main"] is None
+    arrows = np.array([row.pop("arrow") for row in shown["conflict"]["rows"]])
     assert shown["conflict"]["words"] == said["words"] and shown["conflict"]["rows"] == said["conflict"]
+    # The arrows are the rows' matrices, seen in the plane that holds most of them.
+    with np.load(task) as given:
+        matrices = np.array([row["weight"] * np.outer(given["tokens"][row["query"], row["keep"]] -
+                                                      given["tokens"][row["query"], row["drop"]],
+                                                      given["queries"][row["query"]]).ravel() for row in said["conflict"]])
+    sigma = np.linalg.svd(matrices, compute_uv=False)
+    assert np.allclose(np.linalg.svd(arrows, compute_uv=False), sigma[:2])
+    assert shown["conflict"]["share"] == pytest.approx((sigma[:2] ** 2).sum() / (sigma ** 2).sum())
+    assert np.abs(arrows.sum(axis=0)).max() < 1e-12
     # verify adds up in extended precision, solve in double: the same rounding noise to a factor.
     assert shown["norm_bound"] == pytest.approx(1 / attsvm("verify", task, tmp_path / "s.npz", "--json").json()["residual"])
     assert data["check"] is None and shown["objective"] is None
