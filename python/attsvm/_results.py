@@ -37,8 +37,14 @@ class Result:
 def table(thing: Any, rows: Sequence[tuple[str, Any]]) -> str:
     """HTML of names and values, under the name of the thing's type."""
     cells = "".join(f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-                    f"<td style='text-align:left'>{html.escape(_short(value))}</td></tr>" for name, value in rows)
+                    f"<td style='text-align:left'>{_cell(value)}</td></tr>" for name, value in rows)
     return f"<table><caption><b>attsvm.{type(thing).__name__}</b></caption>{cells}</table>"
+
+
+def _cell(value: Any) -> str:
+    """A value as HTML: texts without quotes, a line each."""
+    text = value if isinstance(value, str) else _short(value)
+    return "<br>".join(map(html.escape, text.splitlines()))
 
 
 Item = TypeVar("Item", bound=Result)

@@ -8,7 +8,7 @@ import numpy as np
 from . import _arguments as arguments
 from . import _core, _progress
 from ._errors import InfeasibleError, Interrupted
-from ._results import Many, Result, number_text
+from ._results import Many, Result, number_text, table
 from ._task import Task, unwrap, unwrap_all
 
 
@@ -281,6 +281,11 @@ class Solution(Result):
             return start + [("rows", len(self.dual)), ("conflict", f"{np.count_nonzero(self.dual)} rows")]
         return start + [("objective", self.objective), ("rank", self.rank), ("support", self.support),
                         ("rows", len(self.dual))]
+
+    def _repr_html_(self) -> str:
+        """In a notebook a conflict is told whole."""
+        shown = dict(self._shown())
+        return table(self, list((shown | {"conflict": self.conflict} if "conflict" in shown else shown).items()))
 
 
 def _restore(arrays: dict[str, Any], facts: tuple) -> Solution:

@@ -83,6 +83,11 @@ def test_a_conflict_raises_with_the_certificate_in_words(norm, tmp_path):
         attsvm.load(tmp_path / "conflict.npz").W
 
 
+def test_a_notebook_tells_the_conflict():
+    page = attsvm.solve(attsvm.Task([[[0.0], [1.0], [2.0]]], select=[1]))._repr_html_()
+    assert "keep token 1 over 0" in page and "keep token 1 over 2" in page and "<br>" in page
+
+
 def test_what_is_not_there_says_so(tmp_path):
     solution = attsvm.solve(TASK)
     with pytest.raises(AttributeError, match="nuc"):
