@@ -52,16 +52,18 @@ Index support_count(const StoredSolution& stored) {
 }
 
 std::vector<std::string> conflict_words(const Answer& answer) {
+  const double residual = answer.verification.residual;
   const std::size_t rows = static_cast<std::size_t>(
       std::count_if(answer.stored.dual.begin(), answer.stored.dual.end(), [](double x) { return x != 0; }));
   return {
       fmt::format("No W keeps all of these tokens: of {} rows {} contradict each other.", answer.stored.dual.size(),
                   rows),
-      fmt::format(
-          "Each of them asks for a margin. Weighted and added up they ask for 1, but what they ask it of "
-          "adds up to a matrix of size {:.2g}, which is zero to rounding: no W whose Frobenius norm is below {:.3g} "
-          "meets them all.",
-          answer.verification.residual, 1 / answer.verification.residual)};
+      "Each of them asks for a margin. Weighted and added up they ask for 1, but what they ask it of adds up to " +
+          (residual > 0
+               ? fmt::format("a matrix of size {:.2g}, which is zero to rounding: no W whose Frobenius norm is below "
+                             "{:.3g} meets them all.",
+                             residual, 1 / residual)
+               : "zero: no W meets them all.")};
 }
 
 std::vector<std::string> optimum_words(const Answer& answer) {

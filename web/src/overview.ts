@@ -16,7 +16,7 @@ const verdicts = {
 const ends = {
   global: "Training found the best token of every query",
   local: "Training ended at a local optimum",
-  neither: "Training ended at no optimum of one token a query",
+  neither: "Training ended at neither a global nor a local optimum",
 };
 
 /** The page in a sentence or two. */
@@ -115,11 +115,14 @@ function verdictCard(data: Report): HTMLElement {
         ]),
       );
   }
-  const title = check
-    ? (run ? ends : verdicts)[check.verdict]
-    : data.solutions[0]?.conflict
-      ? "These tokens cannot be kept together"
-      : "The selected tokens and their SVMs";
+  const several = run !== null && data.queries.kept.some((tokens) => tokens.length > 1);
+  const title = several
+    ? "Training keeps several tokens"
+    : check
+      ? (run ? ends : verdicts)[check.verdict]
+      : data.solutions[0]?.conflict
+        ? "These tokens cannot be kept together"
+        : "The selected tokens and their SVMs";
   return h("section", { class: "card verdict" }, h("h2", {}, title), lead(data), facts(list));
 }
 

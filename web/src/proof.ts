@@ -79,7 +79,7 @@ function conflictPicture(host: HTMLElement, data: Report, solution: Solution): v
     height: innerWidth < 600 ? 360 : 460,
     summary: `Every arrow is a row: the matrix that it asks a margin of, times its weight in the proof. ${all ? "Head to tail they lead back to where they began: they add up to zero. A W that met every row would make them count for 1 in all, and zero counts for nothing." : `The heaviest ${conflict.rows.length} of ${conflict.total} are drawn; all of them add up to zero.`} The plane shows a share of ${formatted(conflict.share)} of their squared lengths.`,
     x: { label: "longest direction" },
-    y: { label: "second longest" },
+    y: { label: flat ? "there and back, drawn apart" : "second longest" },
     series: [
       {
         label: "rows in conflict",
