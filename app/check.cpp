@@ -18,20 +18,6 @@ struct Options {
   CheckSettings settings;
 };
 
-std::vector<Index> first_kept(const Selection& selection) {
-  std::vector<Index> tokens;
-  for (Index i = 0; i < selection.queries(); ++i) tokens.push_back(selection.first(i));
-  return tokens;
-}
-
-Json sets_json(const Selection& selection) {
-  Json sets = Json::array();
-  for (Index i = 0; i < selection.queries(); ++i) {
-    sets.push_back(std::vector<Index>(selection.kept(i).begin(), selection.kept(i).end()));
-  }
-  return sets;
-}
-
 Json support_json(const std::vector<SupportToken>& tokens) {
   Json list = Json::array();
   for (const SupportToken& token : tokens) {
@@ -50,9 +36,9 @@ const MarginSolution& smallest(const Check& check) { return check.report ? check
 
 Json to_json(const Check& check, const std::optional<StoredRun>& run, const std::optional<LocalOptima>& optima,
              const Options& options, bool stopped, int threads) {
-  Json fields{{"optimal", first_kept(check.optimal.selection)},
+  Json fields{{"optimal", first_tokens(check.optimal.selection)},
               {"ties", ties_json(check.optimal.ties)},
-              {"selected", first_kept(check.selection)},
+              {"selected", first_tokens(check.selection)},
               {"separable", check.decided ? Json(check.separable) : Json(nullptr)},
               {"locally_optimal", check.report && check.decided ? Json(check.report->locally_optimal) : Json(nullptr)},
               {"is_optimal", check.optimal_selection},
@@ -78,7 +64,7 @@ Json to_json(const Check& check, const std::optional<StoredRun>& run, const std:
   }
   if (optima) {
     Json list = Json::array();
-    for (const Selection& selection : optima->locally_optimal) list.push_back(first_kept(selection));
+    for (const Selection& selection : optima->locally_optimal) list.push_back(first_tokens(selection));
     fields["enumerated"] = {{"selections", optima->selections},
                             {"separable", optima->separable},
                             {"locally_optimal", list},

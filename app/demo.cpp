@@ -25,6 +25,7 @@ struct Finding {
 
 /// A run, the tokens it ends at, and both SVMs of those.
 struct Story {
+  std::string settings;  ///< in words
   TrainedRun run;
   Check check;
 };
@@ -52,7 +53,7 @@ std::vector<double> told(const TrainedRun& run, const std::vector<double>& list)
 
 Story tell(const AttentionTask& task, Parametrization param, std::uint64_t seed, Threads& threads) {
   const TrainSettings settings{.param = param, .steps = kSteps, .seed = seed, .record = {.at = recorded_steps()}};
-  Story story{.run = train(task, settings, threads), .check = {}};
+  Story story{.settings = words_of(settings), .run = train(task, settings, threads), .check = {}};
   std::vector<ConstRows> record;
   for (const Record& point : story.run.records) {
     record.emplace_back(point.W.data(), point.W.rows(), point.W.cols());
@@ -162,7 +163,7 @@ void save(const AttentionTask& task, const Story& W, const std::string& out) {
 std::string write_page(const AttentionTask& task, const Story& W, const Options& options, Threads& threads) {
   if (!page_problem().empty()) return {};
   std::string file = (std::filesystem::path(options.out) / "report.html").string();
-  ReportRun run{.file = "the run of this demo, W trained", .run = {.W = W.run.W}};
+  ReportRun run{.file = "the run of this demo, W trained", .run = {.settings = W.settings, .W = W.run.W}};
   for (const Record& record : W.run.records) {
     run.run.record_step.push_back(record.step);
     run.run.record.emplace_back(record.W.data(), record.W.rows(), record.W.cols());

@@ -93,9 +93,10 @@ void add_generate(CLI::App& program, Session& session) {
                                {"threads", session.threads},
                                {"extras", extras}});
         } else {
-          fmt::print("{}: {} attention, {} queries, {} sequences of up to {} tokens, d = {}, dz = {} ({}, seed {})\n",
-                     options->out, name_of(task.kind()), task.queries(), task.sequences(), task.longest(),
-                     task.key_size(), task.query_size(), options->kind, options->seed);
+          fmt::print("{}: {} attention, {}, {} of up to {}, d = {}, dz = {} ({}, seed {})\n", options->out,
+                     name_of(task.kind()), counted(task.queries(), "query"), counted(task.sequences(), "sequence"),
+                     counted(task.longest(), "token"), task.key_size(), task.query_size(), options->kind,
+                     options->seed);
         }
         return kDone;
       });

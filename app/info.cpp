@@ -77,8 +77,8 @@ struct Listing {
       return arrays[k].rank() == 1 ? Json(to_text(arrays[k], names[k])) : Json(nullptr);
     return arrays[k].rank() == 0 ? Json(f64_span(to_f64(arrays[k])).front()) : Json(nullptr);
   }
-  ExitCode show(const std::string& path, const char* noun, double seconds, const Session& session) const {
-    if (!session.json) fmt::print("{}: {} {}\n", path, names.size(), noun);
+  ExitCode show(const std::string& path, const std::string& noun, double seconds, const Session& session) const {
+    if (!session.json) fmt::print("{}: {}\n", path, counted(static_cast<Index>(names.size()), noun));
     Json list = Json::array();
     for (std::size_t k = 0; k < names.size(); ++k) {
       const Json held = value(k);
@@ -90,7 +90,7 @@ struct Listing {
         fmt::print("  {:<10} {:<16} {}{}\n", name_of(arrays[k].scalar), shape_text(arrays[k].shape), names[k], words);
       }
     }
-    if (session.json) Session::print_json("info", seconds, {{"file", path}, {noun, list}});
+    if (session.json) Session::print_json("info", seconds, {{"file", path}, {noun + "s", list}});
     return kDone;
   }
 };
@@ -100,7 +100,7 @@ ExitCode show_tensors(const std::string& path, const Session& session) {
   const SafetensorsFile file(path);
   Listing listing;
   for (const auto& [name, tensor] : file.tensors()) listing.add(name, tensor);
-  return listing.show(path, "tensors", watch.seconds(), session);
+  return listing.show(path, "tensor", watch.seconds(), session);
 }
 
 /// A solution or a run: whatever holds W and no tokens.
@@ -109,7 +109,7 @@ ExitCode show_answer(const NpzFile& file, const Session& session) {
   Threads threads(session.threads);
   Listing listing;
   for (const std::string& name : file.names()) listing.add(name, file.read(name, threads));
-  return with_place(file.path(), [&] { return listing.show(file.path(), "arrays", watch.seconds(), session); });
+  return with_place(file.path(), [&] { return listing.show(file.path(), "array", watch.seconds(), session); });
 }
 
 /// What attsvm info says about a task, gathered before it is printed either way.
@@ -137,48 +137,19 @@ TaskFacts gather(const AttentionTask& task) {
   return facts;
 }
 
-std::vector<Index> first_tokens(const Selection& selection) {
-  std::vector<Index> tokens;
-  for (Index i = 0; i < selection.queries(); ++i) tokens.push_back(selection.first(i));
-  return tokens;
-}
-
-Json selection_json(const Selection& selection) {
-  if (selection.is_single()) return first_tokens(selection);
-  Json sets = Json::array();
-  for (Index i = 0; i < selection.queries(); ++i)
-    sets.push_back(std::vector<Index>(selection.kept(i).begin(), selection.kept(i).end()));
-  return sets;
-}
-
 void print_json(const std::string& path, const AttentionTask& task, const TaskFacts& facts, double seconds,
                 int threads) {
-  Json fields{{"file", path},
-              {"attention", name_of(task.kind())},
-              {"causal", task.causal()},
-              {"ragged", task.ragged()},
-              {"sequences", task.sequences()},
-              {"queries", task.queries()},
-              {"tokens", task.tokens()},
-              {"longest", task.longest()},
-              {"d", task.key_size()},
-              {"dz", task.query_size()},
-              {"dv", task.value_size()},
-              {"keys", task.keys_differ()},
-              {"head", name_of(task.head().kind)},
-              {"labels_positive", facts.positive},
-              {"key_norms", facts.key_norms.json()},
-              {"query_norms", facts.query_norms.json()},
-              {"optimal", facts.optimal ? Json(first_tokens(facts.optimal->selection)) : Json(nullptr)},
-              {"ties", facts.optimal ? ties_json(facts.optimal->ties) : Json::array()},
-              {"tie_tolerance", kTieTolerance},
-              {"select", task.select() ? selection_json(*task.select()) : Json(nullptr)},
-              {"separability",
-               {{"holds", facts.separability.holds},
-                {"needed_key_size", facts.separability.needed_key_size},
-                {"query_rank", facts.separability.query_rank},
-                {"reason", facts.separability.reason}}},
-              {"threads", threads}};
+  Json fields{{"file", path}};
+  fields.update(Json::parse(task_facts(task)));
+  fields.update({{"key_norms", facts.key_norms.json()},
+                 {"query_norms", facts.query_norms.json()},
+                 {"optimal", facts.optimal ? Json(first_tokens(facts.optimal->selection)) : Json(nullptr)},
+                 {"ties", facts.optimal ? ties_json(facts.optimal->ties) : Json::array()},
+                 {"tie_tolerance", kTieTolerance},
+                 {"select", !task.select()               ? Json(nullptr)
+                            : task.select()->is_single() ? Json(first_tokens(*task.select()))
+                                                         : sets_json(*task.select())},
+                 {"threads", threads}});
   Session::print_json("info", seconds, fields);
 }
 

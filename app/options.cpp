@@ -20,6 +20,12 @@ ChosenSelection choose_selection(const AttentionTask& task, const std::string& t
     OptimalTokens optimal = with_place(task_path, [&] { return optimal_tokens(task); });
     return {std::move(optimal.selection), std::move(optimal.ties)};
   }
+  if (select.find_first_not_of("0123456789,") == std::string::npos) {
+    throw InputError(fmt::format(
+        "--select {}: must be file, opt or a .npy file; numpy.save(\"select.npy\", [{}]) writes one for --select "
+        "select.npy",
+        select, select));
+  }
   const Array array = read_npy(select);
   return {with_place(select, [&] { return Selection::from_array(array, task.visible(), task.longest(), "select"); }),
           {}};

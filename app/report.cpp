@@ -34,8 +34,8 @@ void print_table(const Json& data, const Options& options, std::uintmax_t bytes)
   const auto line = [](const std::string& label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
   fmt::print("{}: a page to open in a browser, {:.0f} kB\n", options.out, static_cast<double>(bytes) / 1000);
   const Json& task = data.at("task");
-  line("task", fmt::format("{}: {} tokens, {} queries", options.task, task.at("tokens").get<Index>(),
-                           task.at("queries").get<Index>()));
+  line("task", fmt::format("{}: {}, {}", options.task, counted(task.at("tokens").get<Index>(), "token"),
+                           counted(task.at("queries").get<Index>(), "query")));
   for (const Json& solution : data.at("solutions")) {
     const std::string name = solution.at("norm_words").get<std::string>();
     if (!solution.at("valid").get<bool>()) {
@@ -48,7 +48,8 @@ void print_table(const Json& data, const Options& options, std::uintmax_t bytes)
     }
   }
   if (!data.at("run").is_null())
-    line("run", fmt::format("{}: {} recorded points", options.run, data.at("run").at("records").get<Index>()));
+    line("run",
+         fmt::format("{}: {}", options.run, counted(data.at("run").at("records").get<Index>(), "recorded point")));
   if (!data.at("check").is_null()) line("verdict", data.at("check").at("verdict").get<std::string>());
 }
 

@@ -11,6 +11,12 @@
 
 namespace attsvm {
 
+std::string counted(std::int64_t count, const std::string& noun) {
+  if (count == 1) return "1 " + noun;
+  const bool y = noun.ends_with('y');
+  return fmt::format("{} {}{}", count, y ? noun.substr(0, noun.size() - 1) : noun, y ? "ies" : "s");
+}
+
 CLI::App* Session::add_verb(CLI::App& program, const std::string& name, const std::string& summary,
                             const std::string& teaching, std::function<ExitCode()> run) {
   CLI::App* app = program.add_subcommand(name, summary);
@@ -97,6 +103,19 @@ std::vector<std::string> wrapped(std::string_view text) {
     text.remove_prefix(std::min(text.size(), word.size() + 1));
   }
   return lines;
+}
+
+std::vector<Index> first_tokens(const Selection& selection) {
+  std::vector<Index> tokens;
+  for (Index i = 0; i < selection.queries(); ++i) tokens.push_back(selection.first(i));
+  return tokens;
+}
+
+Json sets_json(const Selection& selection) {
+  Json sets = Json::array();
+  for (Index i = 0; i < selection.queries(); ++i)
+    sets.push_back(std::vector<Index>(selection.kept(i).begin(), selection.kept(i).end()));
+  return sets;
 }
 
 Json ties_json(const std::vector<Tie>& ties) {

@@ -12,6 +12,9 @@ namespace attsvm {
 
 using Json = nlohmann::ordered_json;
 
+/// "1 array", "3 arrays", "2 queries".
+std::string counted(std::int64_t count, const std::string& noun);
+
 enum ExitCode : int {
   kDone = 0,
   kInternalError = 1,
@@ -63,6 +66,12 @@ void make_folder(const std::string& path);
 std::vector<std::string> wrapped(std::string_view text);
 
 Json ties_json(const std::vector<Tie>& ties);
+
+/// The first kept token of every query.
+std::vector<Index> first_tokens(const Selection& selection);
+
+/// All kept tokens of every query.
+Json sets_json(const Selection& selection);
 
 /// One line on a terminal that is written over; silent where stderr is not a terminal or --quiet was given.
 class ProgressLine {

@@ -136,11 +136,11 @@ void print_table(const MarginProblem& problem, const MarginSolution& solution, c
     line("objective", fmt::format("{:.12g} ({}), proven at least {:.12g}: gap {:.2g}", solution.objective,
                                   words_of(solution.norm), solution.dual_objective, solution.gap));
     line("violation", fmt::format("{:.2g}", solution.violation));
-    line("support", fmt::format("{} rows met with equality", solution.support));
+    line("support", counted(solution.support, "row") + " met with equality");
     line("rank", rank_words(solution));
   }
   if (solution.status == MarginStatus::limit) line("stopped", why_stopped(solution, options));
-  line("work", fmt::format("{} iterations, {:.3g} s, {}{}", solution.iterations, seconds, solution.method,
+  line("work", fmt::format("{}, {:.3g} s, {}{}", counted(solution.iterations, "iteration"), seconds, solution.method,
                            solution.warm_started ? ", warm started" : ""));
 }
 

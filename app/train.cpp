@@ -124,8 +124,8 @@ void print_table(const TrainedRun& run, const AttentionMap& map, const Options& 
   const auto line = [](const char* label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
   const Attention weights = selected_weights(map);
   const std::string why = stopped(run.stop);
-  fmt::print("{}: {} trained for {} steps{}\n", options.out,
-             settings.param == Parametrization::KQ ? "(K,Q)" : name_of(settings.param), run.steps,
+  fmt::print("{}: {} trained for {}{}\n", options.out,
+             settings.param == Parametrization::KQ ? "(K,Q)" : name_of(settings.param), counted(run.steps, "step"),
              why.empty() ? "" : ", stopped: " + why);
   line("optimizer",
        fmt::format("{}, step {}, {} arithmetic", options.optimizer, settings.step, name_of(settings.arithmetic)));

@@ -39,6 +39,10 @@ struct ReportRequest {
 /// together.
 std::string report_data(const AttentionTask& task, const ReportRequest& request, Threads& threads);
 
+/// What a task is, as JSON text: kind, sizes, head, labels, and whether its size makes it separable. The page and
+/// attsvm info say the same.
+std::string task_facts(const AttentionTask& task);
+
 /// Why this build has no page; empty: it has one.
 std::string page_problem();
 

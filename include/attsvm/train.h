@@ -74,6 +74,10 @@ struct TrainSettings {  // NOLINT(clang-analyzer-optin.performance.Padding): in 
   std::function<bool(Index steps)> stop{};
 };
 
+/// The settings that make a run what it is, in words: "W, ngd, step 0.1, 2000 steps, logistic loss, exact arithmetic,
+/// seed 0", then whatever differs from its default.
+std::string words_of(const TrainSettings& settings);
+
 /// Where a run begins, where that is not drawn: arrays that are empty follow TrainSettings::init.
 struct Start {
   RowMatrix W{}, K{}, Q{};

@@ -40,6 +40,9 @@ def array(value: Any, name: str, *, integers: bool = False) -> np.ndarray:
             except ValueError as error:
                 raise ValueError(f"{name} is not an array: {error}") from None
     dtype = value.dtype
+    if dtype.kind == "O":
+        raise TypeError(f"{name} has dtype object; must be real numbers (sequences of different lengths: a list of "
+                        "matrices, or one matrix (N,d) with offsets)")
     if dtype.kind not in _KINDS or dtype.itemsize > 8:
         raise TypeError(f"{name} has dtype {dtype}; must be real numbers of at most 64 bits")
     if integers and dtype.kind not in "iu" and value.size:

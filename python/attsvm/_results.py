@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from typing import Any
+from typing import Any, Generic, Iterator, Sequence, TypeVar, overload
 
 import numpy as np
 
@@ -31,10 +31,75 @@ class Result:
         return f"{type(self).__name__}({', '.join(f'{name}={_short(value)}' for name, value in self._shown())})"
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-                       f"<td style='text-align:left'>{html.escape(_short(value))}</td></tr>"
-                       for name, value in self._shown())
-        return f"<table><caption><b>attsvm.{type(self).__name__}</b></caption>{rows}</table>"
+        return table(self, self._shown())
+
+
+def table(thing: Any, rows: Sequence[tuple[str, Any]]) -> str:
+    """HTML of names and values, under the name of the thing's type."""
+    cells = "".join(f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+                    f"<td style='text-align:left'>{_cell(value)}</td></tr>" for name, value in rows)
+    return f"<table><caption><b>attsvm.{type(thing).__name__}</b></caption>{cells}</table>"
+
+
+def _cell(value: Any) -> str:
+    """A value as HTML: texts without quotes, a line each."""
+    text = value if isinstance(value, str) else _short(value)
+    return "<br>".join(map(html.escape, text.splitlines()))
+
+
+Item = TypeVar("Item", bound=Result)
+
+
+class _Kept(list):
+    """Answers without the C++ side that made them, with what they have in common beside them."""
+
+
+class Many(Sequence[Item], Generic[Item]):
+    """Answers to many tasks: a sequence of them, made when they are asked for, and what they have in common as arrays."""
+
+    __slots__ = ("_core",)
+    _common: tuple[str, ...] = ()  #: names of the arrays
+
+    def __init__(self, core: Any):
+        self._core = core
+
+    def _made(self, answer: Any) -> Item:
+        """One of them, from what the C++ side has."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    @overload
+    def __getitem__(self, k: int) -> Item: ...
+    @overload
+    def __getitem__(self, k: slice) -> list[Item]: ...
+
+    def __getitem__(self, k):
+        if isinstance(k, slice):
+            return [self[i] for i in range(*k.indices(len(self)))]
+        k = int(k)
+        answer = self._core[k + len(self) if k < 0 else k]
+        return answer if isinstance(self._core, _Kept) else self._made(answer)
+
+    def __iter__(self) -> Iterator[Item]:
+        return (self[k] for k in range(len(self)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The arrays, and under "items" the answers as dicts."""
+        return {**{name: getattr(self, name) for name in self._common}, "items": [one.to_dict() for one in self]}
+
+    def __reduce__(self):
+        return _many, (type(self), list(self), {name: getattr(self, name) for name in self._common})
+
+    def _repr_html_(self) -> str:
+        return table(self, [("count", len(self)), *((name, getattr(self, name)) for name in self._common)])
+
+
+def _many(kind: Any, answers: list[Any], common: dict[str, Any]) -> Any:
+    kept = _Kept(answers)
+    vars(kept).update(common)
+    return kind(kept)
 
 
 def _short(value: Any) -> str:
@@ -44,4 +109,6 @@ def _short(value: Any) -> str:
         return f"array{value.shape}".replace(" ", "")
     if isinstance(value, str):
         return repr(value)
+    if isinstance(value, list) and len(value) > 12:
+        return f"list of {len(value)}"
     return number_text(value)

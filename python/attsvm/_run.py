@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Iterator, NamedTuple, Sequence, overload
+from typing import Any, Callable, NamedTuple, Sequence
 
 import numpy as np
 
 from . import _arguments as arguments
 from . import _core, _progress
 from ._errors import Interrupted
-from ._results import Result
+from ._results import Many, Result
 from ._task import Task, unwrap, unwrap_all
 
 
@@ -74,6 +74,16 @@ class Run(Result):
     def v(self) -> np.ndarray:
         """The trained head, with joint=True."""
         return self._get("v", "with joint=True")
+
+    @property
+    def settings(self) -> str:
+        """What it was trained with, in words.
+
+        >>> import attsvm
+        >>> attsvm.train(attsvm.generate("random", seed=1), steps=10).settings
+        'W, ngd, step 0.1, 10 steps, logistic loss, exact arithmetic, seed 0'
+        """
+        return str(self._get("settings"))
 
     @property
     def selected(self) -> np.ndarray:
@@ -196,38 +206,19 @@ class Run(Result):
         return shown + ([("stopped", self.stopped)] if self.stopped else []) + [("selected", self.selected)]
 
 
-class Runs(Sequence[Run]):
+class Runs(Many[Run]):
     """What `train_many` found: a sequence of `Run`, and their losses as an array."""
 
-    __slots__ = ("_core",)
+    __slots__ = ()
+    _common = ("loss",)
 
-    def __init__(self, core: Any):
-        self._core = core
-
-    def __len__(self) -> int:
-        return len(self._core)
-
-    @overload
-    def __getitem__(self, k: int) -> Run: ...
-    @overload
-    def __getitem__(self, k: slice) -> list[Run]: ...
-
-    def __getitem__(self, k):
-        if isinstance(k, slice):
-            return [self[i] for i in range(*k.indices(len(self)))]
-        k = int(k)
-        return Run(*self._core[k + len(self) if k < 0 else k])
-
-    def __iter__(self) -> Iterator[Run]:
-        return (self[k] for k in range(len(self)))
+    def _made(self, answer: Any) -> Run:
+        return Run(*answer)
 
     @property
     def loss(self) -> np.ndarray:
         """(m,) mean loss at the end of each."""
         return self._core.loss
-
-    def __reduce__(self):
-        return list, (list(self),)
 
     def __repr__(self) -> str:
         return f"Runs({len(self)} runs)"
@@ -247,7 +238,7 @@ def _settings(*, param: str, joint: bool, width: int | None, optimizer: Any, nor
     if name != "mirror" and power != "":
         raise ValueError(f"optimizer = {optimizer}; only mirror has a power")
     try:
-        power = float(power or 2)
+        exponent = float(power or 2)
     except ValueError:
         raise ValueError(f"optimizer = {optimizer}; the power must be a number") from None
     epsilons = [arguments.number(one, "epsilon") for one in (epsilon if np.ndim(epsilon) else [epsilon])]
@@ -265,7 +256,7 @@ def _settings(*, param: str, joint: bool, width: int | None, optimizer: Any, nor
         if not at:
             raise ValueError("record is empty; left out, the first and the last point are recorded")
     return dict(param=arguments.word(param, "param"), joint=bool(joint),
-                width=0 if width is None else arguments.integer(width, "width", 1), optimizer=name, power=power,
+                width=0 if width is None else arguments.integer(width, "width", 1), optimizer=name, power=exponent,
                 normalize=bool(normalize), step=arguments.number(step, "step"),
                 steps=arguments.integer(steps, "steps", 0, 2**52), schedule=arguments.word(schedule, "schedule"),
                 epsilon=epsilons[0], head_epsilon=epsilons[1] if len(epsilons) == 2 else None,

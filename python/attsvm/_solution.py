@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Iterator, NamedTuple, Sequence, overload
+from typing import Any, Callable, NamedTuple, Sequence
 
 import numpy as np
 
 from . import _arguments as arguments
 from . import _core, _progress
 from ._errors import InfeasibleError, Interrupted
-from ._results import Result, number_text
+from ._results import Many, Result, number_text, table
 from ._task import Task, unwrap, unwrap_all
 
 
@@ -282,35 +282,24 @@ class Solution(Result):
         return start + [("objective", self.objective), ("rank", self.rank), ("support", self.support),
                         ("rows", len(self.dual))]
 
+    def _repr_html_(self) -> str:
+        """In a notebook a conflict is told whole."""
+        shown = dict(self._shown())
+        return table(self, list((shown | {"conflict": self.conflict} if "conflict" in shown else shown).items()))
+
 
 def _restore(arrays: dict[str, Any], facts: tuple) -> Solution:
     return Solution(_core.restore_solution(arrays, facts))
 
 
-class Solutions(Sequence[Solution]):
+class Solutions(Many[Solution]):
     """The answers of `solve_many`: a sequence of `Solution`, and what they have in common as arrays."""
 
-    __slots__ = ("_core",)
+    __slots__ = ()
+    _common = ("status", "objective")
 
-    def __init__(self, core: Any):
-        self._core = core
-
-    def __len__(self) -> int:
-        return len(self._core)
-
-    @overload
-    def __getitem__(self, k: int) -> Solution: ...
-    @overload
-    def __getitem__(self, k: slice) -> list[Solution]: ...
-
-    def __getitem__(self, k):
-        if isinstance(k, slice):
-            return [self[i] for i in range(*k.indices(len(self)))]
-        k = int(k)
-        return Solution(self._core[k + len(self) if k < 0 else k])
-
-    def __iter__(self) -> Iterator[Solution]:
-        return (self[k] for k in range(len(self)))
+    def _made(self, answer: Any) -> Solution:
+        return Solution(answer)
 
     @property
     def objective(self) -> np.ndarray:
@@ -325,9 +314,6 @@ class Solutions(Sequence[Solution]):
     def feasible(self) -> np.ndarray:
         """(m,) bool"""
         return np.array([status != "infeasible" for status in self.status])
-
-    def __reduce__(self):
-        return list, (list(self),)
 
     def __repr__(self) -> str:
         return f"Solutions({len(self)} solutions, {int(self.feasible.sum())} feasible)"
@@ -390,7 +376,7 @@ def solve(task: Task, select: Any = None, norm: Any = "fro", *, relax: Sequence[
         core = _core.solve(core_task, select if select is None else arguments.selection(select, core_task.longest),
                            arguments.norm(norm), [arguments.integer(i, "relax") for i in relax] if len(relax) else [],
                            arguments.word(problem, "problem"), arguments.number(tolerance, "tolerance"),
-                           arguments.positive(time_limit, "time_limit"), warm_start and warm_start._core,
+                           arguments.positive(time_limit, "time_limit"), warm_start._core if warm_start is not None else None,
                            arguments.threads(threads), callback, bar)
     solution = Solution(core)
     if core.interrupted:

@@ -8,6 +8,7 @@ from typing import Any, Callable, NamedTuple
 from . import _arguments as arguments
 from . import _core, _progress
 from ._errors import Interrupted
+from ._results import table
 
 
 class StudyFacts(NamedTuple):
@@ -55,6 +56,15 @@ class StudyResult(NamedTuple):
         with open(os.path.join(self.folder, self.name, "data.json"), encoding="utf-8") as file:
             return json.load(file)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Everything there is, by name."""
+        return self._asdict()
+
+    def _repr_html_(self) -> str:
+        return table(self, [("name", self.name), ("title", self.title), ("complete", self.complete),
+                            ("runs", self.runs), ("draws", self.draws),
+                            *((finding.paper, finding.ours) for finding in self.findings)])
+
 
 class StudyReport(NamedTuple):
     """What `reproduce` or `sweep` did."""
@@ -72,6 +82,14 @@ class StudyReport(NamedTuple):
                     return study
             raise KeyError(name)
         return tuple.__getitem__(self, name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything there is, by name."""
+        return self._asdict()
+
+    def _repr_html_(self) -> str:
+        return table(self, [("studies", [study.name for study in self.studies]), ("stopped", self.stopped),
+                            ("seed", self.seed), ("page", self.page), ("figure_problem", self.figure_problem)])
 
 
 def list_studies() -> list[StudyFacts]:

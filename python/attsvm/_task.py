@@ -24,6 +24,14 @@ def _stacked(value: Any, name: str) -> tuple[Any, np.ndarray | None]:
     return np.concatenate(rows), np.cumsum([0] + [len(row) for row in rows])
 
 
+def _longest(arrays: Mapping[str, np.ndarray]) -> int:
+    """Tokens of the longest sequence; 0 where the shapes are wrong, which is said later, and better."""
+    offsets, tokens = arrays.get("offsets"), arrays["tokens"]
+    if offsets is not None:
+        return int(np.max(np.diff(offsets))) if offsets.ndim == 1 and len(offsets) > 1 else 0
+    return tokens.shape[1] if tokens.ndim > 1 else 0
+
+
 class Task(Result):
     """Sequences of tokens, and queries that each read one of them: logits X W z, attention softmax(X W z).
 
@@ -83,15 +91,14 @@ class Task(Result):
                   for name, value in given.items() if value is not None}
         if "tokens" not in arrays:
             raise TypeError("tokens is None; a task needs them")
-        if select is not None:
-            longest = int(np.max(np.diff(arrays["offsets"]))) if "offsets" in arrays else arrays["tokens"].shape[1]
+        if select is not None and (longest := _longest(arrays)) > 0:
             chosen = arguments.selection(select, longest)
             if isinstance(chosen, str):
                 raise TypeError(f"select = {chosen!r}; must be tokens (q) or a mask (q,T)")
             arrays["select"] = chosen
         self._core = _core.make_task(arrays)
         self.extras: dict[str, Any] = {}
-        self._arrays = None
+        self._arrays: dict[str, Any] | None = None
         for name, value in (extras or {}).items():
             if not name.startswith("x_"):
                 raise ValueError(f"extras: the name {name} must start with x_")
@@ -180,14 +187,18 @@ class Task(Result):
     @property
     def select(self) -> np.ndarray:
         """(q, T) bool: the task's own selection, else its optimal tokens."""
-        return self._core.mask(None)
+        return np.asarray(self._core.mask(None))
 
     def keys(self, query: int) -> np.ndarray:
         """(T_i, d) the keys that a query sees."""
         sequence, visible, offsets = self._core.layout()
-        keys = self._get("keys") if self._get("keys") is not None else self._get("tokens")
         begin = offsets[sequence[query]]
-        return keys.reshape(-1, keys.shape[-1])[begin:begin + visible[query]]
+        return self._all_keys()[begin:begin + visible[query]]
+
+    def _all_keys(self) -> np.ndarray:
+        """(N, d)"""
+        keys = self._get("keys") if self._get("keys") is not None else self._get("tokens")
+        return keys.reshape(-1, keys.shape[-1])
 
     def query(self, query: int) -> np.ndarray:
         """(dz,) the vector z of a query."""
@@ -195,8 +206,7 @@ class Task(Result):
             return self._get("queries")[query]
         if self._get("query_token") is not None:
             sequence, _, offsets = self._core.layout()
-            keys = self._get("keys") if self._get("keys") is not None else self._get("tokens")
-            return keys.reshape(-1, keys.shape[-1])[offsets[sequence[query]] + self._get("query_token")[query]]
+            return self._all_keys()[offsets[sequence[query]] + self._get("query_token")[query]]
         return np.ones(1)
 
     def scores(self, query: int) -> np.ndarray:
@@ -204,7 +214,7 @@ class Task(Result):
         sequence, visible, offsets = self._core.layout()
         labels = self._get("labels")
         begin = offsets[sequence[query]]
-        return (1.0 if labels is None else labels[query]) * self._core.scores()[begin:begin + visible[query]]
+        return (1.0 if labels is None else labels[query]) * np.asarray(self._core.scores())[begin:begin + visible[query]]
 
     def attention(self, W: Any) -> np.ndarray:
         """(q, T) softmax weights at W (d, dz); 0 beyond what a query sees.

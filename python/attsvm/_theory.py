@@ -7,7 +7,7 @@ import numpy as np
 from . import _arguments as arguments
 from . import _core, _progress
 from ._errors import Interrupted
-from ._results import Result
+from ._results import Result, table
 from ._run import Run
 from ._task import Task, unwrap
 
@@ -122,6 +122,13 @@ class LocalOptima(NamedTuple):
     separable: int
     locally_optimal: np.ndarray  #: (m, q) tokens, in lexicographic order
 
+    def to_dict(self) -> dict[str, Any]:
+        """Everything there is, by name."""
+        return self._asdict()
+
+    def _repr_html_(self) -> str:
+        return table(self, [*self._asdict().items()])
+
 
 def local_optima(task: Task, limit: int = 1_000_000, *, threads: int | None = None,
                  progress: bool | None = None) -> LocalOptima:
@@ -158,6 +165,14 @@ class ClaimResult(NamedTuple):
     figures: dict[str, float]  #: other numbers that the experiment found
     counterexample: Task | None  #: the worst task on which it failed; None where it held on all
     words: str  #: what happened there
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything there is, by name."""
+        return self._asdict()
+
+    def _repr_html_(self) -> str:
+        return table(self, [("claim", self.claim.name), ("statement", self.claim.statement), ("tasks", self.tasks),
+                            ("held", self.held), ("worst", self.worst), ("words", self.words)])
 
 
 def list_claims() -> list[Claim]:

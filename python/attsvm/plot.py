@@ -20,10 +20,30 @@ from ._theory import matrix_of
 try:
     import matplotlib.pyplot as plt
     from matplotlib.axes import Axes
+    from matplotlib.ticker import MaxNLocator
 except ImportError as error:
     raise ImportError("attsvm.plot needs matplotlib: pip install attsvm[plot]") from error
 
 __all__ = ["attention", "correlation", "figure", "paths", "regularization_path", "singular_values"]
+
+
+#: Colour, line and marker together tell curves apart, in black and white too; as on the page and in the SVG figures.
+_STYLES = [("#0072b2", "-", "o"), ("#d55e00", "--", "s"), ("#00855f", ":", "^"), ("#b8558e", "-.", "D"),
+           ("#a86f00", (0, (6, 3)), "v"), ("#2f8fcb", (0, (10, 3)), "o"), ("#30343a", (0, (1, 1)), "s"),
+           ("#7d8590", (0, (5, 2, 1, 2, 1, 2)), "x")]
+
+
+def _style(k: int, points: int = 8) -> dict[str, Any]:
+    """Of curve k, with a marker at about eight of its points."""
+    color, line, marker = _STYLES[k % len(_STYLES)]
+    return dict(color=color, linestyle=line, marker=marker, markersize=4, markevery=max(1, points // 8))
+
+
+def _name(one: Any, k: int) -> str:
+    """Of a solution: by its norm."""
+    if isinstance(one, Solution):
+        return {"fro": "Frobenius SVM", "nuc": "nuclear SVM"}.get(one.norm, f"{one.norm} SVM")
+    return "run" if isinstance(one, Run) else f"W {k}"
 
 
 def _axes(ax: Axes | None) -> Axes:
@@ -60,20 +80,25 @@ def paths(runs: Run | Sequence[Run], solutions: Any = (), *, task: Task | None =
     runs = _listed(runs)
     if runs and task is None and runs[0].W.shape[1] > 1:
         raise ValueError("task is needed: it has the queries z of W z")
+    z = [np.ones(1) if task is None else task.query(i) for i in queries]
     ends = []
     for k, run in enumerate(runs):
-        for i in queries:
-            points = run.record_W @ (np.ones(1) if task is None else task.query(i))
+        for j, i in enumerate(queries):
+            points = run.record_W @ z[j]
             name = labels[k] if labels else f"run {k}" if len(runs) > 1 else "training"
-            ax.plot(points[:, first], points[:, second], label=f"{name}, query {i}" if len(queries) > 1 else name)
+            ax.plot(points[:, first], points[:, second], label=f"{name}, query {i}" if len(queries) > 1 else name,
+                    **_style(k * len(queries) + j, len(points)))
             ends.append(np.abs(points[:, [first, second]]).max())
     reach = 1.1 * max(ends, default=1.0)
     for k, solution in enumerate(_listed(solutions)):
         W = matrix_of(solution, "solutions")
-        for i in queries:
-            ray = W @ (np.ones(1) if task is None else task.query(i))
-            ray = ray[[first, second]] / max(np.linalg.norm(ray[[first, second]]), 1e-300) * reach
-            ax.plot([0, ray[0]], [0, ray[1]], "k--", linewidth=1, label="SVM" if k == 0 and i == queries[0] else None)
+        for j in range(len(z)):
+            ray = (W @ z[j])[[first, second]]
+            ray = ray / max(np.linalg.norm(ray), 1e-300) * reach
+            # A ray has its query's colour, and each solution a line of its own.
+            ax.plot([0, ray[0]], [0, ray[1]], color=_style(j)["color"] if len(z) > 1 else "black",
+                    linestyle=["--", ":", "-."][k % 3], linewidth=1.2, zorder=1,
+                    label=_name(solution, k) if j == 0 else None)
     ax.set_xlabel(f"coordinate {first} of W z")
     ax.set_ylabel(f"coordinate {second} of W z")
     ax.set_aspect("equal", "datalim")
@@ -102,11 +127,13 @@ def correlation(runs: Run | Sequence[Run], solutions: Any, *, labels: Sequence[s
     """
     ax = _axes(ax)
     solutions = _listed(solutions)
-    for k, run in enumerate(_listed(runs)):
+    runs = _listed(runs)
+    for k, run in enumerate(runs):
         for j, solution in enumerate(solutions):
             value = run.correlation(solution)
-            name = labels[k * len(solutions) + j] if labels else getattr(solution, "norm", f"solution {j}")
-            ax.plot(run.record_step, 1 - value if distance else value, label=name)
+            curve = k * len(solutions) + j
+            name = labels[curve] if labels else _name(solution, j) + (f", run {k}" if len(runs) > 1 else "")
+            ax.plot(run.record_step, 1 - value if distance else value, label=name, **_style(curve, len(value)))
     if distance:
         ax.set_xscale("log")
         ax.set_yscale("log")
@@ -130,7 +157,7 @@ def attention(task: Task, weights: Any, *, solution: Solution | None = None, ax:
     >>> import attsvm, attsvm.plot
     >>> task = attsvm.generate("random", seed=1)
     >>> attsvm.plot.attention(task, attsvm.train(task), solution=attsvm.solve(task)).get_title()
-    'attention'
+    'attention; numbers: margins of the Frobenius SVM'
     """
     ax = _axes(ax)
     shown = np.where(np.arange(task.longest) < task.lengths[:, None], task.attention(matrix_of(weights, "weights")),
@@ -146,7 +173,7 @@ def attention(task: Task, weights: Any, *, solution: Solution | None = None, ax:
             ax.add_patch(plt.Rectangle((token - 0.5, query - 0.5), 1, 1, fill=False, edgecolor="crimson", linewidth=1.5))
     ax.set_xlabel("token")
     ax.set_ylabel("query")
-    ax.set_title("attention")
+    ax.set_title("attention" + (f"; numbers: margins of the {_name(solution, 0)}" if solution is not None else ""))
     return ax
 
 
@@ -162,10 +189,10 @@ def singular_values(*weights: Any, labels: Sequence[str] | None = None, ax: Axes
     for k, one in enumerate(weights):
         sigma = np.linalg.svd(matrix_of(one, "weights"), compute_uv=False)
         sigma = np.where(sigma > 1e-13 * sigma.max(initial=0), sigma, np.nan)
-        name = labels[k] if labels else one.norm if isinstance(one, Solution) else type(one).__name__
-        ax.plot(np.arange(1, len(sigma) + 1), sigma, "o-", label=str(name))
+        ax.plot(np.arange(1, len(sigma) + 1), sigma, label=labels[k] if labels else _name(one, k), **_style(k))
     ax.set_yscale("log")
-    ax.set_xlabel("index")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel("number")
     ax.set_ylabel("singular value")
     ax.legend()
     return ax
@@ -195,13 +222,22 @@ def _label(text: str) -> str:
 def _draw_panel(panel: dict[str, Any], ax: Axes) -> None:
     numbers = lambda values: np.array(values, float)  # None becomes NaN  # noqa: E731
     for k, curve in enumerate(panel["curves"]):
-        x, y, mark, color = numbers(curve["x"]), numbers(curve["y"]), curve["mark"], f"C{k % 10}"
+        x, y, mark = numbers(curve["x"]), numbers(curve["y"]), curve["mark"]
+        style = _style(curve.get("style", k), len(x))
+        color = style["color"]
         label = _label(curve["label"]) if curve["label"] else None
         if mark == "boxes":
             ax.bar(x, numbers(curve["high"]) - numbers(curve["low"]), bottom=numbers(curve["low"]), label=label,
-                   color=color)
+                   width=curve.get("width", 0.8), color=color, alpha=0.6, edgecolor=color,
+                   hatch=["", "//", "\\\\"][k % 3])
             continue
-        ax.plot(x, y, {"points": "o", "bars": "o-"}.get(mark, "-"), color=color, label=label, markersize=3)
+        if mark in ("points", "bars"):
+            style.update(markevery=1, markersize=3)
+        if mark == "points":
+            style["linestyle"] = "none"
+        if curve.get("thin"):
+            style.update(marker="", linewidth=1)
+        ax.plot(x, y, label=label, **style)
         if "low" in curve and mark == "band":
             ax.fill_between(x, numbers(curve["low"]), numbers(curve["high"]), color=color, alpha=0.2)
         elif "low" in curve:
@@ -216,6 +252,8 @@ def _draw_panel(panel: dict[str, Any], ax: Axes) -> None:
         ax.set_ylim(panel["y_range"])
     if panel.get("square"):
         ax.set_aspect("equal")
+    elif not panel.get("log_x") and all(float(x).is_integer() for curve in panel["curves"] for x in curve["x"]):
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_title(_label(panel["title"]), fontsize=9)
     ax.set_xlabel(panel["x_label"])
     ax.set_ylabel(panel["y_label"])
@@ -264,6 +302,8 @@ def figure(study: StudyResult | dict[str, Any] | str, panel: int | None = None, 
     axes = np.atleast_1d(ax).ravel()[:len(panels)]
     if len(axes) < len(panels):
         raise ValueError(f"ax has {len(axes)} Axes; the figure has {len(panels)} panels")
-    for one, where in zip(panels, axes):
+    for k, (one, where) in enumerate(zip(panels, axes)):
         _draw_panel(one, where)
+        if len(panels) > 1:
+            where.set_title(f"({chr(97 + k)}) {where.get_title()}", fontsize=9)
     return axes

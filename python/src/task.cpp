@@ -94,7 +94,12 @@ Selection choose(const AttentionTask& task, const nb::object& select) {
   if (nb::isinstance<nb::str>(select)) {
     const auto word = nb::cast<std::string>(select);
     if (word == "opt") return optimal_tokens(task).selection;
-    if (word != "file") refuse("select = {}; must be opt, file, tokens or a mask", word);
+    if (word != "file") {
+      refuse(
+          "select = '{}'; must be 'opt', 'file', a token a query as in select=[1, 0, 2], a set a query as in "
+          "select=[{{1, 2}}, {{0}}, {{2}}], or a mask",
+          word);
+    }
     if (!task.select()) refuse("select = file; the task has no selection of its own");
     return *task.select();
   }

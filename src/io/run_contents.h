@@ -82,6 +82,7 @@ void write_run(const RunContents& contents, Index kept, KeptFrame&& kept_frame, 
   out.add("attention", Array::own(RowMatrix(map.log_weights.unaryExpr([](double x) { return std::exp(x); }))));
   out.add("log_attention", Array::own(map.log_weights));
   out.add("selected", Array::own(map.selected, {task.queries()}));
+  out.add("settings", Array::text(words_of(settings)));
 }
 
 }  // namespace attsvm

@@ -37,6 +37,8 @@ StoredRun load_run(const std::string& path, Threads& threads) {
   if (file.has("dual")) refuse("{}: array 'dual' is not one of a run; this looks like a solution file", path);
   const Array W = real_array(file, "W", 2, threads);
   run.W = ConstRows(f64_span(W).data(), W.shape[0], W.shape[1]);
+  if (file.has("settings"))
+    run.settings = with_place(path, [&] { return to_text(file.read("settings", threads), "settings"); });
   if (file.has("v")) {
     const Array v = real_array(file, "v", 1, threads);
     run.v = ConstVector(f64_span(v).data(), v.shape[0]);

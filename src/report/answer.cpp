@@ -9,12 +9,12 @@
 #include "attsvm/error.h"
 #include "attsvm/score.h"
 #include "base/spectrum.h"
+#include "report/conflict.h"
 
 namespace attsvm {
 namespace {
 
 constexpr std::size_t kRows = 120'000;
-constexpr std::size_t kConflict = 200;  // rows of a conflict that are listed
 
 std::string norm_words(const std::string& norm) {
   if (norm == "fro") return "Frobenius norm";
@@ -52,16 +52,18 @@ Index support_count(const StoredSolution& stored) {
 }
 
 std::vector<std::string> conflict_words(const Answer& answer) {
+  const double residual = answer.verification.residual;
   const std::size_t rows = static_cast<std::size_t>(
       std::count_if(answer.stored.dual.begin(), answer.stored.dual.end(), [](double x) { return x != 0; }));
   return {
-      fmt::format("No W keeps all of these tokens: {} of the {} rows contradict each other.", rows,
-                  answer.stored.dual.size()),
-      fmt::format(
-          "Each of them asks for a margin. Weighted and added up they ask for 1, but what they ask it of "
-          "adds up to a matrix of size {:.2g}, which is zero to rounding: no W whose Frobenius norm is below {:.3g} "
-          "meets them all.",
-          answer.verification.residual, 1 / answer.verification.residual)};
+      fmt::format("No W keeps all of these tokens: of {} rows {} contradict each other.", answer.stored.dual.size(),
+                  rows),
+      "Each of them asks for a margin. Weighted and added up they ask for 1, but what they ask it of adds up to " +
+          (residual > 0
+               ? fmt::format("a matrix of size {:.2g}, which is zero to rounding: no W whose Frobenius norm is below "
+                             "{:.3g} meets them all.",
+                             residual, 1 / residual)
+               : "zero: no W meets them all.")};
 }
 
 std::vector<std::string> optimum_words(const Answer& answer) {
@@ -93,7 +95,7 @@ std::vector<std::string> optimum_words(const Answer& answer) {
     words.push_back(fmt::format("Scaled to norm one, it keeps every selected token ahead by {:.6g}{}.", 1 / s.objective,
                                 s.status == "optimal" ? "; nothing of that norm keeps them further ahead" : ""));
   }
-  words.push_back(fmt::format("{} rows are met with equality: they hold W where it is.", support_count(s)));
+  words.push_back(fmt::format("Rows met with equality: {}. They hold W where it is.", support_count(s)));
   if (!answer.rank_words.empty()) words.push_back(answer.rank_words);
   return words;
 }
@@ -108,29 +110,6 @@ std::vector<std::string> proof_words(const Answer& answer) {
       "Checked by code that shares nothing with the solvers: it built every row again from the task and computed "
       "everything said here from them.");
   return words;
-}
-
-Json conflict_json(const AttentionTask& task, const StoredSolution& stored) {
-  std::vector<std::size_t> order;
-  for (std::size_t k = 0; k < stored.dual.size(); ++k) {
-    if (stored.dual[k] != 0) order.push_back(k);
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return std::abs(stored.dual[a]) > std::abs(stored.dual[b]); });
-  Json rows = Json::array();
-  for (std::size_t k = 0; k < std::min(kConflict, order.size()); ++k) {
-    const std::size_t row = order[k];
-    rows.push_back({{"row", row},
-                    {"query", stored.row_query[row]},
-                    {"keep", stored.row_keep[row]},
-                    {"drop", stored.row_drop[row]},
-                    {"equal", static_cast<bool>(stored.row_equal[row])},
-                    {"weight", stored.dual[row]}});
-  }
-  const Eigen::VectorXd dual = ConstVector(stored.dual.data(), static_cast<Index>(stored.dual.size()));
-  return {{"total", order.size()},
-          {"rows", std::move(rows)},
-          {"words", describe_conflict(problem_of(task, stored), dual, 20)}};
 }
 
 /// (δᵀWζ)/‖W‖_F of every row.
@@ -258,7 +237,7 @@ Json answer_json(const AttentionTask& task, const Axes& axes, const Answer& answ
   if (infeasible) {
     data["residual"] = v.residual;
     data["norm_bound"] = 1 / v.residual;
-    data["conflict"] = conflict_json(task, s);
+    data["conflict"] = conflict_json(problem_of(task, s), s);
   }
   if (!feasible) return data;
   data["objective"] = s.objective;

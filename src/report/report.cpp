@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "attsvm/check.h"
-#include "attsvm/separability.h"
 #include "attsvm/version.h"
 #include "base/refuse.h"
 #include "io/file.h"
@@ -77,23 +76,6 @@ void add_solved(const AttentionTask& task, const Check& check, std::vector<Answe
     answer.verification = verify(task, answer.stored);
     answers.push_back(std::move(answer));
   }
-}
-
-Json task_json(const AttentionTask& task) {
-  Index positive = 0;
-  for (Index i = 0; i < task.queries(); ++i) positive += task.label(i) > 0 ? 1 : 0;
-  return {{"attention", name_of(task.kind())},
-          {"causal", task.causal()},
-          {"sequences", task.sequences()},
-          {"queries", task.queries()},
-          {"tokens", task.tokens()},
-          {"longest", task.longest()},
-          {"d", task.key_size()},
-          {"dz", task.query_size()},
-          {"dv", task.value_size()},
-          {"head", name_of(task.head().kind)},
-          {"positive_labels", positive},
-          {"separability", separability_condition(task).reason}};
 }
 
 Json first_kept(const Selection& selection) {
@@ -200,7 +182,7 @@ std::string report_data(const AttentionTask& given_task, const ReportRequest& re
             {"title", request.title},
             {"command", request.command},
             {"settings", {{"threshold", request.threshold}, {"coordinates", request.coordinates}}},
-            {"task", task_json(task)},
+            {"task", Json::parse(task_facts(task))},
             {"selection", selection_words(request, task, of_solution)},
             {"queries", queries_json(task, judgement)},
             {"check", check_json(judgement)},

@@ -37,6 +37,7 @@ class RunPart {
     std::vector<double> norms;
     for (const ConstRows& point : points_) norms.push_back(point.stableNorm());
     return {{"file", given_.file},
+            {"settings", run.settings.empty() ? Json(nullptr) : Json(run.settings)},
             {"records", run.record.size()},
             {"step", part_of(run.record_step)},
             {"norm", norms},

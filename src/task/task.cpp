@@ -104,7 +104,14 @@ void AttentionTask::take_tokens() {
       refuse("offsets has shape {}; must be (n+1) with n at least 1", shape_text(offsets.shape));
     }
     offsets_ = to_indices(offsets, "offsets");
-    if (offsets_.front() != 0) refuse("offsets[0] = {}; must be 0", offsets_.front());
+    if (offsets_.front() != 0) {
+      const bool lengths = std::accumulate(offsets_.begin(), offsets_.end(), Index{0}) == tokens.shape[0];
+      refuse("offsets[0] = {}; must be 0{}", offsets_.front(),
+             lengths
+                 ? fmt::format(" (these look like lengths; offsets are where sequences begin and end: 0, {}, ..., {})",
+                               offsets_[0], tokens.shape[0])
+                 : "");
+    }
     for (std::size_t s = 1; s < offsets_.size(); ++s) {
       if (offsets_[s] <= offsets_[s - 1]) {
         refuse("offsets[{}] = {}; must be larger than offsets[{}] = {} (no sequence may be empty)", s, offsets_[s],

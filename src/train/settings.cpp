@@ -1,5 +1,7 @@
 #include "train/settings.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <stdexcept>
 
@@ -61,6 +63,34 @@ std::string_view name_of(Schedule schedule) {
       return "cosine";
   }
   throw std::logic_error("unknown schedule");
+}
+
+std::string words_of(const TrainSettings& settings) {
+  const TrainSettings usual;
+  std::string optimizer(name_of(settings.optimizer));
+  if (settings.optimizer == Optimizer::mirror) optimizer += fmt::format(":{}", settings.power);
+  std::string words =
+      fmt::format("{}, {}, step {}, {} steps, {} loss, {} arithmetic, seed {}", name_of(settings.param), optimizer,
+                  settings.step, settings.steps, name_of(settings.loss), name_of(settings.arithmetic), settings.seed);
+  const auto add = [&](bool differs, const std::string& word) {
+    if (differs) words += ", " + word;
+  };
+  add(settings.joint, "head trained too");
+  add(settings.width != usual.width, fmt::format("width {}", settings.width));
+  add(settings.normalize, "normalized");
+  add(settings.schedule != usual.schedule, fmt::format("{} schedule", name_of(settings.schedule)));
+  add(settings.epsilon != usual.epsilon, fmt::format("epsilon {}", settings.epsilon));
+  add(settings.head_epsilon.has_value(),
+      fmt::format("epsilon {} for the head", settings.head_epsilon.value_or(settings.epsilon)));
+  add(settings.ridge != usual.ridge, fmt::format("ridge {}", settings.ridge));
+  add(settings.weight_decay != usual.weight_decay, fmt::format("weight decay {}", settings.weight_decay));
+  add(settings.dropout != usual.dropout, fmt::format("dropout {}", settings.dropout));
+  add(settings.batch != usual.batch, fmt::format("batches of {}", settings.batch));
+  add(settings.init == Init::zero, "start zero");
+  add(settings.init == Init::random, "start random");
+  add(settings.stop_direction != usual.stop_direction,
+      fmt::format("stop once the direction moves less than {}", settings.stop_direction));
+  return words;
 }
 
 std::string_view name_of(TrainStop stop) {

@@ -93,3 +93,10 @@ def test_a_short_directory_beside_a_zip64_record(attsvm, tmp_path):
     path.write_bytes(data[:end] + wide + locator + data[end:])
     assert np.load(path)["tokens"].shape == (1, 2, 2)
     assert attsvm("info", path, "--json").json()["tokens"] == 2
+
+
+def test_one_is_not_counted_as_many(attsvm, tmp_path):
+    np.savez(tmp_path / "w.npz", W=np.eye(2))
+    assert attsvm("info", tmp_path / "w.npz").out.splitlines()[0].endswith(": 1 array")
+    said = attsvm("generate", "random", "--n", 1, "--T", 2, "-o", tmp_path / "t.npz").out
+    assert "1 query, 1 sequence of up to 2 tokens" in said

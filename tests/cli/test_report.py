@@ -187,7 +187,17 @@ def test_conflict(attsvm, report, tmp_path):
     shown, = data["solutions"]
     said = solved.json()
     assert shown["status"] == "infeasible" and shown["valid"] and data["main"] is None
+    arrows = np.array([row.pop("arrow") for row in shown["conflict"]["rows"]])
     assert shown["conflict"]["words"] == said["words"] and shown["conflict"]["rows"] == said["conflict"]
+    # The arrows are the rows' matrices, seen in the plane that holds most of them.
+    with np.load(task) as given:
+        matrices = np.array([row["weight"] * np.outer(given["tokens"][row["query"], row["keep"]] -
+                                                      given["tokens"][row["query"], row["drop"]],
+                                                      given["queries"][row["query"]]).ravel() for row in said["conflict"]])
+    sigma = np.linalg.svd(matrices, compute_uv=False)
+    assert np.allclose(np.linalg.svd(arrows, compute_uv=False), sigma[:2])
+    assert shown["conflict"]["share"] == pytest.approx((sigma[:2] ** 2).sum() / (sigma ** 2).sum())
+    assert np.abs(arrows.sum(axis=0)).max() < 1e-12
     # verify adds up in extended precision, solve in double: the same rounding noise to a factor.
     assert shown["norm_bound"] == pytest.approx(1 / attsvm("verify", task, tmp_path / "s.npz", "--json").json()["residual"])
     assert data["check"] is None and shown["objective"] is None
@@ -295,3 +305,11 @@ def test_index_holds_what_the_schema_says(attsvm, tmp_path):
         panels = [{**absent, **panel} for panel in kept["figure"]["panels"]]
         assert one["figure"] == {**kept["figure"], "panels": panels} and one["findings"] == kept["findings"]
         assert all((tmp_path / one["experiment"] / file).exists() for file in one["files"])
+
+
+def test_a_conflict_that_is_exact(report, tmp_path):
+    np.savez(tmp_path / "line.npz", tokens=np.array([[[0.0], [1.0], [2.0]]]), select=np.array([1]))
+    shown, = report(tmp_path / "line.npz")["solutions"]
+    assert shown["residual"] == 0 and shown["norm_bound"] is None
+    assert "adds up to zero: no W meets them all." in shown["words"][1] and "inf" not in " ".join(shown["words"])
+    assert [row["arrow"][1] for row in shown["conflict"]["rows"]] == [0, 0]

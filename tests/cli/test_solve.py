@@ -384,3 +384,10 @@ def test_a_run_is_no_solution(attsvm, tmp_path):
     for verb in (["verify", task, run], ["solve", task, "--warm-start", run, "-o", tmp_path / "s.npz"]):
         result = attsvm(*verb, "--json")
         assert result.code == 2 and result.out == "" and "run.npz" in result.err and "is a run" in result.err, result
+
+
+def test_tokens_in_place_of_a_file_get_a_hint(attsvm, tmp_path):
+    attsvm("generate", "random", "-o", tmp_path / "t.npz")
+    result = attsvm("solve", tmp_path / "t.npz", "--select", "1,2,3", "-o", tmp_path / "s.npz")
+    assert result.code == 2 and not (tmp_path / "s.npz").exists()
+    assert '--select 1,2,3: must be file, opt or a .npy file; numpy.save("select.npy", [1,2,3])' in result.err

@@ -354,3 +354,11 @@ def test_bad_usage_is_one_clear_line(attsvm, draw, tmp_path, monkeypatch, case):
         assert result.code == 2 and result.out == "" and len(lines(result)) == 1, result
         assert all(word in result.err for word in words), result.err
     assert sorted(p.name for p in tmp_path.iterdir()) == before
+
+
+def test_the_file_says_what_it_was_trained_with(attsvm, tmp_path):
+    attsvm("generate", "random", "-o", tmp_path / "t.npz")
+    attsvm("train", tmp_path / "t.npz", "--steps", 3, "--joint", "--ridge", 0.5, "-o", tmp_path / "r.npz")
+    with np.load(tmp_path / "r.npz") as run:
+        assert str(run["settings"]) == ("W, ngd, step 0.1, 3 steps, logistic loss, exact arithmetic, seed 0, "
+                                        "head trained too, ridge 0.5")

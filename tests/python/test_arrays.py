@@ -143,3 +143,16 @@ def test_refusals_name_the_argument(error, name, changes):
 def test_bad_settings_name_the_argument(error, name, call):
     with pytest.raises(error, match=name):
         call(make())
+
+
+@pytest.mark.parametrize("make, kind, words", [
+    (lambda: attsvm.solve(attsvm.generate(seed=1), select="1,2,3"), ValueError, "select = '1,2,3'.*select=\\[1, 0, 2\\]"),
+    (lambda: attsvm.Task(np.array([np.ones((2, 3)), np.ones((4, 3))], dtype=object)), TypeError,
+     "tokens has dtype object.*list of matrices.*offsets"),
+    (lambda: attsvm.Task(np.ones((7, 2)), offsets=[3, 4]), ValueError, "offsets\\[0\\] = 3.*look like lengths.*0, 3, ..., 7"),
+    (lambda: attsvm.Task(np.ones(3), select=[0]), ValueError, "tokens has shape \\(3\\)"),
+    (lambda: attsvm.Task(np.ones((7, 2)), offsets=[7], select=[0]), ValueError, "offsets has shape"),
+])
+def test_mistakes_of_newcomers_get_a_hint(make, kind, words):
+    with pytest.raises(kind, match=words):
+        make()

@@ -44,6 +44,16 @@ def test_the_numbers_are_those_of_the_run():
         attsvm.plot.paths(RUN)
 
 
+def test_curves_differ_without_colour_and_have_names():
+    nuclear = attsvm.solve(TASK, select=RUN.selected, norm="nuc")
+    ax = attsvm.plot.correlation([RUN, RUN], [SOLUTION, nuclear])
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == ["Frobenius SVM, run 0", "nuclear SVM, run 0", "Frobenius SVM, run 1", "nuclear SVM, run 1"]
+    assert len({(line.get_linestyle(), line.get_marker()) for line in ax.lines}) == 4
+    rays = attsvm.plot.paths(RUN, [SOLUTION, nuclear], task=TASK, queries=[0, 1])
+    assert [text.get_text() for text in rays.get_legend().get_texts()][2:] == ["Frobenius SVM", "nuclear SVM"]
+
+
 def test_published_figures(tmp_path):
     report = attsvm.reproduce("svm-rank", "gd-paths", "local-convergence", runs=1, out=tmp_path)
     for study in report.studies:

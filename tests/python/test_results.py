@@ -15,7 +15,9 @@ def things():
     return {"task": attsvm.generate("planted", seed=2), "solution": attsvm.solve(TASK),
             "nuclear": attsvm.solve(TASK, norm="nuc"), "conflict": attsvm.solve(attsvm.generate("infeasible", seed=1)),
             "verification": attsvm.verify(TASK, attsvm.solve(TASK)), "run": run, "check": attsvm.check(TASK, run),
-            "path": attsvm.path(attsvm.generate("random", n=2, T=3, d=3), [1, 10], starts=1)}
+            "path": attsvm.path(attsvm.generate("random", n=2, T=3, d=3), [1, 10], starts=1),
+            "solutions": attsvm.solve_many([TASK, attsvm.generate("infeasible", seed=1)]),
+            "runs": attsvm.train_many([TASK, TASK], steps=10)}
 
 
 def same(a, b):
@@ -23,6 +25,9 @@ def same(a, b):
     for name, value in a.items():
         if isinstance(value, dict):
             same(value, b[name])
+        elif name == "items":
+            for one, other in zip(value, b[name], strict=True):
+                same(one, other)
         elif isinstance(value, np.ndarray):
             assert value.dtype == b[name].dtype
             np.testing.assert_array_equal(value, b[name])
@@ -78,6 +83,11 @@ def test_a_conflict_raises_with_the_certificate_in_words(norm, tmp_path):
         attsvm.load(tmp_path / "conflict.npz").W
 
 
+def test_a_notebook_tells_the_conflict():
+    page = attsvm.solve(attsvm.Task([[[0.0], [1.0], [2.0]]], select=[1]))._repr_html_()
+    assert "keep token 1 over 0" in page and "keep token 1 over 2" in page and "<br>" in page
+
+
 def test_what_is_not_there_says_so(tmp_path):
     solution = attsvm.solve(TASK)
     with pytest.raises(AttributeError, match="nuc"):
@@ -107,7 +117,9 @@ def test_sequences_of_answers():
     for task, solution, objective in zip(tasks, solutions, solutions.objective):
         assert attsvm.verify(task, solution)
         assert np.isnan(objective) if not solution.feasible else solution.objective == objective
-    assert [one.status for one in pickle.loads(pickle.dumps(solutions))] == solutions.status
+    again = pickle.loads(pickle.dumps(solutions))
+    assert again.status == solutions.status == [one.status for one in again]
+    np.testing.assert_array_equal(again.feasible, solutions.feasible)
     runs = attsvm.train_many(tasks[:5], steps=10)
     assert [run.loss for run in runs] == runs.loss.tolist()
 
@@ -119,3 +131,22 @@ def test_correlations():
     np.testing.assert_allclose(values[-1], np.sum(run.W * solution.W) / np.linalg.norm(run.W) / np.linalg.norm(solution.W))
     with pytest.raises(ValueError, match="other"):
         run.correlation(np.ones((2, 2)))
+
+
+def test_other_answers_show_themselves_too(tmp_path):
+    found = attsvm.local_optima(attsvm.generate("random", n=2, T=3, d=4, seed=1))
+    [claim] = attsvm.claims("rank", tasks=2)
+    report = attsvm.reproduce("svm-rank", runs=1, out=tmp_path)
+    for thing in (found, claim, report, report["svm-rank"]):
+        assert thing.to_dict().keys() == set(thing._fields)
+        page = thing._repr_html_()
+        assert f"attsvm.{type(thing).__name__}" in page and page.endswith("</table>")
+        assert type(pickle.loads(pickle.dumps(thing))) is type(thing)
+    assert "&#x27;" in report["svm-rank"]._repr_html_()  # texts are text, not markup
+
+
+def test_a_run_says_what_it_was_trained_with(tmp_path):
+    run = attsvm.train(TASK, param="KQ", optimizer="mirror:3", normalize=True, steps=5, seed=7)
+    assert run.settings == ("KQ, mirror:3, step 0.1, 5 steps, logistic loss, exact arithmetic, seed 7, normalized")
+    run.save(tmp_path / "run.npz")
+    assert attsvm.load(tmp_path / "run.npz").settings == run.settings

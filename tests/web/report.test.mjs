@@ -81,10 +81,35 @@ test("a conflict is told in words and shown", () =>
   on("infeasible.html", { hash: "#proof" }, async (page) => {
     const { conflict } = dataOf(page).solutions[0];
     for (const words of conflict.words) await page.getByText(words, { exact: true }).waitFor();
+    assert.deepEqual(await page.getByRole("tab").allTextContents(), ["Overview", "Plane", "Proof"]);
+    for (const axis of [0, 1]) {
+      const sum = conflict.rows.reduce((total, row) => total + row.arrow[axis], 0);
+      assert.ok(Math.abs(sum) < 1e-12 * conflict.rows.length, `the arrows end at ${sum}`);
+    }
     const chart = page.locator(".chart").first();
     const shown = await picture(page, chart);
     await chart.getByRole("button", { name: "rows in conflict" }).click();
     assert.notEqual(await picture(page, chart), shown);
+  }));
+
+test("the overview says how training ended, and which queries missed", () =>
+  on("demo/report.html", {}, async (page) => {
+    const { queries, run } = dataOf(page);
+    const missed = queries.optimal.filter((token, i) => !queries.kept[i].includes(token)).length;
+    assert.ok(missed > 0);
+    assert.equal(await page.getByText("(not kept)").count(), missed);
+    const words = await page.locator(".lead").textContent();
+    assert.match(words, new RegExp(`Of ${queries.kept.length} queries, ${queries.kept.length - missed} keep`));
+    assert.equal(await page.locator("[data-path='run.settings']").textContent(), run.settings);
+    assert.match(run.settings, /^W, ngd, step 0.1, 20000 steps/);
+  }));
+
+test("a phone shows the names of all views", () =>
+  on("demo/report.html", { viewport: { width: 360, height: 740 } }, async (page) => {
+    for (const tab of await page.getByRole("tab").all()) {
+      const box = await tab.boundingBox();
+      assert.ok(box.x >= 0 && box.x + box.width <= 360, await tab.textContent());
+    }
   }));
 
 test("the slider moves everything that has steps, by mouse and by keyboard", () =>

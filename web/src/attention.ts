@@ -14,6 +14,8 @@ function words(data: Report, query: number, one: QueryAttention): string {
   return `The softmax weights of query ${query} at every recorded step. At the end token ${token} has the most.${one.rest ? " Only the tokens that ever get much weight have curves of their own." : ""}`;
 }
 
+const largest = (one: QueryAttention): number => Math.max(...one.weights.flat(), 0);
+
 function weightTable(data: Report, query: number, one: QueryAttention, step: number): HTMLElement {
   const kept = new Set(data.queries.kept[query] ?? []);
   const row = (name: string, path: string, weight: number, selected: boolean): HTMLElement =>
@@ -34,7 +36,12 @@ function weightTable(data: Report, query: number, one: QueryAttention, step: num
   );
   if (one.rest)
     rows.push(row("all others together", `run.attention.${query}.rest.${step}`, one.rest[step] ?? 0, false));
-  return h("table", { class: "weights" }, h("caption", {}, "Weights at this step"), h("tbody", {}, ...rows));
+  return h(
+    "table",
+    { class: "weights" },
+    h("caption", {}, "By the largest weight of the run; selected first"),
+    h("tbody", {}, ...rows),
+  );
 }
 
 export function attentionView(panel: HTMLElement, data: Report, store: Store): void {
@@ -52,7 +59,8 @@ export function attentionView(panel: HTMLElement, data: Report, store: Store): v
       name: `attention-${i}`,
       summary: words(data, i, one),
       x: { label: axis.label, log: axis.log },
-      y: { label: "weight", range: [-0.02, 1.02] },
+      y: { label: "weight" },
+      include: { x: [], y: [0, largest(one) > 0.5 ? 1 : 0] },
       series: [
         ...one.tokens.map((token, k) => ({
           label: `token ${plainMarks(tokenName(data, i, token))}`,
@@ -69,6 +77,7 @@ export function attentionView(panel: HTMLElement, data: Report, store: Store): v
                 style: 7,
                 mark: "line" as const,
                 thin: true,
+                hidden: largest(one) < 0.5, // it would take all the room
                 x: axis.values,
                 y: one.rest,
                 path: path(`run.attention.${i}.rest`),
@@ -91,7 +100,7 @@ export function attentionView(panel: HTMLElement, data: Report, store: Store): v
   const follow = (): void => {
     const { step } = store.get();
     const one = run.attention[query()];
-    if (one) now.replaceChildren(weightTable(data, query(), one, step));
+    if (one) now.replaceChildren(h("h3", {}, "Weights at this step"), weightTable(data, query(), one, step));
     chart.setMarker(axis.values[step] ?? null);
   };
   store.on((changed) => {

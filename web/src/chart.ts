@@ -11,6 +11,7 @@ import { num } from "./format";
 import { labelNodes } from "./label";
 import { legend } from "./legend";
 import { drawCurve, type Mapper, trace } from "./marks";
+import { drawBands, drawTags } from "./tags";
 import { fitted, type Range, rangeOf, squared } from "./ranges";
 import { colour, look, onTheme } from "./theme";
 
@@ -57,7 +58,7 @@ export class Chart {
         "figcaption",
         {},
         h("h3", { id: `${id}-title` }, ...labelNodes(spec.title)),
-        h("p", { id: `${id}-summary`, class: "summary" }, spec.summary),
+        h("p", { id: `${id}-summary`, class: "summary" }),
       ),
       this.bar,
       this.plot,
@@ -84,7 +85,7 @@ export class Chart {
     const caption = this.root.querySelector("figcaption");
     caption?.querySelector("h3")?.replaceChildren(...labelNodes(spec.title));
     const summary = caption?.querySelector("p");
-    if (summary) summary.textContent = spec.summary;
+    summary?.replaceChildren(spec.summary, spec.more ? h("span", { class: "unseen" }, ` ${spec.more}`) : "");
     this.hit = null;
     this.zoomed = false;
     this.legend.replaceChildren(...legend(spec, this.off, () => this.paint()));
@@ -122,7 +123,7 @@ export class Chart {
       const style = look(overlay.style);
       ctx.strokeStyle = style.colour;
       ctx.fillStyle = style.colour;
-      ctx.lineWidth = 2 * ratio;
+      ctx.lineWidth = (overlay.width ?? 2) * ratio;
       ctx.setLineDash(overlay.dash.map((part) => part * ratio));
       overlay.draw(ctx, map);
       ctx.restore();
@@ -167,9 +168,9 @@ export class Chart {
       return made;
     };
     this.bar.replaceChildren();
-    if (this.spec.logs !== false && !this.spec.square) this.bar.append(toggle("x"), toggle("y"));
+    if (!this.spec.square) this.bar.append(...(this.spec.logs ?? (["x", "y"] as const)).map(toggle));
     this.bar.append(
-      button("Show all", () => this.reset(), { class: "quiet" }),
+      button("Show all", () => this.reset(), { class: "quiet", title: "Or press 0 in the chart; + and \u2212 zoom" }),
       csvButton(this.spec.name, () => chartCsv(this.spec)),
     );
   }
@@ -188,8 +189,9 @@ export class Chart {
         to = log ? Math.log(high) : high;
       const start = at(low),
         slope = (at(high) - start) / (to - from);
+      const floor = this.spec[key].floor ?? 0;
       return log
-        ? (value) => (value > 0 ? start + slope * (Math.log(value) - from) : NaN)
+        ? (value) => (value > 0 || floor > 0 ? start + slope * (Math.log(Math.max(value, floor)) - from) : NaN)
         : (value) => start + slope * (value - from);
     };
     const { left, top, width, height } = u.bbox;
@@ -213,13 +215,13 @@ export class Chart {
     const x =
       spec.x.range && !this.log.x
         ? spec.x.range
-        : fitted(rangeOf([...all.flatMap(reachAcross), spec.include?.x ?? []], this.log.x), this.log.x);
+        : fitted(rangeOf([...all.flatMap(reachAcross), spec.include?.x ?? []], this.log.x, spec.x.floor), this.log.x);
     const spread = all.flatMap((s) => [s.y, s.low ?? [], s.high ?? []]);
     const y =
       spec.y.range && !this.log.y
         ? spec.y.range
         : fitted(
-            rangeOf([...(this.log.y ? all.map((s) => s.y) : spread), spec.include?.y ?? []], this.log.y),
+            rangeOf([...(this.log.y ? all.map((s) => s.y) : spread), spec.include?.y ?? []], this.log.y, spec.y.floor),
             this.log.y,
           );
     return { x, y };
@@ -240,8 +242,8 @@ export class Chart {
         padding: [10, 14, 0, 0],
         scales: { x: scaleOf(this.log.x, this.ranges.x), y: scaleOf(this.log.y, this.ranges.y) },
         axes: [
-          axisOf(this.spec.x, this.log.x, 32, () => this.ranges.x),
-          axisOf(this.spec.y, this.log.y, 58, () => this.ranges.y),
+          axisOf(this.spec.x, this.log.x, "x", () => this.ranges.x),
+          axisOf(this.spec.y, this.log.y, "y", () => this.ranges.y),
         ],
         series: [{}, { paths: () => null, points: { show: false } }],
         cursor: { drag: { x: true, y: true, uni: 10, setScale: false }, points: { show: false }, x: false, y: false },
@@ -329,7 +331,9 @@ export class Chart {
     u.ctx.rect(left, top, width, height);
     u.ctx.clip();
     const map = this.mapper(true);
+    drawBands(u.ctx, this.spec.bands ?? [], map, u.bbox, { line: colour("line"), text: colour("muted") });
     for (const series of this.shown()) drawCurve(u.ctx, series, map, look(series.style));
+    drawTags(u.ctx, this.shown(), map, u.bbox, { text: colour("text"), around: colour("surface") });
     u.ctx.restore();
   }
 
@@ -365,9 +369,7 @@ export class Chart {
   private show(): void {
     const series = this.hit ? this.spec.series[this.hit.series] : undefined;
     if (!series || !this.hit) {
-      this.readout.replaceChildren(
-        "Point at a value or use the arrow keys to read it; + and \u2212 zoom, 0 shows all.",
-      );
+      this.readout.replaceChildren(h("span", { class: "hint" }, "Point, or use the arrow keys, to read values."));
       return;
     }
     const k = this.hit.point;

@@ -10,6 +10,7 @@ export interface Series extends Curve {
   path?: { x?: string | undefined; y: string } | undefined; // lists of the data; left out for x: it counts
   name?: ((point: number) => string) | undefined; // of a point
   hidden?: boolean | undefined; // until its switch is used
+  tag?: ((point: number) => string) | undefined; // written beside it, where there is room
 }
 
 /** Something drawn over the curves that moves on its own, with a switch in the legend. */
@@ -18,6 +19,7 @@ export interface Overlay {
   style: number;
   mark: "arrow" | "rule";
   dash: number[];
+  width?: number; // of lines, in pixels; 2 unless said
   draw: (ctx: CanvasRenderingContext2D, map: Mapper) => void;
 }
 
@@ -26,11 +28,20 @@ export interface ChartAxis {
   log?: boolean;
   range?: Range | null;
   whole?: boolean; // counts: no ticks between them
+  floor?: number; // a logarithmic axis draws what is less here: rounding alone, or nothing
+}
+
+/** A stretch of the x axis with a name. */
+export interface Band {
+  from: number;
+  to: number;
+  label: string;
 }
 
 export interface ChartSpec {
   title: string;
   summary: string; // the text alternative
+  more?: string; // of it, for those who cannot see the chart
   name: string; // of files
   x: ChartAxis;
   y: ChartAxis;
@@ -38,8 +49,9 @@ export interface ChartSpec {
   overlays?: Overlay[];
   square?: boolean;
   height?: number;
-  logs?: boolean; // offer logarithmic axes
   include?: { x: number[]; y: number[] }; // to be seen too
+  bands?: Band[];
+  logs?: ("x" | "y")[]; // axes that can be made logarithmic; both unless said
 }
 
 /** A value of a point, with its place in the data where it has one. */

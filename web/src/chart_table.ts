@@ -2,13 +2,13 @@
 import { type ChartSpec, type Series, valueNode } from "./chart_spec";
 import { h } from "./dom";
 import { csv } from "./download";
-import { labelNodes, labelText } from "./label";
+import { labelAscii, labelNodes, labelText } from "./label";
 import { pagedTable } from "./table";
 
 const header = (spec: ChartSpec): string[] => [
   "series",
-  labelText(spec.x.label),
-  labelText(spec.y.label),
+  labelAscii(spec.x.label),
+  labelAscii(spec.y.label),
   "low",
   "high",
   "name",
@@ -21,7 +21,7 @@ export function chartCsv(spec: ChartSpec): string {
       for (const series of spec.series) {
         for (let k = 0; k < series.x.length; k += 1) {
           yield [
-            labelText(series.label),
+            labelAscii(series.label),
             series.x[k],
             series.y[k],
             series.low?.[k],

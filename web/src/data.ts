@@ -60,6 +60,7 @@ export interface ConflictRow {
   drop: number;
   equal: boolean;
   weight: number;
+  arrow: number[];
 }
 
 export interface Rows {
@@ -96,7 +97,7 @@ export interface Solution {
   residual: Maybe;
   norm_bound: Maybe;
   words: string[];
-  conflict: { total: number; rows: ConflictRow[]; words: string[] } | null;
+  conflict: { total: number; share: number; rows: ConflictRow[]; words: string[] } | null;
   singular_values: Spectrum | null;
   directions: Directions | null;
   rows: Rows | null;
@@ -117,6 +118,7 @@ export interface QueryAttention {
 
 export interface Run {
   file: string;
+  settings: string | null;
   records: number;
   step: number[] | null;
   norm: number[];
@@ -138,6 +140,7 @@ export interface Report {
   task: {
     attention: "prompt" | "cross" | "self";
     causal: boolean;
+    ragged: boolean;
     sequences: number;
     queries: number;
     tokens: number;
@@ -145,9 +148,10 @@ export interface Report {
     d: number;
     dz: number;
     dv: number;
+    keys: boolean;
     head: string;
-    positive_labels: number;
-    separability: string;
+    labels_positive: number;
+    separability: { holds: boolean; needed_key_size: number; query_rank: number; reason: string };
   };
   selection: string;
   queries: Queries;

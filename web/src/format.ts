@@ -30,9 +30,14 @@ export function power(value: number, few: boolean): string {
   const whole = Math.round(exponent);
   if (Math.abs(exponent - whole) > 1e-9) {
     const lead = Math.round(value / 10 ** Math.floor(exponent));
-    return few && (lead === 2 || lead === 5) ? formatted(Number(value.toPrecision(3))) : "";
+    if (!few || (lead !== 2 && lead !== 5)) return "";
+    if (value >= 0.001 && value < 1e5) return formatted(Number(value.toPrecision(1)));
+    return `${lead}\u00b7${tens(Math.floor(exponent))}`;
   }
-  if (whole >= -2 && whole <= 4) return String(Number(value.toPrecision(1)));
-  const digits = [...String(Math.abs(whole))].map((digit) => superscripts[Number(digit)] ?? "");
-  return `10${whole < 0 ? "\u207b" : ""}${digits.join("")}`;
+  return whole >= -2 && whole <= 4 ? String(Number(value.toPrecision(1))) : tens(whole);
+}
+
+function tens(exponent: number): string {
+  const digits = [...String(Math.abs(exponent))].map((digit) => superscripts[Number(digit)] ?? "");
+  return `10${exponent < 0 ? "\u207b" : ""}${digits.join("")}`;
 }

@@ -2,9 +2,24 @@
 import { Chart } from "./chart";
 import type { Experiment, FigurePanel, Index } from "./data";
 import { freshId, h } from "./dom";
-import { num, text } from "./format";
-import { labelText } from "./label";
+import { formatted, num, text } from "./format";
+import { labelText, sentenceNodes } from "./label";
 import { themeButton } from "./theme";
+
+/** Where every curve begins and ends, for those who cannot see it. */
+function ends(panel: FigurePanel): string {
+  return panel.curves
+    .filter((curve) => curve.mark !== "points" && curve.mark !== "boxes" && curve.label !== "")
+    .map((curve) => {
+      const known = curve.y.filter((y) => y !== null);
+      return `${labelText(curve.label)} goes from ${formatted(known[0])} to ${formatted(known.at(-1))}.`;
+    })
+    .join(" ");
+}
+
+/** A linear axis of whole numbers has ticks at whole numbers alone. */
+const counts = (panel: FigurePanel): boolean =>
+  !panel.log_x && !panel.square && panel.curves.every((curve) => curve.x.every((x) => Number.isInteger(x)));
 
 function panelChart(host: HTMLElement, one: Experiment, e: number, p: number, panel: FigurePanel): void {
   const letter = one.figure.panels.length > 1 ? `(${String.fromCharCode(97 + p)}) ` : "";
@@ -13,7 +28,8 @@ function panelChart(host: HTMLElement, one: Experiment, e: number, p: number, pa
     title: `${letter}${panel.title}`,
     name: `${one.experiment}-${p + 1}`,
     summary: `${labelText(panel.y_label)} against ${labelText(panel.x_label)}${names.length > 0 ? `: ${names.join("; ")}` : ""}.`,
-    x: { label: panel.x_label, log: panel.log_x, range: panel.x_range },
+    more: panel.square ? "" : ends(panel),
+    x: { label: panel.x_label, log: panel.log_x, range: panel.x_range, whole: counts(panel) },
     y: { label: panel.y_label, log: panel.log_y, range: panel.y_range },
     square: panel.square,
     height: panel.square ? 380 : 300,
@@ -36,6 +52,13 @@ function panelChart(host: HTMLElement, one: Experiment, e: number, p: number, pa
   });
 }
 
+const columns = { paper: "published", ours: "found here", why: "why they differ" } as const;
+
+/** A text of the data that names W^mm and its kin. */
+function sentence(path: string, words: string, tag: "span" | "p" = "span", kind: string | null = null): HTMLElement {
+  return h(tag, { class: kind, "data-path": path, "data-marks": "" }, ...sentenceNodes(words));
+}
+
 function findings(one: Experiment, e: number): HTMLElement {
   return h(
     "div",
@@ -43,11 +66,7 @@ function findings(one: Experiment, e: number): HTMLElement {
     h(
       "table",
       { class: "findings" },
-      h(
-        "thead",
-        {},
-        h("tr", {}, ...["published", "found here", "why they differ"].map((name) => h("th", { scope: "col" }, name))),
-      ),
+      h("thead", {}, h("tr", {}, ...Object.values(columns).map((name) => h("th", { scope: "col" }, name)))),
       h(
         "tbody",
         {},
@@ -56,7 +75,7 @@ function findings(one: Experiment, e: number): HTMLElement {
             "tr",
             {},
             ...(["paper", "ours", "why"] as const).map((key) =>
-              h("td", { "data-path": `experiments.${e}.findings.${k}.${key}` }, finding[key]),
+              h("td", { "data-name": columns[key] }, sentence(`experiments.${e}.findings.${k}.${key}`, finding[key])),
             ),
           ),
         ),
@@ -149,23 +168,27 @@ function experiment(one: Experiment, e: number): HTMLElement {
     "section",
     { class: "card experiment", id: one.experiment, "aria-labelledby": id },
     h("h2", { id, "data-path": `${path}.title` }, one.title),
-    h("p", { "data-path": `${path}.setting` }, one.setting),
+    sentence(`${path}.setting`, one.setting, "p"),
     one.complete
       ? null
       : h("p", { class: "badge warn" }, "Stopped before all runs were done; the same command goes on from here."),
     charts,
-    h("p", { class: "note", "data-path": `${path}.figure.caption` }, one.figure.caption),
+    sentence(`${path}.figure.caption`, one.figure.caption, "p", "note"),
     one.findings.length > 0 ? findings(one, e) : null,
     h(
       "p",
       { class: "files" },
-      "Seed ",
-      num(`${path}.seed`, one.seed),
-      ", ",
-      num(`${path}.runs`, one.runs),
-      " runs, ",
-      num(`${path}.rejected`, one.rejected),
-      " draws rejected. ",
+      h(
+        "span",
+        {},
+        "Seed ",
+        num(`${path}.seed`, one.seed),
+        ", ",
+        num(`${path}.runs`, one.runs),
+        " runs, ",
+        num(`${path}.rejected`, one.rejected),
+        " draws rejected.",
+      ),
       ...files,
     ),
     cells(one, e),
@@ -191,7 +214,7 @@ export function indexPage(root: HTMLElement, data: Index): void {
       h(
         "p",
         {},
-        "Every support vector machine behind these pictures was solved with a certificate and checked by independent code. Point at a curve to read it, click its name to hide it, drag to zoom.",
+        "Every support vector machine behind these pictures was solved with a certificate and checked by independent code. Point at a curve to read it, click its name to hide it, drag to zoom. Where a published finding differs from ours, the table below the figure says why.",
       ),
       h(
         "nav",
@@ -205,8 +228,9 @@ export function indexPage(root: HTMLElement, data: Index): void {
               {},
               h(
                 "a",
-                { href: `#${encodeURIComponent(one.experiment)}`, "data-path": `experiments.${e}.title` },
-                one.title,
+                { href: `#${encodeURIComponent(one.experiment)}` },
+                h("span", { "data-path": `experiments.${e}.title` }, one.title),
+                one.findings.some(({ why }) => why !== "") ? h("span", { class: "differs" }, " \u00b7 differs") : null,
               ),
             ),
           ),

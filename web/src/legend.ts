@@ -11,9 +11,8 @@ export function legend(spec: ChartSpec, off: Set<string>, onchange: () => void):
   for (const { label, style, mark, shape } of spec.series) {
     if (!icons.has(label)) icons.set(label, swatch(style, look(style), mark, shape));
   }
-  for (const { label, style, mark, dash } of spec.overlays ?? []) {
-    if (!icons.has(label)) icons.set(label, swatch(style, { ...look(style), dash }, mark));
-  }
+  for (const { label, style, mark, dash } of spec.overlays ?? [])
+    icons.set(label, swatch(style, { ...look(style), dash }, mark));
   icons.delete("");
   return [...icons].map(([label, icon]) => {
     const made = h(

@@ -1,11 +1,12 @@
 // Margins and slack of every row.
 import { Chart } from "./chart";
-import type { ChartSpec, Series } from "./chart_spec";
+import type { Band, ChartSpec, Series } from "./chart_spec";
 import type { Report, Rows, Solution } from "./data";
 import { choice, h } from "./dom";
 import { num } from "./format";
 import { labelText } from "./label";
 import { tokenName } from "./names";
+import { rangeOf } from "./ranges";
 import { pagedTable } from "./table";
 
 function rowName(data: Report, rows: Rows, k: number): string {
@@ -47,6 +48,17 @@ function parts(data: Report, s: number, rows: Rows, shown: "slack" | "margin"): 
   return list;
 }
 
+/** The rows of a query stand side by side: where each begins and ends. */
+function queryBands(rows: Rows): Band[] {
+  const bands: Band[] = [];
+  rows.query.forEach((query, k) => {
+    const last = bands.at(-1);
+    if (last && rows.query[k - 1] === query) last.to = k + 0.5;
+    else bands.push({ from: k - 0.5, to: k + 0.5, label: `query ${query}` });
+  });
+  return bands.length > 1 && bands.length <= 100 ? bands : []; // more would be lines alone
+}
+
 function words(solution: Solution, rows: Rows, shown: "slack" | "margin"): string {
   const part = rows.query.length < rows.total ? " The page holds those with the least slack." : "";
   if (shown === "slack")
@@ -56,13 +68,13 @@ function words(solution: Solution, rows: Rows, shown: "slack" | "margin"): strin
 
 function rowTable(data: Report, s: number, rows: Rows, only: boolean): HTMLElement {
   const all = rows.query.map((_, k) => k);
-  const order = !only ? all : rows.margin === null ? all.filter((k) => rows.dual[k] !== 0) : rows.support;
+  const order = only ? rows.support : all;
   const path = (name: string, k: number): string => `solutions.${s}.rows.${name}.${k}`;
   const cell = (name: "query" | "slack" | "dual" | "rhs", k: number): Node => num(path(name, k), rows[name][k]);
   const token = (query: number, one: number): string => (one < 0 ? "\u2013" : tokenName(data, query, one));
   return pagedTable({
     name: only ? "support-rows" : "rows",
-    caption: !only ? "All rows" : rows.margin === null ? "Rows in conflict" : "Support rows",
+    caption: only ? "Support rows" : "All rows",
     rows: order.length,
     header: ["query", "selected token", "over token", "asked", "slack", "multiplier"],
     cells: (row) => {
@@ -92,32 +104,40 @@ function rowTable(data: Report, s: number, rows: Rows, only: boolean): HTMLEleme
   });
 }
 
+/** Rows that a W meets; those of a conflict stand with its proof. */
+export const hasMargins = (solution: Solution): boolean => (solution.rows?.margin ?? null) !== null;
+
 export function marginsView(panel: HTMLElement, data: Report): void {
-  const able = data.solutions.map((solution, s) => ({ solution, s })).filter(({ solution }) => solution.rows !== null);
-  if (able.length === 0) {
-    panel.append(h("p", {}, "There are no rows to show."));
-    return;
-  }
+  const able = data.solutions.map((solution, s) => ({ solution, s })).filter(({ solution }) => hasMargins(solution));
   let at = 0,
     only = true;
   let shown: "slack" | "margin" = "slack";
-  const tables = h("div");
+  const tables = h("div", { class: "card" });
   const draw = (): void => {
     const chosen = able[at];
     const rows = chosen?.solution.rows;
     if (!chosen || !rows) return;
+    const bands = queryBands(rows);
+    const series = parts(data, chosen.s, rows, shown);
+    const top =
+      rangeOf(
+        series.map((one) => one.y),
+        false,
+      )?.[1] ?? 0;
     const spec: ChartSpec = {
       title: `Rows of ${chosen.solution.label}`,
       name: shown,
       summary: words(chosen.solution, rows, shown),
-      series: rows.margin === null ? [] : parts(data, chosen.s, rows, shown),
+      series,
+      logs: ["y"],
       x: { label: "row", whole: true },
+      bands,
+      include: { x: [], y: [shown === "slack" ? 0.01 : 0, bands.length > 0 ? 1.12 * top : 0] }, // room for their names
       y: { label: shown === "slack" ? "slack" : "margin at norm one" },
       height: 360,
     };
     if (chart) chart.update(spec);
     else chart = new Chart(frame, spec);
-    chart.root.hidden = rows.margin === null;
     tables.replaceChildren(rowTable(data, chosen.s, rows, only));
   };
   const label = (solution: Solution): string =>

@@ -18,6 +18,7 @@ export interface Curve {
   high?: ArrayLike<number | null> | undefined;
   width?: number | undefined; // of boxes, in units of x
   thin?: boolean | undefined;
+  wide?: boolean | undefined; // a line that another may lie on and still be seen
   size?: number | undefined; // of points
   shape?: Shape | undefined; // instead of the style's
 }
@@ -216,10 +217,14 @@ export function drawCurve(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapp
     if (curve.mark === "band") drawBand(ctx, curve, map);
     if (curve.mark === "bars") drawBars(ctx, curve, map);
     ctx.setLineDash(look.dash.map((part) => part * map.ratio * 0.8));
+    if (curve.wide) {
+      ctx.lineWidth = 6 * map.ratio;
+      ctx.globalAlpha = 0.45;
+    }
     drawLine(ctx, curve, map);
     ctx.setLineDash([]);
     const every = curve.mark === "bars" ? 1 : Math.max(1, Math.floor(curve.x.length / 8));
-    if (!curve.thin && curve.x.length > 2) drawPoints(ctx, { ...curve, size: 3 }, map, look, every);
+    if (!curve.thin && curve.x.length > 2) drawPoints(ctx, { ...curve, size: curve.wide ? 6 : 3 }, map, look, every);
   }
   ctx.restore();
 }

@@ -9,7 +9,12 @@ export function tokenName(data: Report, query: number, token: number): string {
 export function tokenAt(data: Report, sequence: number, token: number): string {
   const start = data.plane.offsets[sequence];
   const name = start === undefined ? undefined : data.plane.names?.[start + token];
-  return name ? `${token} \u201c${name}\u201d` : String(token);
+  return name ? `${token} \u201c${isolated(name)}\u201d` : String(token);
+}
+
+/** Names written from right to left, or that hold marks of direction, must not turn the words around them. */
+function isolated(name: string): string {
+  return /[\u0590-\u08ff\u200e\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufefc]/.test(name) ? `\u2068${name}\u2069` : name;
 }
 
 export function axisName(axis: Axis | undefined): string {

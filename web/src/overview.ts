@@ -1,6 +1,6 @@
 // The page in one screen: the task, the verdict, the answers, how it was made.
 import type { Report } from "./data";
-import { button, h } from "./dom";
+import { button, type Child, h } from "./dom";
 import { saveText } from "./download";
 import { num, text } from "./format";
 import { labelNodes } from "./label";
@@ -13,6 +13,49 @@ const verdicts = {
   local: "A local optimum",
   neither: "Neither global nor local",
 };
+const ends = {
+  global: "Training found the best token of every query",
+  local: "Training ended at a local optimum",
+  neither: "Training ended at neither a global nor a local optimum",
+};
+
+/** The page in a sentence or two. */
+function lead(data: Report): HTMLElement {
+  const { run, check, queries } = data;
+  const first = data.solutions[0];
+  const parts: Child[] = [];
+  if (run && check && queries.optimal) {
+    const best = queries.optimal.filter((token, i) => queries.kept[i]?.includes(token)).length;
+    parts.push(`Of ${queries.kept.length} queries, ${best} keep the token with the best score. `);
+    const last = run.norm.length - 1;
+    const ways = run.correlations.map((curve, k) => ({ curve, k, end: curve.distances[last] ?? Infinity }));
+    const nearest = ways.sort((a, b) => a.end - b.end)[0];
+    if (nearest && nearest.end < Infinity)
+      parts.push(
+        "Of the max-margin directions of these tokens W is nearest to ",
+        ...labelNodes(nearest.curve.label),
+        ", with 1 \u2212 correlation ",
+        num(`run.correlations.${nearest.k}.distances.${last}`, nearest.end),
+        ". ",
+      );
+  } else if (first?.objective !== null && first?.objective !== undefined && first.margin !== null) {
+    parts.push(
+      ...labelNodes(first.label),
+      " is the smallest matrix that keeps every selected token ahead by 1: norm ",
+      num("solutions.0.objective", first.objective),
+      ", margin ",
+      num("solutions.0.margin", first.margin),
+      ". ",
+    );
+  }
+  if (first?.conflict)
+    parts.push(
+      `Of ${first.constraints} rows, ${first.conflict.total} contradict each other: no W keeps all of these tokens. `,
+      h("a", { href: "#proof" }, "The proof"),
+      " shows which, and why.",
+    );
+  return h("p", { class: "lead" }, ...parts);
+}
 
 function taskCard(data: Report): HTMLElement {
   const { task } = data;
@@ -24,11 +67,26 @@ function taskCard(data: Report): HTMLElement {
     h("h2", {}, "The task"),
     facts([
       ["attention", [text("task.attention", task.attention), task.causal ? ", causal" : ""]],
-      ["tokens", [count("tokens"), " in ", count("sequences"), " sequences of up to ", count("longest")]],
-      ["queries", [count("queries"), ", ", num("task.positive_labels", task.positive_labels), " with label +1"]],
+      [
+        "tokens",
+        [
+          count("tokens"),
+          " in ",
+          count("sequences"),
+          task.ragged ? " sequences of up to " : " sequences of ",
+          count("longest"),
+        ],
+      ],
+      ["queries", [count("queries"), ", ", num("task.labels_positive", task.labels_positive), " with label +1"]],
       ["sizes", ["keys ", count("d"), ", queries ", count("dz"), ", values ", count("dv")]],
       ["head", text("task.head", task.head)],
-      ["separable", text("task.separability", task.separability)],
+      [
+        "every selection separable",
+        [
+          task.separability.holds ? "yes, if generic: " : "not guaranteed: ",
+          text("task.separability.reason", task.separability.reason),
+        ],
+      ],
     ]),
   );
 }
@@ -46,7 +104,8 @@ function verdictCard(data: Report): HTMLElement {
   if (run) {
     const last = run.norm.length - 1;
     list.push(["run", h("code", { "data-path": "run.file" }, run.file)]);
-    if (run.step) list.push(["steps", num(`run.step.${last}`, run.step[last])]);
+    if (run.settings) list.push(["training", text("run.settings", run.settings)]);
+    if (run.step) list.push(["steps taken", num(`run.step.${last}`, run.step[last])]);
     run.correlations
       .slice(0, 2)
       .forEach((curve, k) =>
@@ -56,12 +115,15 @@ function verdictCard(data: Report): HTMLElement {
         ]),
       );
   }
-  const title = check
-    ? verdicts[check.verdict]
-    : data.solutions[0]?.conflict
-      ? "These tokens cannot be kept together"
-      : "The selected tokens and their SVMs";
-  return h("section", { class: "card verdict" }, h("h2", {}, title), facts(list));
+  const several = run !== null && data.queries.kept.some((tokens) => tokens.length > 1);
+  const title = several
+    ? "Training keeps several tokens"
+    : check
+      ? (run ? ends : verdicts)[check.verdict]
+      : data.solutions[0]?.conflict
+        ? "These tokens cannot be kept together"
+        : "The selected tokens and their SVMs";
+  return h("section", { class: "card verdict" }, h("h2", {}, title), lead(data), facts(list));
 }
 
 function answersCard(data: Report): HTMLElement {
@@ -107,6 +169,8 @@ function selectionCard(data: Report): HTMLElement {
   const { queries } = data;
   const kept = (i: number): string => (queries.kept[i] ?? []).map((token) => tokenName(data, i, token)).join(", ");
   const best = (i: number): string => (queries.optimal ? tokenName(data, i, queries.optimal[i] ?? 0) : "\u2013");
+  const missed = (i: number): boolean =>
+    queries.optimal !== null && queries.kept[i]?.includes(queries.optimal[i] ?? -1) === false;
   return h(
     "section",
     { class: "card wide" },
@@ -122,16 +186,17 @@ function selectionCard(data: Report): HTMLElement {
         num(`queries.visible.${i}`, queries.visible[i]),
         num(`queries.label.${i}`, queries.label[i]),
         h("span", { "data-token": "" }, kept(i)),
-        h(
-          "span",
-          {
-            "data-token": "",
-            class: queries.optimal && queries.kept[i]?.includes(queries.optimal[i] ?? -1) === false ? "differs" : null,
-          },
-          best(i),
-        ),
+        h("span", { "data-token": "", class: missed(i) ? "differs" : null }, best(i), missed(i) ? " (not kept)" : ""),
       ],
-      values: (i) => [i, queries.sequence[i], queries.visible[i], queries.label[i], kept(i), best(i)],
+      values: (i) => [
+        i,
+        queries.sequence[i],
+        queries.visible[i],
+        queries.label[i],
+        kept(i),
+        best(i),
+        missed(i) ? "not kept" : "",
+      ],
     }),
   );
 }
@@ -151,6 +216,7 @@ function madeCard(data: Report): HTMLElement {
       ),
     { class: "quiet" },
   );
+  const several = data.run !== null && data.task.head !== "linear"; // nonlinear heads keep all tokens above a threshold
   return h(
     "section",
     { class: "card wide" },
@@ -158,10 +224,9 @@ function madeCard(data: Report): HTMLElement {
     h("p", { class: "made" }, command, copy),
     facts([
       ["program", ["attsvm ", text("attsvm", data.attsvm)]],
-      [
-        "tokens kept by nonlinear heads",
-        ["attention of at least ", num("settings.threshold", data.settings.threshold)],
-      ],
+      ...(several
+        ? [["a token is kept", ["from an attention of ", num("settings.threshold", data.settings.threshold)]] as Fact]
+        : []),
     ]),
     h(
       "p",

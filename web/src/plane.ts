@@ -20,7 +20,7 @@ interface Pair {
 const column = (data: Report, axis: number): number[] =>
   data.plane.coordinates[axis] ?? new Array<number>(data.plane.coordinates[0]?.length ?? 0).fill(0);
 
-export function firstAxes(data: Report): Pair {
+function firstAxes(data: Report): Pair {
   const first = (kind: Axis["kind"]): number => data.plane.axes.findIndex((axis) => axis.kind === kind);
   const coordinate = first("coordinate"),
     component = first("principal"),
@@ -79,6 +79,7 @@ function tokenSeries(data: Report, query: number, axes: Pair): Series[] {
     x: tokens.map((t) => x[start + t] ?? null),
     y: tokens.map((t) => y[start + t] ?? null),
     name: (k) => `token ${tokenAt(data, sequence, tokens[k] ?? 0)}`,
+    tag: (k) => data.plane.names?.[start + (tokens[k] ?? 0)] || String(tokens[k]),
   });
   const list: Series[] = [];
   if (data.plane.offsets.length > 2) {
@@ -119,7 +120,9 @@ function overlays(data: Report, store: Store, query: number, axes: Pair, length:
       style: styleOf(k),
       mark: "arrow",
       dash: k === 0 ? [] : [12, 4, 3, 4],
+      width: k === 0 ? 7 : 4, // training ends on one of them, and both are to be seen
       draw: (ctx, map) => {
+        if (k === 0) ctx.globalAlpha = 0.45;
         drawArrow(ctx, at(map, [0, 0]), at(map, scaled(end)), map.ratio);
       },
     });
@@ -156,7 +159,7 @@ function overlays(data: Report, store: Store, query: number, axes: Pair, length:
   return list;
 }
 
-export function conflictArrows(
+function conflictArrows(
   data: Report,
   rows: NonNullable<Report["solutions"][number]["conflict"]>["rows"],
   axes: Pair,

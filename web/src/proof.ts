@@ -1,12 +1,11 @@
 // What is proven, to what gap; for tasks without a solution, which rows contradict each other.
 import { Chart } from "./chart";
-import type { Series } from "./chart_spec";
-import type { Report, Solution } from "./data";
+import type { ConflictRow, Report, Solution } from "./data";
 import { h } from "./dom";
-import { num, text } from "./format";
+import { formatted, num, text } from "./format";
 import { labelNodes } from "./label";
-import { axisName, tokenAt, tokenName } from "./names";
-import { conflictArrows, firstAxes } from "./plane";
+import { drawArrow } from "./marks";
+import { tokenName } from "./names";
 import { facts, pagedTable } from "./table";
 
 function status(solution: Solution): [string, string] {
@@ -54,39 +53,66 @@ function numbers(solution: Solution, s: number): HTMLElement {
   );
 }
 
-/** The tokens of the rows that contradict each other, with arrows from the dropped to the kept. */
+/** The rows of a contradiction laid head to tail, by their angle: what adds up to zero leads back to where it began. */
 function conflictPicture(host: HTMLElement, data: Report, solution: Solution): void {
-  const rows = solution.conflict?.rows.filter((row) => row.drop >= 0) ?? [];
-  if (rows.length === 0 || data.plane.axes.length < 2) return;
-  const axes = firstAxes(data);
-  const list = (kept: boolean): { sequence: number; token: number }[] =>
-    rows.map((row) => ({ sequence: data.queries.sequence[row.query] ?? 0, token: kept ? row.keep : row.drop }));
-  const place = (axis: number, { sequence, token }: { sequence: number; token: number }): number | null =>
-    data.plane.coordinates[axis]?.[(data.plane.offsets[sequence] ?? NaN) + token] ?? null;
-  const series = (label: string, kept: boolean): Series => ({
-    label,
-    style: kept ? 0 : 6,
-    shape: kept ? "diamond" : "circle",
-    size: kept ? 7 : 4,
-    mark: "points",
-    x: list(kept).map((one) => place(axes.x, one)),
-    y: list(kept).map((one) => place(axes.y, one)),
-    name: (k) =>
-      `query ${rows[k]?.query ?? ""}, token ${tokenAt(data, list(kept)[k]?.sequence ?? 0, list(kept)[k]?.token ?? 0)}`,
-  });
+  const conflict = solution.conflict;
+  if (!conflict) return;
+  const rows = [...conflict.rows].sort((a, b) => angle(a) - angle(b));
+  const far = Math.max(...rows.map(({ arrow: [x = 0, y = 0] }) => Math.hypot(x, y)));
+  const flat = rows.every(({ arrow: [, y = 0] }) => Math.abs(y) < 1e-9 * far); // there and back: beside each other
+  const corners: [number, number][] = [[0, 0]];
+  for (const { arrow } of rows) {
+    const [x, y] = corners.at(-1) ?? [0, 0];
+    corners.push([x + (arrow[0] ?? 0), flat ? y - 0.05 * far : y + (arrow[1] ?? 0)]);
+  }
+  const words = (row: ConflictRow): string =>
+    `query ${row.query}: ${tokenName(data, row.query, row.keep)}${row.drop < 0 ? "" : ` over ${tokenName(data, row.query, row.drop)}`}`;
+  const middle = (k: number, axis: 0 | 1): number => {
+    const to = corners[k + 1]?.[axis] ?? 0;
+    return flat && axis === 1 ? to : ((corners[k]?.[axis] ?? 0) + to) / 2;
+  };
+  const all = conflict.rows.length === conflict.total;
   new Chart(host, {
-    title: "The conflict in the plane",
+    title: "The contradiction, drawn",
     name: "conflict",
-    square: true,
+    logs: [],
     height: innerWidth < 600 ? 360 : 460,
-    summary:
-      "Every arrow is a row of the contradiction: from the token to be left to the token to be kept. Its width is the row\u2019s weight in the proof. No W can make all of them point upward at once, each seen from its own query.",
-    x: { label: axisName(data.plane.axes[axes.x]) },
-    y: { label: axisName(data.plane.axes[axes.y]) },
-    series: [series("to be left", false), series("to be kept", true)],
-    overlays: [conflictArrows(data, rows, axes)],
+    summary: `Every arrow is a row: the matrix that it asks a margin of, times its weight in the proof. ${all ? "Head to tail they lead back to where they began: they add up to zero. A W that met every row would make them count for 1 in all, and zero counts for nothing." : `The heaviest ${conflict.rows.length} of ${conflict.total} are drawn; all of them add up to zero.`} The plane shows a share of ${formatted(conflict.share)} of their squared lengths.`,
+    x: { label: "longest direction" },
+    y: { label: flat ? "there and back, drawn apart" : "second longest" },
+    series: [
+      {
+        label: "rows in conflict",
+        style: 6,
+        shape: "circle",
+        size: 2,
+        mark: "points",
+        x: rows.map((_, k) => middle(k, 0)),
+        y: rows.map((_, k) => middle(k, 1)),
+        name: (k) => (rows[k] ? words(rows[k]) : ""),
+        tag: (k) => (rows[k] ? words(rows[k]) : ""),
+      },
+    ],
+    include: { x: corners.map(([x]) => x), y: corners.map(([, y]) => y) },
+    overlays: [
+      {
+        label: "rows in conflict",
+        style: 1,
+        mark: "arrow",
+        dash: [],
+        draw: (ctx, map) => {
+          rows.forEach((_, k) => {
+            const from = corners[k] ?? [0, 0],
+              to = corners[k + 1] ?? [0, 0];
+            drawArrow(ctx, [map.x(from[0]), map.y(flat ? to[1] : from[1])], [map.x(to[0]), map.y(to[1])], map.ratio);
+          });
+        },
+      },
+    ],
   });
 }
+
+const angle = ({ arrow: [x = 0, y = 0] }: ConflictRow): number => Math.atan2(y, x);
 
 function conflictTable(data: Report, solution: Solution, s: number): HTMLElement | null {
   const conflict = solution.conflict;

@@ -2,14 +2,16 @@
 
 export type Range = [number, number];
 
-/** The least and greatest of all numbers, those alone that a logarithmic axis can show. */
-export function rangeOf(lists: ArrayLike<number | null>[], log: boolean): Range | null {
+/** The least and greatest of all numbers; a logarithmic axis shows those above zero, and the others at its floor. */
+export function rangeOf(lists: ArrayLike<number | null>[], log: boolean, floor = 0): Range | null {
   let low = Infinity,
     high = -Infinity;
   for (const list of lists) {
     for (let k = 0; k < list.length; k += 1) {
-      const value = list[k];
-      if (typeof value !== "number" || !Number.isFinite(value) || (log && value <= 0)) continue;
+      const given = list[k];
+      if (typeof given !== "number" || !Number.isFinite(given)) continue;
+      const value = log ? Math.max(given, floor) : given;
+      if (log && value <= 0) continue;
       if (value < low) low = value;
       if (value > high) high = value;
     }
@@ -41,13 +43,13 @@ export function squared(x: Range, y: Range, width: number, height: number): { x:
 }
 
 /**
- * Where a logarithmic axis has its lines: at powers of ten, at most ten of them; at their multiples too where there are
- * few. uPlot's own would draw every multiple of every power.
+ * Where a logarithmic axis has its lines: at powers of ten, at most `most` of them; at their multiples too where there
+ * are few. uPlot's own would draw every multiple of every power.
  */
-export function logSplits([low, high]: Range): number[] {
+export function logSplits([low, high]: Range, most: number): number[] {
   const first = Math.floor(Math.log10(low)),
     last = Math.ceil(Math.log10(high));
-  const every = Math.max(1, Math.ceil((last - first) / 10));
+  const every = Math.max(1, Math.ceil((last - first) / most));
   const lines: number[] = [];
   for (let power = first; power <= last; power += 1) {
     if (power % every !== 0) continue;

@@ -3,7 +3,7 @@ import { attentionView } from "./attention";
 import { stepControl } from "./controls";
 import type { Report } from "./data";
 import { h } from "./dom";
-import { marginsView } from "./margins";
+import { hasMargins, marginsView } from "./margins";
 import { overviewView } from "./overview";
 import { planeView } from "./plane";
 import { proofView } from "./proof";
@@ -25,11 +25,11 @@ export function reportPage(root: HTMLElement, data: Report): void {
     list.push({ name: "training", title: "Training", make: (panel) => trainingView(panel, data, store) });
     list.push({ name: "attention", title: "Attention", make: (panel) => attentionView(panel, data, store) });
   }
-  list.push(
-    { name: "margins", title: "Margins", make: (panel) => marginsView(panel, data) },
-    { name: "spectrum", title: "Spectrum", make: (panel) => spectrumView(panel, data, store) },
-    { name: "proof", title: "Proof", make: (panel) => proofView(panel, data) },
-  );
+  if (data.solutions.some(hasMargins))
+    list.push({ name: "margins", title: "Margins", make: (panel) => marginsView(panel, data) });
+  if (data.run || data.solutions.some((solution) => solution.singular_values))
+    list.push({ name: "spectrum", title: "Spectrum", make: (panel) => spectrumView(panel, data, store) });
+  list.push({ name: "proof", title: "Proof", make: (panel) => proofView(panel, data) });
   const sticky = h("div", { class: "sticky" }, slider);
   const views = tabs(list, (name) => {
     sticky.hidden = !slider || !moving.has(name);

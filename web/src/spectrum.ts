@@ -12,12 +12,19 @@ export function spectrumView(panel: HTMLElement, data: Report, store: Store): vo
   let shown: keyof Spectrum = "relative";
   const series = (): Series[] => {
     const list: Series[] = [];
-    const add = (label: string, style: number, spectrum: Spectrum | null | undefined, path: string): void => {
+    const add = (
+      label: string,
+      style: number,
+      spectrum: Spectrum | null | undefined,
+      path: string,
+      wide = false,
+    ): void => {
       if (spectrum)
         list.push({
           label,
           style,
           mark: "line",
+          wide,
           x: spectrum[shown].map((_, k) => k + 1),
           y: spectrum[shown],
           path: { y: `${path}.${shown}` },
@@ -29,6 +36,7 @@ export function spectrumView(panel: HTMLElement, data: Report, store: Store): vo
         [0, 3, 4, 5][k % 4] ?? 0,
         solution.singular_values,
         `solutions.${k}.singular_values`,
+        data.run !== null && k === 0, // training may end on it, and both are to be seen
       ),
     );
     const run = data.run;
@@ -48,6 +56,7 @@ export function spectrumView(panel: HTMLElement, data: Report, store: Store): vo
       height: 360,
       series: series(),
       summary: `Singular values, largest first${shown === "relative" ? ", as shares of the largest" : ""}. ${ranks.join("; ")}${ranks.length > 0 ? "." : ""}`,
+      logs: ["y"],
       x: { label: "number", whole: true },
       y: {
         label: shown === "relative" ? "share of the largest" : "singular value",

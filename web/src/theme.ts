@@ -27,7 +27,11 @@ export function colour(name: string): string {
 
 export function look(style: number): Look {
   const k = style % styles.length;
-  const found = styles[k] ?? { dash: [], shape: "circle" as const };
+  // Beyond the eighth, colours come again with another marker and pattern.
+  const found = styles[(k + 3 * Math.floor(style / styles.length)) % styles.length] ?? {
+    dash: [],
+    shape: "circle" as const,
+  };
   return { colour: colour(`style-${k}`), ...found };
 }
 

@@ -9,6 +9,8 @@ import { stepAxis } from "./names";
 import type { Store } from "./state";
 import { type Fact, facts } from "./table";
 
+const rounding = 2 ** -53; // correlations are known no better
+
 const styleOf = (k: number): number => [0, 3, 4, 5, 1][k % 5] ?? 0;
 
 function distanceWords(run: Run): string {
@@ -24,7 +26,7 @@ function atStep(run: Run, step: number): HTMLElement {
   rows.push(["norm of W", num(`run.norm.${step}`, run.norm[step])]);
   if (run.loss) rows.push(["loss", num(`run.loss.${step}`, run.loss[step])]);
   if (run.log_gradient)
-    rows.push(["log of the gradient\u2019s norm", num(`run.log_gradient.${step}`, run.log_gradient[step])]);
+    rows.push(["natural log of the gradient\u2019s norm", num(`run.log_gradient.${step}`, run.log_gradient[step])]);
   run.correlations.forEach((curve, k) =>
     rows.push([
       ["1 \u2212 correlation with ", ...labelNodes(curve.label)],
@@ -57,7 +59,8 @@ export function trainingView(panel: HTMLElement, data: Report, store: Store): vo
       name: "correlation",
       summary: distanceWords(run),
       x,
-      y: { label: "1 \u2212 correlation", log: true },
+      y: { label: "1 \u2212 correlation", log: true, floor: rounding },
+      include: { x: [], y: [1] },
       series: run.correlations.map((one, k) =>
         curve(one.label, styleOf(k), one.distances, `run.correlations.${k}.distances`),
       ),
@@ -70,7 +73,7 @@ export function trainingView(panel: HTMLElement, data: Report, store: Store): vo
       x,
       y: { label: "\u2016W\u2016", log: axis.log },
       series: [curve("\u2016W\u2016 (Frobenius)", 2, run.norm, "run.norm")],
-      summary: `The weights grow without end while their direction settles: from ${formatted(run.norm[0])} to ${formatted(run.norm.at(-1))}.`,
+      summary: `From ${formatted(run.norm[0])} to ${formatted(run.norm.at(-1))}. Softmax attends to one token alone only at infinity: weights that select grow without end while their direction settles.`,
     }),
   );
   if (run.loss) {
@@ -81,7 +84,7 @@ export function trainingView(panel: HTMLElement, data: Report, store: Store): vo
         x,
         y: { label: "loss" },
         series: [curve("mean loss", 1, run.loss, "run.loss")],
-        summary: `The mean loss falls from ${formatted(run.loss[0])} to ${formatted(run.loss.at(-1))}.`,
+        summary: `The mean loss goes from ${formatted(run.loss[0])} to ${formatted(run.loss.at(-1))}.`,
       }),
     );
   }

@@ -1,0 +1,103 @@
+// Words inside a chart: names of points beside them, names of stretches above them; each only where there is room.
+import type { Band, Series } from "./chart_spec";
+import type { Mapper } from "./marks";
+
+interface Box {
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+}
+
+const most = 60; // points of a chart that are named: more would be a grey field
+const letters = 22; // of a name; the rest is in the reading
+
+const meet = (a: Box, b: Box): boolean =>
+  a.left < b.left + b.width && b.left < a.left + a.width && a.top < b.top + b.height && b.top < a.top + a.height;
+const inside = (a: Box, b: Box): boolean =>
+  a.left >= b.left && a.top >= b.top && a.left + a.width <= b.left + b.width && a.top + a.height <= b.top + b.height;
+const font = (ratio: number): string => `${12 * ratio}px system-ui, sans-serif`;
+
+function shortened(name: string): string {
+  const all = [...name];
+  return all.length > letters ? `${all.slice(0, letters - 1).join("")}\u2026` : name;
+}
+
+/** Names beside points: above, right, left or below, wherever no point and no other name is. */
+export function drawTags(
+  ctx: CanvasRenderingContext2D,
+  list: Series[],
+  map: Mapper,
+  plot: Box,
+  colours: { text: string; around: string },
+): void {
+  const points: { x: number; y: number; r: number; name: string }[] = [];
+  for (const series of list) {
+    if (!series.tag) continue;
+    for (let k = 0; k < series.x.length; k += 1) {
+      const x = series.x[k],
+        y = series.y[k];
+      if (typeof x !== "number" || typeof y !== "number" || !map.visible(map.x(x), map.y(y))) continue;
+      points.push({
+        x: map.x(x),
+        y: map.y(y),
+        r: ((series.size ?? 3.5) * 1.4 + 1) * map.ratio,
+        name: shortened(series.tag(k)),
+      });
+    }
+  }
+  if (points.length > most) return;
+  const taken: Box[] = points.map(({ x, y, r }) => ({ left: x - r, top: y - r, width: 2 * r, height: 2 * r }));
+  ctx.save();
+  ctx.font = font(map.ratio);
+  ctx.textAlign = "left";
+  ctx.textBaseline = "middle";
+  ctx.lineJoin = "round";
+  ctx.lineWidth = 3 * map.ratio;
+  ctx.strokeStyle = colours.around;
+  ctx.fillStyle = colours.text;
+  const height = 14 * map.ratio;
+  for (const { x, y, r, name } of points.reverse()) {
+    const width = ctx.measureText(name).width;
+    const places: Box[] = [
+      { left: x - width / 2, top: y - r - height, width, height },
+      { left: x + r, top: y - height / 2, width, height },
+      { left: x - r - width, top: y - height / 2, width, height },
+      { left: x - width / 2, top: y + r, width, height },
+    ];
+    const free = places.find((place) => inside(place, plot) && !taken.some((other) => meet(place, other)));
+    if (!free) continue;
+    taken.push(free);
+    ctx.strokeText(name, free.left, free.top + height / 2);
+    ctx.fillText(name, free.left, free.top + height / 2);
+  }
+  ctx.restore();
+}
+
+/** Lines between stretches of the x axis, and their names at the top. */
+export function drawBands(
+  ctx: CanvasRenderingContext2D,
+  bands: Band[],
+  map: Mapper,
+  plot: Box,
+  colours: { line: string; text: string },
+): void {
+  ctx.save();
+  ctx.font = font(map.ratio);
+  ctx.textAlign = "center";
+  ctx.textBaseline = "top";
+  ctx.strokeStyle = colours.line;
+  ctx.fillStyle = colours.text;
+  ctx.lineWidth = map.ratio;
+  for (const { from, to, label } of bands) {
+    const left = map.x(from),
+      right = map.x(to);
+    ctx.beginPath();
+    ctx.moveTo(right, plot.top);
+    ctx.lineTo(right, plot.top + plot.height);
+    if (right < plot.left + plot.width) ctx.stroke();
+    if (ctx.measureText(label).width < right - left - 4 * map.ratio)
+      ctx.fillText(label, (left + right) / 2, plot.top + 2 * map.ratio);
+  }
+  ctx.restore();
+}
