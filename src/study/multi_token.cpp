@@ -291,7 +291,10 @@ class MultiToken final : public Study {
       ours += ours.empty() ? "Plain arithmetic " : "; exact ";
       for (const char* measure : kMeasures) {
         const Sample sample = sample_of(numbers_of(results, fmt::format("{}_{}_final", arithmetic, measure)));
-        ours += fmt::format("{}{:.4f} ± {:.4f}", measure == kMeasures[0] ? "" : " / ", sample.mean, sample.error());
+        if (measure != kMeasures[0]) ours += " / ";
+        ours += sample.count == 0   ? "–"
+                : sample.count == 1 ? fmt::format("{:.4f}", sample.mean)
+                                    : fmt::format("{:.4f} ± {:.4f}", sample.mean, sample.error());
       }
       ours += fmt::format(" ({} runs)", results.size());
     }
