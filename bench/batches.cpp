@@ -68,9 +68,10 @@ void run_many(const Options& options) {
                                }},
                               {"solve_many", [&] { solve_many(problems, settings, together, at_once); }}};
   interleave(ways, 7);
-  Verdicts verdicts;
-  for (std::size_t k = 0; k < problems.size(); ++k) verdicts.add(problems[k], at_once[k]);
   for (const Contender& way : ways) {
+    const std::vector<MarginSolution>& answers = &way == &ways[0] ? one_by_one : at_once;
+    Verdicts verdicts;
+    for (std::size_t k = 0; k < problems.size(); ++k) verdicts.add(problems[k], answers[k]);
     Json line{{"name", way.name},
               {"threads", &way == &ways[0] ? 1 : together.count()},
               {"problems", options.count},

@@ -33,8 +33,9 @@ class Probe {
     });
   }
   void multiply(Threads& threads) {
-    threads.for_each(2, [&](Index half) {
-      const Index rows = kSide / 2, at = half * rows * kSide;
+    const Index parts = threads.count();
+    threads.for_each(parts, [&](Index part) {
+      const Index first = kSide * part / parts, rows = kSide * (part + 1) / parts - first, at = first * kSide;
       gemm(false, true, rows, kSide, kSide, 1.0, left_.data() + at, kSide, right_.data(), kSide, 0.0, out_.data() + at,
            kSide);
     });

@@ -37,7 +37,7 @@ double time_pricing(const MarginProblem& problem, const RowMatrix& W, Threads& t
 /// When the solve had proven a gap, by its history.
 double seconds_to(double gap, const MarginSolution& solution) {
   for (const SolveProgress& at : solution.history) {
-    if (at.objective - at.dual_objective <= gap * at.objective) return at.seconds;
+    if (std::isfinite(at.objective) && at.objective - at.dual_objective <= gap * at.objective) return at.seconds;
   }
   return std::numeric_limits<double>::quiet_NaN();
 }

@@ -48,6 +48,16 @@ inline std::vector<Index> every_fourth(const AttentionTask& task) {
   return relax;
 }
 
+/// The task with other tokens of the same shape.
+inline AttentionTask with_tokens(const AttentionTask& task, const std::function<double(double)>& change) {
+  TaskArrays arrays = task.arrays();
+  const auto old = f64_span(arrays.tokens);
+  std::vector<double> tokens(old.begin(), old.end());
+  for (double& x : tokens) x = change(x);
+  arrays.tokens = Array::own(tokens, arrays.tokens.shape);
+  return AttentionTask(arrays);
+}
+
 /// Solves, and has the answer verified (what stays finite has no file to verify).
 inline MarginSolution proven(const MarginProblem& problem, const SolveSettings& settings = {}) {
   Threads threads(1);

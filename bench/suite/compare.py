@@ -71,10 +71,11 @@ def main():
         if other and abs(math.log(other / speed)) > math.log(1.1):
             print(f"the machine: {key[0]}, {key[1]}: {speed / 1e9:.1f} became {other / 1e9:.1f} G{'B/s' if 'read' in key[0] else 'flop/s'}; times differ for that alone")
     found = compare(a, b)
+    if chosen.ours:
+        peers = ("solvers", "infeasible", "training", "jobs")
+        found = {verdict: [one for one in rows if one[0][0] not in peers or one[0][2].startswith("attsvm")] for verdict, rows in found.items()}
     for verdict in ("worse", "slower", "faster"):
         for key, before, after in sorted(found[verdict], key=lambda one: -abs(math.log(one[2]["median"] / one[1]["median"])) if one[2].get("median") and one[1].get("median") else 0):
-            if chosen.ours and not key[2].startswith("attsvm") and key[0] in ("solvers", "infeasible", "training", "jobs"):
-                continue
             how = lost_answers(before, after) if verdict == "worse" else f"{duration(before['median'])} -> {duration(after['median'])}, {after['median'] / before['median']:.2f} times"
             print(f"{verdict}: {', '.join(key)}: {how}")
     print(f"{len(found['slower'])} slower, {len(found['faster'])} faster, {len(found['same'])} within the noise, {len(found['worse'])} worse answers, "

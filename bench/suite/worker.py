@@ -21,7 +21,7 @@ class Worker:
         self.process = context.Process(target=serve, args=(other, build, arguments, memory), daemon=True)
         self.process.start()
         other.close()
-        self.seconds, self.answer, self.peak_memory, self.state, self.reason = [], None, None, "ready", ""
+        self.seconds, self.answer, self.peak_memory, self.state, self.reason, self.cold = [], None, None, "ready", "", False
         self._wait(start_limit)
 
     def _wait(self, limit):
@@ -31,7 +31,8 @@ class Worker:
                 return None
             state, payload = self.pipe.recv()
         except (EOFError, ConnectionResetError):  # killed, most likely for its memory
-            self._end("out of memory" if self.process.exitcode in (None, -9) else "failed", f"exit code {self.process.exitcode}")
+            self.process.join(5)
+            self._end("out of memory" if self.process.exitcode == -9 else "failed", f"exit code {self.process.exitcode}")
             return None
         if state != "ready":
             self._end(state, payload)
@@ -46,7 +47,10 @@ class Worker:
         got = self._wait(limit + budget)
         if got is not None:
             seconds, self.answer, self.peak_memory = got
-            self.seconds += seconds
+            if self.cold:  # its only call so far warmed up
+                self.seconds = []
+            self.cold = not self.seconds and len(seconds) == 1
+            self.seconds += seconds[1:] if not self.seconds and len(seconds) > 1 else seconds
 
     def _end(self, state, reason=""):
         self.state, self.reason = state, reason
@@ -72,7 +76,6 @@ def serve(pipe, build, arguments, memory):
     try:
         call = build(*arguments)
         pipe.send(("ready", None))
-        first = None
         while True:
             budget = pipe.recv()
             seconds, spent = [], 0.0
@@ -81,9 +84,6 @@ def serve(pipe, build, arguments, memory):
                 answer = call()
                 seconds.append(time.perf_counter() - begin)
                 spent += seconds[-1]
-            if first is None and len(seconds) > 1:
-                seconds.pop(0)  # the first call warms up
-            first = True
             pipe.send(("ready", (seconds, answer, resident_bytes("VmHWM:"))))
     except EOFError:
         pass

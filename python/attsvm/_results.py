@@ -78,8 +78,7 @@ class Many(Sequence[Item], Generic[Item]):
     def __getitem__(self, k):
         if isinstance(k, slice):
             return [self[i] for i in range(*k.indices(len(self)))]
-        k = int(k)
-        answer = self._core[k + len(self) if k < 0 else k]
+        answer = self._core[range(len(self))[int(k)]]
         return answer if isinstance(self._core, _Kept) else self._made(answer)
 
     def __iter__(self) -> Iterator[Item]:

@@ -252,7 +252,7 @@ def _draw_panel(panel: dict[str, Any], ax: Axes) -> None:
         ax.set_ylim(panel["y_range"])
     if panel.get("square"):
         ax.set_aspect("equal")
-    elif not panel.get("log_x") and all(float(x).is_integer() for curve in panel["curves"] for x in curve["x"]):
+    elif not panel.get("log_x") and all(x is not None and float(x).is_integer() for curve in panel["curves"] for x in curve["x"]):
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_title(_label(panel["title"]), fontsize=9)
     ax.set_xlabel(panel["x_label"])

@@ -35,7 +35,7 @@ nb::dict to_dict(const AttentionTask& task, const Check& check) {
   result["ties"] = ties;
   result["selected"] = to_python(first_kept(check.selection));
   result["kept"] = to_python(check.selection.mask(task.longest()));
-  result["separable"] = check.separable;
+  result["separable"] = check.decided ? nb::cast(check.separable) : nb::none();
   result["is_optimal"] = check.optimal_selection;
   result["locally_optimal"] = check.report && check.report->locally_optimal;
   result["support"] = support_list(check.report ? check.report->support : std::vector<SupportToken>{});

@@ -1,7 +1,5 @@
 #include "margin/coupled_inverse.h"
 
-#include <cmath>
-
 #include "margin/nuclear_kernels.h"
 
 namespace attsvm {
@@ -14,7 +12,7 @@ bool CoupledInverse::factor(const Eigen::MatrixXd& A) {
   gram_ = -gram_;
   gram_.diagonal().array() += 1;
   factor_.compute(gram_);
-  return factor_.info() == Eigen::Success;
+  return factor_.info() == Eigen::Success && factor_.matrixLLT().diagonal().allFinite();
 }
 
 double CoupledInverse::log_det() const { return 2 * factor_.matrixLLT().diagonal().array().log().sum(); }

@@ -1,5 +1,6 @@
 #include "margin/nuclear_barrier.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/blas.h"
@@ -11,7 +12,8 @@ namespace {
 constexpr double kStartNorm = 0.8, kFurther = 1.25;  // ‖A‖ at the start, and how closely that is reached
 constexpr double kReduction = 0.5;                   // of μ in a step
 constexpr double kOffCentre = 0.6;                   // relative residual of a row from which on μ stays
-constexpr double kNearby = 1.1;  // rows that read less than this times what they ask for may become active
+constexpr double kNearby = 0.1;        // rows with less slack than this part of what they ask for may become active
+constexpr double kLeastDemand = 1e-2;  // that a row counts as asking for at least
 constexpr double kTinyPivot = 1e-12;
 constexpr double kWrong = 1e-10;  // how far multipliers and rows of the quadratic program may be off
 constexpr double kSufficient = 1e-3, kShorter = 0.6, kSmallestStep = 1e-2;
@@ -25,8 +27,9 @@ bool NuclearBarrier::start(NuclearRows& rows, const double* lambda) {
   for (auto* buffer : {&lambda_, &slack_, &value_, &move_}) buffer->grow(m_);
   std::copy_n(lambda, m_, lambda_.data());
   rows.weigh(lambda_.data(), A_);
-  double factor = kStartNorm / A_.norm();  // inside for certain: the norm that matters is smaller
-  if (!std::isfinite(factor)) return false;
+  const double size = A_.stableNorm();
+  if (!(size > 0 && std::isfinite(size))) return false;
+  double factor = kStartNorm / size;  // inside for certain: the norm that matters is smaller
   A_ *= factor;
   for (trial_ = kFurther / kStartNorm * A_; inverse_.factor(trial_); trial_ *= kFurther) {
     A_ *= kFurther;
@@ -36,7 +39,7 @@ bool NuclearBarrier::start(NuclearRows& rows, const double* lambda) {
   inverse_.factor(A_);
   mu_ = 0;
   measure();
-  return std::isfinite(gap_);
+  return mu_ > 0 && std::isfinite(gap_);
 }
 
 /// Everything that follows from λ and A.
@@ -57,7 +60,7 @@ void NuclearBarrier::measure() {
     const double rhs = rows_->rhs(k);
     slack_[k] = mu_ * value_[k] - rhs;
     if (rows_->equal(k) || lambda_[k] > 0 || slack_[k] < 0)
-      worst = std::max(worst, std::abs(slack_[k]) / std::max(std::abs(rhs), 1e-3));
+      worst = std::max(worst, std::abs(slack_[k]) / std::max(std::abs(rhs), kLeastDemand));
   }
   central_ = worst < kOffCentre;
   // ‖W‖_* − ⟨A,W⟩ = μ Σ σ/(1+σ), at most half of μ for each of the singular values of A
@@ -80,7 +83,8 @@ bool NuclearBarrier::step() {
 void NuclearBarrier::choose_candidates(double target) {
   candidates_.clear();
   for (Index k = 0; k < m_; ++k) {
-    if (rows_->equal(k) || lambda_[k] > 0 || mu_ * value_[k] < kNearby * rows_->rhs(k)) candidates_.push(k);
+    if (rows_->equal(k) || lambda_[k] > 0 || slack_[k] < kNearby * std::max(std::abs(rows_->rhs(k)), kLeastDemand))
+      candidates_.push(k);
   }
   const Index count = candidates_.size();
   schur_.choose(*rows_, candidates_.begin(), count);
@@ -110,11 +114,12 @@ void NuclearBarrier::factor_set(Index size) {
   L_.grow(ldl * pad4(size));
   pick(schur_.matrix(), schur_.ld(), set_.begin(), size, L_.data(), ldl);
   for (Index i = 0; i < size; ++i) set_x_[i] = wanted_[set_[i]];
-  if (size >= NuclearSchur::kBlasRows && cholesky_of_columns(size, L_.data(), ldl)) {
+  const bool by_blas = size >= NuclearSchur::kBlasRows && size <= rows_->left() * rows_->right();
+  if (by_blas && cholesky_of_columns(size, L_.data(), ldl)) {
     for (const bool transpose : {false, true}) solve_columns(transpose, size, L_.data(), ldl, 1, set_x_.data(), size);
     return;
   }
-  if (size >= NuclearSchur::kBlasRows) pick(schur_.matrix(), schur_.ld(), set_.begin(), size, L_.data(), ldl);
+  if (by_blas) pick(schur_.matrix(), schur_.ld(), set_.begin(), size, L_.data(), ldl);
   for (Index i = 0; i < size; ++i) {
     double* column = L_.data() + i * ldl;
     column[size] = set_x_[i];
@@ -169,18 +174,20 @@ void NuclearBarrier::solve_program() {
   for (Index j = 0; j < candidates_.size(); ++j) move_[candidates_[j]] += schur_.scale(j) * x_[j];
 }
 
-/// Goes along the move as far as the barrier at μ = target falls.
+/// Goes along the move until what is maximised at μ = target rises enough.
 bool NuclearBarrier::search(double target) {
   double linear = 0, slope = 0;
   for (Index k = 0; k < m_; ++k) {
     linear += rows_->rhs(k) * move_[k];
     slope += (rows_->rhs(k) - target * value_[k]) * move_[k];
   }
+  if (!(slope > 0)) return false;
   const double before = 0.5 * target * inverse_.log_det();
   for (double length = 1; length > kSmallestStep; length *= kShorter) {
     trial_ = A_ + length * dA_;
     if (!inverse_.factor(trial_)) continue;
-    if (length * linear + 0.5 * target * inverse_.log_det() - before < kSufficient * length * slope) continue;
+    const double gain = length * linear + 0.5 * target * inverse_.log_det() - before;
+    if (!(gain >= kSufficient * length * slope)) continue;
     A_.swap(trial_);
     for (Index k = 0; k < m_; ++k)
       lambda_[k] = length == 1 && move_[k] == -lambda_[k] ? 0 : lambda_[k] + length * move_[k];

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "base/decompositions.h"
-#include "margin/tolerances.h"
 
 namespace attsvm {
 namespace {
@@ -81,8 +80,8 @@ bool NuclearFace::split() {
   Index r = 0;
   while (r < Q_ && eigen_.eigenvalues()(Q_ - 1 - r) > 1) ++r;
   if (r == 0) return false;
-  V_ = eigen_.eigenvectors().rightCols(r);
-  sigma_ = eigen_.eigenvalues().tail(r).cwiseSqrt();
+  V_ = eigen_.eigenvectors().rightCols(r).rowwise().reverse();
+  sigma_ = eigen_.eigenvalues().tail(r).reverse().cwiseSqrt();
   multiply(M_, V_, U_);
   for (Index j = 0; j < r; ++j) U_.col(j) /= sigma_(j);
   right_rows_ = V_.transpose();
@@ -132,7 +131,9 @@ void NuclearFace::respond(const Eigen::MatrixXd& dA, Eigen::MatrixXd& dW) {
 }
 
 bool NuclearFace::newton_step() {
-  // Curvature off the block, [I −restᵀ; −rest I]⁻¹ on the complement, σ_i times; inside it the means (σ_i + σ_j)/2.
+  const Index r = sigma_.size();
+  if (r * (r + 1) / 2 > active_.size()) return false;  // the rows cannot determine the block
+  // Curvature off the block, [I −rest; −restᵀ I]⁻¹ on the complement, σ_i times; inside it the means (σ_i + σ_j)/2.
   if (!inverse_.factor(rest_)) return false;
   inverse_.invert(rest_, 1, T_);
   transposed_ = U_.transpose();

@@ -10,7 +10,7 @@ namespace attsvm {
 namespace {
 
 constexpr double kHalf = std::numbers::sqrt2 / 2;
-constexpr double kRegular = 1e-13;  // added to unit diagonals when OpenBLAS meets a pivot that is not positive
+constexpr double kRegular = 1e-13;  // added to unit diagonals that OpenBLAS factorises
 
 }  // namespace
 

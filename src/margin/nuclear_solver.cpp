@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 
 #include "base/blas.h"
@@ -23,6 +22,11 @@ constexpr double kNearlyAll = 0.8;     // share of the rows from which on it tak
 constexpr double kTryFace = 1e-2;      // gap from which Newton's method on the face is tried
 constexpr double kRounding = 5e-13;    // gap beyond which the interior point method cannot see
 constexpr double kNegligible = 1e-12;  // singular values of a matrix that is not of a known rank
+
+/// A bound on the nuclear norm of a W that meets the rows.
+double feasible_objective(const MarginSolution& frobenius) {
+  return frobenius.W.stableNorm() * std::sqrt(static_cast<double>(std::min(frobenius.W.rows(), frobenius.W.cols())));
+}
 
 }  // namespace
 
@@ -63,11 +67,13 @@ NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const 
 bool NuclearSolver::follow_barrier(const MarginSolution& frobenius,
                                    const std::function<bool(const SolveProgress&)>& stop) {
   lambda_.grow(rows_.count());
-  for (Index k = 0; k < rows_.count(); ++k) lambda_[k] = frobenius.dual(rows_.row(k)) * rows_.dual_in(k);
+  for (Index k = 0; k < rows_.count(); ++k)
+    lambda_[k] = frobenius.dual(rows_.row(k)) * rows_.dual_in(k) / rows_.weight_scale();
   if (!barrier_.start(rows_, lambda_.data())) return false;
+  const double feasible = feasible_objective(frobenius);
   for (Index tries = 0; tries < kBarrierTries && iterations_ < kBarrierSteps; ++iterations_) {
     if (stop({.iteration = iterations_,
-              .objective = std::numeric_limits<double>::infinity(),
+              .objective = feasible,
               .dual_objective = barrier_.bound() * rows_.weight_scale()}))
       return false;
     if (barrier_.central() && barrier_.gap() < kTryBarrier) {
@@ -139,8 +145,7 @@ NuclearSolver::Outcome NuclearSolver::descend(NuclearRows& rows, const MarginSol
   lambda_.grow(rows_.count());
   for (Index k = 0; k < rows.count(); ++k) lambda_[k] = frobenius.dual(rows.row(k)) * rows.dual_in(k);
   interior_.start(rows, start_, lambda_.data());
-  const double feasible =
-      frobenius.W.stableNorm() * std::sqrt(static_cast<double>(std::min(problem_->d(), problem_->dz())));
+  const double feasible = feasible_objective(frobenius);
   for (const Index first = iterations_;; ++iterations_) {
     if (stop({.iteration = iterations_,
               .objective = feasible,

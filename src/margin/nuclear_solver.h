@@ -9,8 +9,9 @@
 
 namespace attsvm {
 
-/// Solves min ‖W‖_* over the rows of a problem of up to some thousand rows: an interior point method until rank and
-/// active rows can be read off, then Newton's method on that face to rounding. Memory is kept.
+/// Solves min ‖W‖_* over the rows of a problem of up to some thousand rows: a barrier path (few rows) or an interior
+/// point method until rank and active rows can be read off, then Newton's method on that face to rounding. Memory is
+/// kept.
 class NuclearSolver {
  public:
   static constexpr Index kMostRows = 4000;  ///< that it solves at once: the Schur matrix has the square of this

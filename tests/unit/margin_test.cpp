@@ -12,21 +12,12 @@ namespace {
 using test::expect_refusal;
 using test::first_kept;
 using test::proven;
+using test::with_tokens;
 
 /// n sequences of T tokens; queries (n,dz), or none: prompt attention.
 AttentionTask make_task(Index n, Index T, const std::vector<double>& tokens, const std::vector<double>& queries = {}) {
   TaskArrays arrays{.tokens = Array::own(tokens, {n, T, static_cast<Index>(tokens.size()) / n / T})};
   if (!queries.empty()) arrays.queries = Array::own(queries, {n, static_cast<Index>(queries.size()) / n});
-  return AttentionTask(arrays);
-}
-
-/// The task with other tokens of the same shape.
-AttentionTask with_tokens(const AttentionTask& task, const std::function<double(double)>& change) {
-  TaskArrays arrays = task.arrays();
-  const auto old = f64_span(arrays.tokens);
-  std::vector<double> tokens(old.begin(), old.end());
-  for (double& x : tokens) x = change(x);
-  arrays.tokens = Array::own(tokens, arrays.tokens.shape);
   return AttentionTask(arrays);
 }
 

@@ -68,6 +68,23 @@ TEST(NuclearBarrier, RefusesToStartWithoutMultipliers) {
   EXPECT_FALSE(NuclearBarrier().start(setting.rows, setting.lambda.data()));
 }
 
+TEST(NuclearBarrier, AnyUnitOfLength) {
+  const AttentionTask task =
+      generate({.law = Law::separable, .n = 6, .T = 6, .d = 8, .pattern = QueryPattern::self}, 3).task;
+  const auto optimum = [&](const AttentionTask& of) {
+    const MarginProblem problem = MarginProblem::attention(of, *task.select());
+    MarginSolution solution = test::proven(problem, {.norm = Norm::nuclear()});
+    EXPECT_EQ(solution.status, MarginStatus::optimal);
+    return solution;
+  };
+  const MarginSolution unit = optimum(task);
+  for (const double s : {1e60, 1e-60, 1e-100}) {
+    const MarginSolution solution = optimum(test::with_tokens(task, [&](double x) { return s * x; }));
+    EXPECT_NEAR(solution.objective * s * s, unit.objective, 1e-9 * unit.objective) << s;
+    EXPECT_EQ(solution.K.cols(), unit.K.cols()) << s;
+  }
+}
+
 TEST(NuclearBarrier, IsWhatSmallSolvesTake) {
   int taken = 0;
   for (std::uint32_t draw = 0; draw < 20; ++draw) {

@@ -111,7 +111,7 @@ def outcome(worker, limit, mine, judged):
     """What a row says of a peer: its times and what its answer is worth, or what happened instead."""
     if worker.state == "out of time" and not worker.seconds:
         return {"status": "out of time", "limit": limit, "times_ours": limit / mine["median"]}
-    if worker.state != "ready":
+    if worker.state != "ready" and not worker.seconds:
         return {"status": worker.state, "reason": worker.reason}
     answer = worker.answer
     found = judged(answer.W) if answer.W is not None else {"gap": None, "violation": None, "rank": None, "verified": False}

@@ -48,7 +48,7 @@ def compare(session, instance, param, count, threads, ways, ours):
             worker.round(budget, limit)
     case = f"{instance.size} {param}, {count} at once, {threads} threads"
     memory = {"memory": line["peak_memory"] / line["token_bytes"]} if large else {"memory_bytes": line["peak_memory"]}
-    row = session.add("training", case, "attsvm", mine, threads=threads, times_ours=1.0, steps_per_second=count / spread(mine)["median"], **memory)
+    row = session.add("training", case, "attsvm", mine, threads=threads, times_ours=1.0, steps_per_second=1 / spread(mine)["median"], **memory)
     for way, worker in workers.items():
         worker.stop()
         if worker.state != "ready":
@@ -57,4 +57,4 @@ def compare(session, instance, param, count, threads, ways, ours):
         seconds = [one / torch_steps.STEPS / count for one in worker.seconds]
         median, extra = spread(seconds)["median"], worker.peak_memory - worker.answer
         memory = {"memory": extra / (8 * instance.n * instance.T * instance.d)} if large else {"memory_bytes": worker.peak_memory}
-        session.add("training", case, f"PyTorch, {way}", seconds, threads=threads, times_ours=median / row["median"], steps_per_second=count / median, **memory)
+        session.add("training", case, f"PyTorch, {way}", seconds, threads=threads, times_ours=median / row["median"], steps_per_second=1 / median, **memory)
