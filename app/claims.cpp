@@ -144,7 +144,8 @@ ExitCode run(Session& session, Options& options) {
   } else {
     std::size_t whole = 0;
     for (const Tested& one : all) whole += one.result.held == one.result.tasks ? 1 : 0;
-    fmt::print("{} of {} claims held on every task, {:.1f} s\n", whole, all.size(), seconds);
+    fmt::print("{} of {} claims held on every task{}, {:.1f} s\n", whole, all.size(),
+               complete ? "" : fmt::format(" (stopped; {} asked for)", list.size()), seconds);
   }
   if (complete) return kDone;
   return Session::interrupted() ? kInterrupted : kLimit;

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 
+#include "options.h"
 #include "session.h"
 
 namespace attsvm {
@@ -109,24 +110,21 @@ void add_generate(CLI::App& program, Session& session) {
   keep(verb->add_option("--d", r.d, "Size of a token")->check(whole));
   keep(verb->add_option("--dz", r.dz, "Size of a query, cross attention (default: d)")->check(whole));
   keep(verb->add_option("--shortest", r.shortest, "Draw the lengths from this to T")->check(whole));
-  const std::map<std::string, QueryPattern> patterns{{"cross", QueryPattern::cross},
-                                                     {"self", QueryPattern::self},
-                                                     {"prompt", QueryPattern::prompt},
-                                                     {"causal", QueryPattern::causal}};
-  const std::map<std::string, HeadKind> heads{{"linear", HeadKind::linear},
-                                              {"relu", HeadKind::hidden},
-                                              {"quadratic", HeadKind::quadratic},
-                                              {"none", HeadKind::none}};
-  const std::map<std::string, PlantedNorm> norms{{"fro", PlantedNorm::frobenius}, {"nuc", PlantedNorm::nuclear}};
   keep(verb->add_option("--attention", r.pattern, "Who asks")
-           ->transform(CLI::CheckedTransformer(patterns).description("cross|self|prompt|causal")));
+           ->transform(one_of<QueryPattern>({{"cross", QueryPattern::cross},
+                                             {"self", QueryPattern::self},
+                                             {"prompt", QueryPattern::prompt},
+                                             {"causal", QueryPattern::causal}})));
   keep(verb->add_option("--head", r.head, "Head of the random kinds")
-           ->transform(CLI::CheckedTransformer(heads).description("linear|relu|quadratic|none")));
+           ->transform(one_of<HeadKind>({{"linear", HeadKind::linear},
+                                         {"relu", HeadKind::hidden},
+                                         {"quadratic", HeadKind::quadratic},
+                                         {"none", HeadKind::none}})));
   keep(verb->add_option("--hidden", r.hidden, "Hidden units of a ReLU head (default: d)")->check(whole));
   keep(verb->add_option("--lambda", r.lambda, "lambda of a quadratic head (default: 0.5)"));
   keep(verb->add_option("--rank", r.rank, "Rank of W0 (separable) or of the planted W")->check(whole));
   keep(verb->add_option("--norm", r.norm, "Norm whose optimum is planted (default: fro)")
-           ->transform(CLI::CheckedTransformer(norms).description("fro|nuc")));
+           ->transform(one_of<PlantedNorm>({{"fro", PlantedNorm::frobenius}, {"nuc", PlantedNorm::nuclear}})));
   keep(verb->add_option("--C", r.c, "Score of the first input of 'losses' (default: 1)"));
   verb->add_option("--seed", options->seed, "Seed (default: 0)");
   verb->add_option("--instance", options->instance, "Number of the draw within a sweep (default: 0)");

@@ -31,17 +31,30 @@ std::vector<Number> parse_list(const std::string& text, const std::string& optio
 /// A word as a shell reads it back.
 std::string shell_word(const std::string& text);
 
+/// Reads one of a few names.
+template <class Kind>
+CLI::Validator one_of(const std::vector<std::pair<std::string, Kind>>& kinds) {
+  std::string list;
+  for (const auto& [name, kind] : kinds) list += (list.empty() ? "" : "|") + name;
+  return CLI::Validator(
+      [kinds, list](std::string& text) -> std::string {
+        for (const auto& [name, kind] : kinds) {
+          if (text != name) continue;
+          text = std::to_string(static_cast<int>(kind));
+          return {};
+        }
+        return fmt::format("{}; must be one of {}", text, list);
+      },
+      list);
+}
+
 /// An option that takes one of a few named values.
 template <class Kind>
 CLI::Option* add_choice(CLI::App* verb, const std::string& name, Kind& value, const std::vector<Kind>& kinds,
                         const std::string& help) {
-  std::map<std::string, Kind> names;
-  std::string list;
-  for (const Kind kind : kinds) {
-    names[std::string(name_of(kind))] = kind;
-    list += (list.empty() ? "" : "|") + std::string(name_of(kind));
-  }
-  return verb->add_option(name, value, help)->transform(CLI::CheckedTransformer(names).description(list));
+  std::vector<std::pair<std::string, Kind>> names;
+  for (const Kind kind : kinds) names.emplace_back(name_of(kind), kind);
+  return verb->add_option(name, value, help)->transform(one_of(names));
 }
 
 inline void add_param(CLI::App* verb, Parametrization& param) {

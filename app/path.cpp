@@ -95,6 +95,7 @@ ExitCode run(Session& session, Options& options) {
     Session::print_json("path", seconds, to_json(points, options, !stopped, threads.count()));
   } else {
     print_table(points, options, seconds);
+    if (stopped) session.warn("stopped before all radii were done; the last one shown may be unfinished");
     if (!met && !stopped) session.warn("some radii stay above the tolerance (see stationarity)");
   }
   if (Session::interrupted()) return kInterrupted;

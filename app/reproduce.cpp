@@ -128,7 +128,7 @@ ExitCode run(const Session& session, Options& options, const char* verb, Work&& 
 }
 
 void add_study_options(CLI::App* verb, StudyOptions& study, const char* runs) {
-  verb->add_option("--out", study.folder, "Folder to write to (default: reproduction)");
+  verb->add_option("--out", study.folder, fmt::format("Folder to write to (default: {})", study.folder));
   verb->add_option("--runs", study.runs, fmt::format("Accepted runs a setting (default: {})", runs))
       ->check(CLI::Range(Index{1}, Index{1} << 30));
   verb->add_option("--seed", study.seed, "Seed (default: 0)");

@@ -13,7 +13,7 @@ namespace attsvm {
 
 std::string counted(std::int64_t count, const std::string& noun) {
   if (count == 1) return "1 " + noun;
-  const bool y = noun.ends_with('y');
+  const bool y = noun.ends_with("ry");  // queries, but arrays
   return fmt::format("{} {}{}", count, y ? noun.substr(0, noun.size() - 1) : noun, y ? "ies" : "s");
 }
 
