@@ -51,6 +51,8 @@ def machine_text(results):
         text += "\n**Provisional: other work shared the machine while this was measured. Ratios of small rows and shares of limits are rough.**\n"
     if results.settings["quick"]:
         text += "\n**A quick run: fewer sizes, fewer samples.**\n"
+    if remark := results.settings.get("remark"):
+        text += f"\n**{remark}**\n"
     return text
 
 

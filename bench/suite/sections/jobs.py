@@ -8,6 +8,8 @@ import time
 from suite import published
 from suite.worker import Worker
 
+LIMIT = 900  # seconds that a share of an experiment may take; one that takes longer counts as that long
+
 
 def run(session):
     folder = session.programs.folder / "reproduction"
@@ -16,13 +18,16 @@ def run(session):
         if session.quick and not job.quick:
             continue
         theirs = Worker(published.build, job.name, job.share)
-        theirs.round(0, 120 if session.quick else 900)
+        limit = 120 if session.quick else LIMIT
+        theirs.round(0, limit)
         theirs.stop()
         count = ["--runs", job.share] if job.full > 1 else []
         mine = [reproduce(session, job.name, folder, count) for _ in range(3)]
         ours = session.add("jobs", job.name, "attsvm reproduce", mine, runs=job.share, of=job.full, ratio=1.0)
         if theirs.state != "ready":
-            session.add("jobs", job.name, "PyTorch and cvxpy", status=theirs.state, reason=theirs.reason, limit=120 if session.quick else 900)
+            session.add("jobs", job.name, "PyTorch and cvxpy", status=theirs.state, reason=theirs.reason, limit=limit)
+            whole["paper"] += limit * job.full / job.share
+            whole["at least"] = True
             continue
         seconds = theirs.seconds[0]
         full = seconds * job.full / job.share
@@ -33,7 +38,8 @@ def run(session):
     session.add("jobs", "svm-rank, at full count", "attsvm reproduce", [reproduce(session, "svm-rank", folder, [])], ratio=1.0)
     whole["ours"] = reproduce(session, "all", folder, [])
     session.add("jobs", "all, at full counts", "attsvm reproduce", [whole["ours"]], ratio=1.0)
-    session.add("jobs", "all, at full counts", "PyTorch and cvxpy", extrapolated=whole["paper"], ratio=whole["paper"] / whole["ours"])
+    who = "PyTorch and cvxpy" + (", at least" if "at least" in whole else "")
+    session.add("jobs", "all, at full counts", who, extrapolated=whole["paper"], ratio=whole["paper"] / whole["ours"])
 
 
 def reproduce(session, name, folder, count):
