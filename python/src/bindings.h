@@ -19,7 +19,8 @@ Kind named(std::string_view name, std::string_view setting, std::initializer_lis
   std::string known;
   for (const Kind kind : kinds) {
     if (name == name_of(kind)) return kind;
-    known += " " + std::string(name_of(kind));
+    known += ' ';
+    known += name_of(kind);
   }
   throw InputError(std::string(setting) + " = " + std::string(name) + "; must be one of" + known);
 }
