@@ -83,21 +83,26 @@ void NuclearSchur::build(const Eigen::MatrixXd& X, const Eigen::MatrixXd& T, dou
   const bool alike = &X == &T;
   see_through(T, T_.data(), t_.data(), right_T_.data());
   if (!alike) see_through(X, X_.data(), x_.data(), right_X_.data());
+  form(factor, alike ? nullptr : across_.data(), rows_->left());
+  scale_matrix(diagonal);
+}
+
+/// The matrix from its parts; `low` sees δ as X does, in `rank` numbers (null: X is T).
+void NuclearSchur::form(double factor, const double* low, Index rank) {
   schur_matrix({.rows = count_,
                 .ld = ld_,
                 .features = rows_->left(),
-                .rank = rows_->left(),
+                .rank = rank,
                 .across = across_.data(),
                 .T = T_.data(),
-                .low = alike ? nullptr : across_.data(),
+                .low = low,
                 .X = X_.data(),
-                .right_X = alike ? right_T_.data() : right_X_.data(),
+                .right_X = low == nullptr ? right_T_.data() : right_X_.data(),
                 .right_T = right_T_.data(),
                 .x = x_.data(),
                 .t = t_.data(),
                 .query = query_.data()},
                factor, work_.data(), G_.data(), ldg_);
-  scale_matrix(diagonal);
 }
 
 void NuclearSchur::scale_matrix(const double* diagonal) {
@@ -157,20 +162,7 @@ void NuclearSchur::build_on_face(const Eigen::MatrixXd& U, const Eigen::MatrixXd
   corner_.grow(n * n);
   Eigen::Map<Eigen::MatrixXd>(corner_.data(), n, n).noalias() = right_.transpose() * small_;
   spread(right_X_.data());
-  schur_matrix({.rows = count_,
-                .ld = ld_,
-                .features = P,
-                .rank = r,
-                .across = across_.data(),
-                .T = T_.data(),
-                .low = low_.data(),
-                .X = X_.data(),
-                .right_X = right_X_.data(),
-                .right_T = right_T_.data(),
-                .x = x_.data(),
-                .t = t_.data(),
-                .query = query_.data()},
-               1, work_.data(), G_.data(), ldg_);
+  form(1, low_.data(), r);
   take_border();
   for (Index l = 0; l < count_; ++l) {
     for (Index k = l; k < count_; ++k) G_[l * ldg_ + k] += squares_(k, l);

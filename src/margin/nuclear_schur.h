@@ -41,6 +41,7 @@ class NuclearSchur {
   void size_matrix(Index border);
   void see_through(const Eigen::MatrixXd& M, double* seen, double* coupled, double* right);
   void spread(double* right);
+  void form(double factor, const double* low, Index rank);
   void scale_matrix(const double* diagonal);
   void take_border();
   bool factor_by_blas();
