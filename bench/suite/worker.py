@@ -7,6 +7,9 @@ import time
 import traceback
 
 
+WARM_UP = 2.0  # seconds: longer calls count even if they are the first, for what warms up is a small part of them
+
+
 class Missing(Exception):
     """The peer is not installed."""
 
@@ -49,8 +52,9 @@ class Worker:
             seconds, self.answer, self.peak_memory = got
             if self.cold:  # its only call so far warmed up
                 self.seconds = []
-            self.cold = not self.seconds and len(seconds) == 1
-            self.seconds += seconds[1:] if not self.seconds and len(seconds) > 1 else seconds
+            short, first = seconds[0] < WARM_UP, not self.seconds
+            self.cold = short and first and len(seconds) == 1
+            self.seconds += seconds[1:] if short and first and len(seconds) > 1 else seconds
 
     def _end(self, state, reason=""):
         self.state, self.reason = state, reason

@@ -47,6 +47,7 @@ class IndexList {
     items_.swap(other.items_);
     std::swap(size_, other.size_);
   }
+  bool operator==(const IndexList& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
   const Index* begin() const { return items_.data(); }
   const Index* end() const { return items_.data() + size_; }
 

@@ -19,7 +19,7 @@ Eigen::VectorXd singular_values(const RowMatrix& A) {
   return Eigen::BDCSVD<Eigen::MatrixXd>(A).singularValues();
 }
 
-void Spectrum::compute(const RowMatrix& A) {
+void Spectrum::compute(const RowMatrix& A, double slack) {
   const double scale = A.size() == 0 ? 0 : A.cwiseAbs().maxCoeff();
   const Index n = std::min(A.rows(), A.cols());
   values_.setZero(n);
@@ -32,12 +32,10 @@ void Spectrum::compute(const RowMatrix& A) {
   }
   gram_.noalias() = side_.transpose() * side_;
   find_vectors();
-  for (Index k = 0; k < n; ++k) values_(k) = std::sqrt(std::max(0.0, ascending_(n - 1 - k))) * scale;
-  if (side_.rows() * n * n <= kExtended) {
-    prove_in<long double>();
-  } else {
-    prove_in<double>();
-  }
+  for (Index k = 0; k < n; ++k) values_(k) = std::sqrt(std::max(0.0, ascending_(n - 1 - k)));
+  prove_in<double>();
+  if (bound_ > (1 + slack) * values_(0) && side_.rows() * n * n <= kExtended) prove_in<long double>();
+  values_ *= scale;
   bound_ *= scale;
 }
 

@@ -12,7 +12,8 @@ Eigen::VectorXd singular_values(const RowMatrix& A);
 /// bound on the largest. Small singular values carry an error of √ε of the largest. Memory is kept.
 class Spectrum {
  public:
-  void compute(const RowMatrix& A);
+  /// The bound is proven in extended precision where double would leave more than `slack` of it, and A is small.
+  void compute(const RowMatrix& A, double slack);
   const Eigen::VectorXd& values() const { return values_; }  ///< min(rows, cols) of them, largest first
   /// At least ‖A‖: for any V, ‖A‖² ≤ ‖(AV)ᵀ(AV)‖ / (1 − ‖VᵀV − I‖), both by absolute row sums, with what rounding can
   /// have changed added. V are computed singular vectors, so that it is above ‖A‖ by little more than rounding.

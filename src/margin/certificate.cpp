@@ -14,6 +14,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kCancellation = 1e4;       // terms this much larger than their sum: double is not enough to judge
 constexpr double kAllowedViolation = 1e-9;  // what verify accepts, for rows of size one
 constexpr double kScaling = 1e-7;           // how far rounding may move ‖A(dual)‖ from 1
+constexpr double kProofShare = 1e-2;        // of the tolerance, that the proof of ‖A(dual)‖ may cost
 constexpr double kCertificate = 1e-12;      // ‖A(λ)‖ relative to Σ |λ| ‖δ‖ ‖ζ‖
 
 double relative_gap(double objective, double bound) {
@@ -146,12 +147,12 @@ void Certifier::measure_carefully(const MarginProblem& problem, const RowMatrix&
   shares_[0].A = wide_A_.cast<double>();
 }
 
-double Certifier::dual_norm(const Norm& norm) {
+double Certifier::dual_norm(const Norm& norm, double tolerance) {
   switch (norm.kind) {
     case NormKind::frobenius:
       return norm_;
     case NormKind::nuclear:
-      spectrum_.compute(shares_[0].A);
+      spectrum_.compute(shares_[0].A, kProofShare * tolerance);
       return spectrum_.bound();
     case NormKind::entrywise:
       return norm.dual_of(shares_[0].A);
@@ -206,12 +207,12 @@ void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSo
   clip(problem, solution.dual);
   if (solution.norm.kind == NormKind::nuclear) stretch_weights(1, solution);
   measure(problem, solution);
-  double norm = dual_norm(solution.norm);
+  double norm = dual_norm(solution.norm, tolerance);
   if (norm > 0) {
     solution.dual /= norm;
     if (careful_) {
       measure(problem, solution);  // rounding the multipliers moved A
-      norm = dual_norm(solution.norm);
+      norm = dual_norm(solution.norm, tolerance);
     } else {
       norm = 1;
     }

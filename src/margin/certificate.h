@@ -31,7 +31,7 @@ class Certifier {
   double needed_stretch(const MarginProblem& problem) const;
   double violation(const MarginProblem& problem) const;
   /// The dual norm of A; for nuclear answers a proven upper bound on it.
-  double dual_norm(const Norm& norm);
+  double dual_norm(const Norm& norm, double tolerance);
   static double primal_norm(const MarginSolution& solution);
   static void stretch_weights(double factor, MarginSolution& solution);
 

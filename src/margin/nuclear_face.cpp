@@ -30,7 +30,7 @@ bool NuclearFace::solve(NuclearRows& rows, const Eigen::MatrixXd& W, const doubl
   for (Index k = 0; k < m_; ++k) {
     if (rows.rhs(k) > 0) demand = std::min(demand, rows.rhs(k));
   }
-  double best = HUGE_VAL;
+  double best = HUGE_VAL, before = HUGE_VAL;
   int patience = 3;
   for (steps_ = 0; steps_ < kSteps; ++steps_) {
     choose_rows(balance);
@@ -40,7 +40,9 @@ bool NuclearFace::solve(NuclearRows& rows, const Eigen::MatrixXd& W, const doubl
     if (!(now <= kNoProgress * best) && --patience == 0) return now <= kUseful && finish();
     if (!(now <= kDiverged * best)) return false;
     best = std::min(best, now);
-    if (!newton_step()) return false;
+    if (!tangent_serves(before, now) && !linearise()) return false;
+    if (!step()) return false;
+    before = now;
   }
   return false;
 }
@@ -49,7 +51,7 @@ bool NuclearFace::solve(NuclearRows& rows, const Eigen::MatrixXd& W, const doubl
 /// So the last W is not read off M: it is that of a last step, which meets the rows, at the rank found.
 bool NuclearFace::finish() {
   const Index r = sigma_.size();
-  if (!newton_step()) return false;
+  if (!linearise() || !step()) return false;
   ++steps_;
   const Eigen::BDCSVD<Eigen::MatrixXd> svd(W_, Eigen::ComputeThinU | Eigen::ComputeThinV);
   U_ = svd.matrixU().leftCols(r);
@@ -114,36 +116,52 @@ double NuclearFace::residual() {
 /// dW = XJT + TJX, upper right, J = [0 dA; dAᵀ 0] and X = [U; V] diag(σ) [U; V]ᵀ: how W on the face answers to a
 /// change of A.
 void NuclearFace::respond(const Eigen::MatrixXd& dA, Eigen::MatrixXd& dW) {
-  const Index N = P_ + Q_, r = sigma_.size();
+  const Index N = P_ + Q_, r = at_.sigma.size();
   coupling_.resize(N, r);
-  multiply(dA, V_, product_);
+  multiply(dA, at_.V, product_);
   coupling_.topRows(P_) = product_;
   transposed_ = dA.transpose();
-  multiply(transposed_, U_, product_);
+  multiply(transposed_, at_.U, product_);
   coupling_.bottomRows(Q_) = product_;
-  multiply(T_, coupling_, answer_);
-  for (Index j = 0; j < r; ++j) answer_.col(j) *= sigma_(j);
+  multiply(at_.T, coupling_, answer_);
+  for (Index j = 0; j < r; ++j) answer_.col(j) *= at_.sigma(j);
   transposed_ = answer_.bottomRows(Q_).transpose();
-  multiply(U_, transposed_, dW);
+  multiply(at_.U, transposed_, dW);
   coupling_ = answer_.topRows(P_);
-  multiply(coupling_, right_rows_, product_);
+  multiply(coupling_, at_.right_rows, product_);
   dW += product_;
 }
 
-bool NuclearFace::newton_step() {
+/// Steps on an old tangent reduce the residual as the last step did, or half as well where that was Newton's: where two
+/// of them suffice, they are cheaper than a new tangent.
+bool NuclearFace::tangent_serves(double before, double now) const {
+  const double rate = 2 * now / before;
+  return now * rate * rate <= kConverged && at_.sigma.size() == sigma_.size() && at_.active == active_;
+}
+
+bool NuclearFace::linearise() {
   const Index r = sigma_.size();
   if (r * (r + 1) / 2 > active_.size()) return false;  // the rows cannot determine the block
   // Curvature off the block, [I −rest; −restᵀ I]⁻¹ on the complement, σ_i times; inside it the means (σ_i + σ_j)/2.
   if (!inverse_.factor(rest_)) return false;
-  inverse_.invert(rest_, 1, T_);
+  at_.U = U_;
+  at_.V = V_;
+  at_.right_rows = right_rows_;
+  at_.sigma = sigma_;
+  at_.active = active_;
+  inverse_.invert(rest_, 1, at_.T);
   transposed_ = U_.transpose();
   multiply(U_, transposed_, product_);
-  T_.topLeftCorner(P_, P_) -= 0.5 * product_;
+  at_.T.topLeftCorner(P_, P_) -= 0.5 * product_;
   multiply(V_, right_rows_, product_);
-  T_.bottomRightCorner(Q_, Q_) -= 0.5 * product_;
+  at_.T.bottomRightCorner(Q_, Q_) -= 0.5 * product_;
   schur_.choose(*rows_, active_.begin(), active_.size());
-  schur_.build_on_face(U_, V_, sigma_, T_);
+  schur_.build_on_face(U_, V_, sigma_, at_.T);
+  return schur_.factor_on_face(kDependentRow);
+}
 
+/// Solves the equations of the tangent for the errors at hand.
+bool NuclearFace::step() {
   // M Δλ + (Y on the rows) = b − values(low) + response to the error; A keeps the block at I.
   respond(error_, step_A_);
   rows_->values(step_A_, x_.data());
@@ -152,9 +170,9 @@ bool NuclearFace::newton_step() {
     const Index k = active_[j];
     right_(j) = rows_->rhs(k) - value_[k] + x_[k];
   }
-  multiply(error_, V_, product_);
-  block_.noalias() = U_.transpose() * product_;
-  if (!schur_.solve_on_face(kDependentRow, right_.data(), block_)) return false;
+  multiply(error_, at_.V, product_);
+  block_.noalias() = at_.U.transpose() * product_;
+  schur_.solve_on_face(right_.data(), block_);
 
   std::fill_n(x_.data(), m_, 0.0);
   for (Index j = 0; j < active_.size(); ++j) {
@@ -165,8 +183,8 @@ bool NuclearFace::newton_step() {
   step_A_ -= error_;
   respond(step_A_, W_);
   W_ += low_;
-  multiply(U_, block_, product_);
-  multiply(product_, right_rows_, answer_);
+  multiply(at_.U, block_, product_);
+  multiply(product_, at_.right_rows, answer_);
   W_ += answer_;
   rows_->values(W_, value_.data());
   return W_.allFinite();

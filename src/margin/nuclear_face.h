@@ -28,16 +28,26 @@ class NuclearFace {
   bool split();
   double residual();
   bool finish();
-  bool newton_step();
+  /// Where Newton's equations were linearised; near the optimum they serve again for the steps after.
+  struct Tangent {
+    Eigen::MatrixXd U, V, right_rows, T;  // right_rows: Vᵀ
+    Eigen::VectorXd sigma;
+    IndexList active;
+  };
+
+  bool linearise();
+  bool tangent_serves(double before, double now) const;
+  bool step();
   void respond(const Eigen::MatrixXd& dA, Eigen::MatrixXd& dW);
 
   NuclearRows* rows_ = nullptr;
   NuclearSchur schur_;
+  Tangent at_;
   Index P_ = 0, Q_ = 0, m_ = 0, steps_ = 0;
   IndexList active_;
   Buffer<double> lambda_, value_, x_;
   Eigen::MatrixXd W_, A_, M_, gram_, U_, V_, low_, rest_, error_;  // low_: M's part above 1; rest_: A beyond U Vᵀ
-  Eigen::MatrixXd T_, right_rows_, coupling_, product_, transposed_, answer_, block_, step_A_;  // right_rows_: Vᵀ
+  Eigen::MatrixXd right_rows_, coupling_, product_, transposed_, answer_, block_, step_A_;
   Eigen::VectorXd sigma_, right_;
   Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen_;
   CoupledInverse inverse_;

@@ -137,13 +137,16 @@ void NuclearSchur::factor(double tiny) {
 
 void NuclearSchur::solve(double* x) const {
   for (Index k = 0; k < count_; ++k) scaled_[k] = x[k] * scale_[k];
-  if (with_blas_) {
-    for (const bool transpose : {false, true})
-      solve_columns(transpose, count_, G_.data(), ldg_, 1, scaled_.data(), count_);
-  } else {
-    solve_again(G_.data(), ldg_, count_, scaled_.data());
-  }
+  solve_scaled(scaled_.data());
   for (Index k = 0; k < count_; ++k) x[k] = scaled_[k] * scale_[k];
+}
+
+void NuclearSchur::solve_scaled(double* x) const {
+  if (with_blas_) {
+    for (const bool transpose : {false, true}) solve_columns(transpose, count_, G_.data(), ldg_, 1, x, count_);
+  } else {
+    solve_again(G_.data(), ldg_, count_, x);
+  }
 }
 
 void NuclearSchur::build_on_face(const Eigen::MatrixXd& U, const Eigen::MatrixXd& V, const Eigen::VectorXd& sigma,
@@ -174,65 +177,72 @@ void NuclearSchur::build_on_face(const Eigen::MatrixXd& U, const Eigen::MatrixXd
 /// where the border's equations hold; but M alone is singular where the rows determine W on the face.
 void NuclearSchur::take_border() {
   const Index r = left_.rows(), pairs = r * (r + 1) / 2;
-  border_.setZero(ld_, 1 + pairs);
+  border_.setZero(ld_, pairs);
   for (Index k = 0; k < count_; ++k) {
     const double *a = left_.data() + k * r, *c = right_.data() + query_[k] * r;
-    for (Index q = 0, t = 1; q < r; ++q) {
+    for (Index q = 0, t = 0; q < r; ++q) {
       for (Index p = 0; p < q; ++p) border_(k, t++) = (a[p] * c[q] + a[q] * c[p]) * kHalf;
       border_(k, t++) = a[q] * c[q];
     }
   }
-  small_ = border_.rightCols(pairs).transpose();
+  small_ = border_.transpose();
   squares_.resize(ld_, count_);
-  multiply(border_.data() + ld_, ld_, pairs, small_.data(), pairs, count_, squares_.data());
+  multiply(border_.data(), ld_, pairs, small_.data(), pairs, count_, squares_.data());
 }
 
-bool NuclearSchur::solve_on_face(double tiny, double* x, Eigen::MatrixXd& Y) {
-  const Index r = left_.rows(), pairs = r * (r + 1) / 2;
-  wanted_.resize(pairs);
-  for (Index q = 0, t = 0; q < r; ++q) {
-    for (Index p = 0; p < q; ++p) wanted_(t++) = (Y(p, q) + Y(q, p)) * kHalf;
-    wanted_(t++) = Y(q, q);
+bool NuclearSchur::factor_on_face(double tiny) {
+  const Index pairs = border_.cols();
+  for (Index t = 0; t < pairs; ++t) {
+    for (Index k = 0; k < count_; ++k) border_(k, t) *= scale_[k];
   }
-  border_.col(0).noalias() = border_.rightCols(pairs) * wanted_;
-  border_.col(0).head(count_) += Eigen::Map<const Eigen::VectorXd>(x, count_);
-  for (Index k = 0; k < count_; ++k) border_.row(k) *= scale_[k];
+  half_solved_.resize(ld_, pairs);
   with_blas_ = with_blas_ && factor_by_blas();
   if (with_blas_) {
-    solve_columns(false, count_, G_.data(), ldg_, 1 + pairs, border_.data(), ld_);
+    half_solved_ = border_;
+    solve_columns(false, count_, G_.data(), ldg_, pairs, half_solved_.data(), ld_);
   } else {
     for (Index k = 0; k < count_; ++k) {
-      for (Index t = 0; t <= pairs; ++t) G_[k * ldg_ + count_ + t] = border_(k, t);
+      for (Index t = 0; t < pairs; ++t) G_[k * ldg_ + count_ + t] = border_(k, t);
     }
     factor_solve(G_.data(), ldg_, count_, tiny, scaled_.data());
+    half_solved_.bottomRows(ld_ - count_).setZero();
     for (Index k = 0; k < count_; ++k) {
       const double root = std::sqrt(1 / G_[k * (ldg_ + 1)]);
-      for (Index t = 0; t <= pairs; ++t) border_(k, t) = root * G_[k * ldg_ + count_ + t];
+      for (Index t = 0; t < pairs; ++t) half_solved_(k, t) = root * G_[k * ldg_ + count_ + t];
     }
   }
-  const auto B = border_.rightCols(pairs);
-  small_.noalias() = B.transpose() * B;
-  y_.noalias() = B.transpose() * border_.col(0) - wanted_;
+  small_.noalias() = half_solved_.transpose() * half_solved_;
   small_factor_.compute(small_);
-  if (small_factor_.info() != Eigen::Success) return false;
+  return small_factor_.info() == Eigen::Success;
+}
+
+void NuclearSchur::solve_on_face(double* x, Eigen::MatrixXd& Y) {
+  const Index r = left_.rows();
+  y_.resize(border_.cols());
+  for (Index q = 0, t = 0; q < r; ++q) {
+    for (Index p = 0; p < q; ++p) y_(t++) = (Y(p, q) + Y(q, p)) * kHalf;
+    y_(t++) = Y(q, q);
+  }
+  column_.noalias() = border_ * y_;
+  for (Index k = 0; k < count_; ++k) column_(k) += x[k] * scale_[k];
+  solve_scaled(column_.data());
+  y_ = border_.transpose() * column_ - y_;
   small_factor_.solveInPlace(y_);
-  border_.col(0).noalias() -= B * y_;
-  double* left = border_.data();
+  correction_.noalias() = half_solved_ * y_;
   if (with_blas_) {
-    solve_columns(true, count_, G_.data(), ldg_, 1, left, count_);
+    solve_columns(true, count_, G_.data(), ldg_, 1, correction_.data(), count_);
   } else {
     for (Index k = 0; k < count_; ++k) {
       const double pivot = G_[k * (ldg_ + 1)];
-      left[k] = std::isfinite(pivot) ? left[k] * std::sqrt(pivot) : 0;
+      correction_(k) = std::isfinite(pivot) ? correction_(k) * std::sqrt(pivot) : 0;
     }
-    solve_upper(G_.data(), ldg_, count_, left);
+    solve_upper(G_.data(), ldg_, count_, correction_.data());
   }
-  for (Index k = 0; k < count_; ++k) x[k] = left[k] * scale_[k];
+  for (Index k = 0; k < count_; ++k) x[k] = (column_(k) - correction_(k)) * scale_[k];
   for (Index q = 0, t = 0; q < r; ++q) {
     for (Index p = 0; p < q; ++p) Y(p, q) = Y(q, p) = y_(t++) * kHalf;
     Y(q, q) = y_(t++);
   }
-  return true;
 }
 
 }  // namespace attsvm

@@ -27,9 +27,10 @@ class NuclearSchur {
   /// of UᵀA(x)V.
   void build_on_face(const Eigen::MatrixXd& U, const Eigen::MatrixXd& V, const Eigen::VectorXd& sigma,
                      const Eigen::MatrixXd& T);
+  /// False: its solution is not determined.
+  bool factor_on_face(double tiny);
   /// Solves M x + (Uᵀa_kV·Y)_k = x for x and symmetric Y, where UᵀA(x)V has the symmetric part of Y as it was.
-  /// False: that is not determined.
-  bool solve_on_face(double tiny, double* x, Eigen::MatrixXd& Y);
+  void solve_on_face(double* x, Eigen::MatrixXd& Y);
 
   // For those who factorise parts of it: M times scale(k) scale(l), which makes the diagonal one, column by column.
   void mirror();  ///< the upper triangle too
@@ -45,6 +46,7 @@ class NuclearSchur {
   void scale_matrix(const double* diagonal);
   void take_border();
   bool factor_by_blas();
+  void solve_scaled(double* x) const;
 
   const NuclearRows* rows_ = nullptr;
   Index count_ = 0, ld_ = 0, ldg_ = 0;
@@ -52,8 +54,8 @@ class NuclearSchur {
   Buffer<Index> query_;
   Buffer<double> delta_, across_, T_, X_, corner_, product_, right_X_, right_T_, x_, t_, work_, G_, backup_, scale_;
   Buffer<double> low_;
-  Eigen::MatrixXd left_, right_, border_, squares_, small_;
-  Eigen::VectorXd y_, wanted_;
+  Eigen::MatrixXd left_, right_, border_, half_solved_, squares_, small_;  // half_solved_: L⁻¹ of the border
+  Eigen::VectorXd column_, correction_, y_;
   Eigen::LLT<Eigen::MatrixXd> small_factor_;
   mutable Buffer<double> scaled_;
 };

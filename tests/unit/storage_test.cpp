@@ -1,0 +1,47 @@
+#include "margin/storage.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace attsvm {
+namespace {
+
+TEST(Storage, FreedMemoryServesTheNextOfItsSize) {
+  Storage<double> first;
+  first.reserve(1000);
+  const double* const place = first.data();
+  Storage<double>().swap(first);
+  Storage<float> small, next;
+  small.reserve(100);
+  EXPECT_NE(static_cast<const void*>(small.data()), place);  // it would waste nearly all of it
+  next.reserve(1500);
+  EXPECT_EQ(static_cast<const void*>(next.data()), place);
+  EXPECT_EQ(next.capacity(), 2000);
+}
+
+TEST(Storage, MuchMemoryIsNotKept) {
+  constexpr Index kMuch = Index{3} << 20;  // 24 MB
+  Storage<double> much;
+  much.reserve(kMuch);
+  EXPECT_EQ(much.capacity(), kMuch);
+  Storage<double>().swap(much);
+  much.reserve(kMuch - 1000);
+  EXPECT_EQ(much.capacity(), kMuch - 1000);
+}
+
+TEST(Storage, ThreadsKeepTheirOwn) {
+  Storage<double> here;
+  here.reserve(5000);
+  std::thread([&] {
+    Storage<double>().swap(here);  // now the other thread has it, and frees it when it ends
+    Storage<double> there;
+    there.reserve(4000);
+    EXPECT_EQ(there.capacity(), 5000);
+  }).join();
+  here.reserve(4000);
+  EXPECT_EQ(here.capacity(), 4000);
+}
+
+}  // namespace
+}  // namespace attsvm
