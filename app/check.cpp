@@ -36,9 +36,9 @@ const MarginSolution& smallest(const Check& check) { return check.report ? check
 
 Json to_json(const Check& check, const std::optional<StoredRun>& run, const std::optional<LocalOptima>& optima,
              const Options& options, bool stopped, int threads) {
-  Json fields{{"optimal", first_tokens(check.optimal.selection)},
+  Json fields{{"optimal", check.optimal.selection.firsts()},
               {"ties", ties_json(check.optimal.ties)},
-              {"selected", first_tokens(check.selection)},
+              {"selected", check.selection.firsts()},
               {"separable", check.decided ? Json(check.separable) : Json(nullptr)},
               {"locally_optimal", check.report && check.decided ? Json(check.report->locally_optimal) : Json(nullptr)},
               {"is_optimal", check.optimal_selection},
@@ -64,7 +64,7 @@ Json to_json(const Check& check, const std::optional<StoredRun>& run, const std:
   }
   if (optima) {
     Json list = Json::array();
-    for (const Selection& selection : optima->locally_optimal) list.push_back(first_tokens(selection));
+    for (const Selection& selection : optima->locally_optimal) list.push_back(selection.firsts());
     fields["enumerated"] = {{"selections", optima->selections},
                             {"separable", optima->separable},
                             {"locally_optimal", list},

@@ -143,11 +143,11 @@ void print_json(const std::string& path, const AttentionTask& task, const TaskFa
   fields.update(Json::parse(task_facts(task)));
   fields.update({{"key_norms", facts.key_norms.json()},
                  {"query_norms", facts.query_norms.json()},
-                 {"optimal", facts.optimal ? Json(first_tokens(facts.optimal->selection)) : Json(nullptr)},
+                 {"optimal", facts.optimal ? Json(facts.optimal->selection.firsts()) : Json(nullptr)},
                  {"ties", facts.optimal ? ties_json(facts.optimal->ties) : Json::array()},
                  {"tie_tolerance", kTieTolerance},
                  {"select", !task.select()               ? Json(nullptr)
-                            : task.select()->is_single() ? Json(first_tokens(*task.select()))
+                            : task.select()->is_single() ? Json(task.select()->firsts())
                                                          : sets_json(*task.select())},
                  {"threads", threads}});
   Session::print_json("info", seconds, fields);
@@ -166,7 +166,7 @@ void print_table(const std::string& path, const AttentionTask& task, const TaskF
   line("norms", fmt::format("keys {}, queries {}", facts.key_norms.text(), facts.query_norms.text()));
   line("head", fmt::format("{}", name_of(task.head().kind)));
   if (facts.optimal) {
-    line("optimal", list_text(first_tokens(facts.optimal->selection), kShown));
+    line("optimal", list_text(facts.optimal->selection.firsts(), kShown));
     for (std::size_t k = 0; k < facts.optimal->ties.size() && k < kShown; ++k) {
       const Tie& tie = facts.optimal->ties[k];
       line("tie", fmt::format("query {}: tokens {} share the best score (to {:g})", tie.query,
@@ -176,7 +176,7 @@ void print_table(const std::string& path, const AttentionTask& task, const TaskF
       line("", fmt::format("... {} queries tie in all", facts.optimal->ties.size()));
   }
   if (task.select()) {
-    line("selection", task.select()->is_single() ? list_text(first_tokens(*task.select()), kShown) : "sets of tokens");
+    line("selection", task.select()->is_single() ? list_text(task.select()->firsts(), kShown) : "sets of tokens");
   }
   line("separable",
        fmt::format("{}: {}", facts.separability.holds ? "for every selection, if generic" : "not guaranteed",

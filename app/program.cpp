@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <numeric>
+#include <utility>
 
 #include "session.h"
 
@@ -48,6 +51,48 @@ std::string one_line(std::string text) {
   return text;
 }
 
+/// Letters to insert, delete or replace until two words agree.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t corner = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t swapped = corner + (a[i - 1] == b[j - 1] ? 0 : 1);
+      corner = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, swapped}));
+    }
+  }
+  return row[b.size()];
+}
+
+/// The word of a list that is nearest to one that is not in it; empty: none is near.
+std::string nearest(const std::string& word, const std::vector<std::string>& known) {
+  std::string best;
+  std::size_t least = word.size() / 3 + 1;
+  for (const std::string& one : known) {
+    if (const std::size_t far = distance(word, one); far <= least && far < one.size()) {
+      least = far - 1;
+      best = one;
+    }
+  }
+  return best;
+}
+
+/// What is wrong with arguments that nobody asked for.
+std::string unexpected(const CLI::App& verb, int argc, const char* const* argv) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : verb.get_options()) {
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  }
+  for (int k = 1; k < argc; ++k) {
+    const std::string word = std::string(argv[k]).substr(0, std::string_view(argv[k]).find('='));
+    if (!word.starts_with("--") || std::find(known.begin(), known.end(), word) != known.end()) continue;
+    const std::string meant = nearest(word, known);
+    return fmt::format("there is no option {}{}", word, meant.empty() ? "" : "; is it " + meant + "?");
+  }
+  return {};
+}
+
 }  // namespace
 
 int run_program(int argc, const char* const* argv) {
@@ -78,9 +123,11 @@ int run_program(int argc, const char* const* argv) {
       const bool unknown = chosen.empty() && argc > 1 && argv[1][0] != '-';
       std::vector<std::string> verbs;
       for (const CLI::App* known : program.get_subcommands(nullptr)) verbs.push_back(known->get_name());
-      const std::string what = unknown
-                                   ? fmt::format("'{}' is not a verb; there are {}", argv[1], fmt::join(verbs, ", "))
-                                   : one_line(error.what());
+      std::string what;
+      if (unknown) what = fmt::format("'{}' is not a verb; there are {}", argv[1], fmt::join(verbs, ", "));
+      const bool surplus = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+      if (surplus && !chosen.empty()) what = unexpected(*chosen.front(), argc, argv);
+      if (what.empty()) what = one_line(error.what());
       fmt::print(stderr, "attsvm: {} (attsvm {}--help shows what there is)\n", what, verb);
       return kBadInput;
     }

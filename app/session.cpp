@@ -105,12 +105,6 @@ std::vector<std::string> wrapped(std::string_view text) {
   return lines;
 }
 
-std::vector<Index> first_tokens(const Selection& selection) {
-  std::vector<Index> tokens;
-  for (Index i = 0; i < selection.queries(); ++i) tokens.push_back(selection.first(i));
-  return tokens;
-}
-
 Json sets_json(const Selection& selection) {
   Json sets = Json::array();
   for (Index i = 0; i < selection.queries(); ++i)

@@ -67,9 +67,6 @@ std::vector<std::string> wrapped(std::string_view text);
 
 Json ties_json(const std::vector<Tie>& ties);
 
-/// The first kept token of every query.
-std::vector<Index> first_tokens(const Selection& selection);
-
 /// All kept tokens of every query.
 Json sets_json(const Selection& selection);
 

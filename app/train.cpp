@@ -203,7 +203,11 @@ ExitCode run(const Session& session, Options& options) {
   if (!file.resumed_state().empty()) {
     trainer.restore(file.resumed_state());
     resumed_from = trainer.step();
+  } else if (options.resume) {
+    session.warn(fmt::format("{}: no run was interrupted there; this one begins at step 0", options.out));
   }
+  if (settings.ridge != 0 && settings.param != Parametrization::KQ)
+    session.warn("--ridge acts on K and Q; this run has neither");
   Session::watch_interrupts();
   const TrainStop stop = trainer.run([&](const Record& record) { file.keep(record); });
   if (stop == TrainStop::asked) file.checkpoint(trainer.state());

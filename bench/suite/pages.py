@@ -200,7 +200,7 @@ def jobs_text(results):
     return """
 ## Whole jobs
 
-The published experiments as their authors run them: PyTorch's autograd on one thread (the best for tensors this small), one instance at a time, cvxpy with ECOS and SCS; about one percent of the runs, no figures. Ours
+The published experiments as their authors run them: PyTorch's autograd on one thread (the best for tensors this small), one instance at a time, cvxpy with ECOS and SCS; one run a setting, no figures. Ours
 at the same count, as a program from start to end, figures included, every run in exact arithmetic too, every SVM verified; small jobs of ours are mostly gnuplot. The last column takes the time to the papers' own counts.
 
 """ + table(columns, ours)

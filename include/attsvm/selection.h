@@ -22,6 +22,7 @@ class Selection {
   Index queries() const { return static_cast<Index>(begin_.size()) - 1; }
   std::span<const Index> kept(Index query) const;
   Index first(Index query) const { return kept(query).front(); }
+  std::vector<Index> firsts() const;  ///< of every query
   bool keeps(Index query, Index token) const;
   bool is_single() const { return static_cast<Index>(tokens_.size()) == queries(); }
 

@@ -81,11 +81,7 @@ Recipe recipe_of(const std::string& kind, const nb::dict& given) {
 
 }  // namespace
 
-Array first_kept(const Selection& selection) {
-  std::vector<Index> tokens;
-  for (Index i = 0; i < selection.queries(); ++i) tokens.push_back(selection.first(i));
-  return Array::own(std::move(tokens), {selection.queries()});
-}
+Array first_kept(const Selection& selection) { return Array::own(selection.firsts(), {selection.queries()}); }
 
 Selection choose(const AttentionTask& task) { return task.select() ? *task.select() : optimal_tokens(task).selection; }
 

@@ -58,7 +58,7 @@ template <class Real>
 void Spectrum::prove_in() {
   using Matrix = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic>;
   const Index d = side_.rows(), n = side_.cols();
-  const Real unit = std::numeric_limits<Real>::epsilon();
+  const Real unit = std::numeric_limits<Real>::epsilon() / 2;  // u
   const Matrix V = vectors_.template cast<Real>(), S = side_.template cast<Real>();
   const Matrix B = S * V;
   const auto gram_of = [n](const Matrix& M) -> Matrix {
@@ -83,7 +83,7 @@ void Spectrum::prove_in() {
   const Real product = std::sqrt(widest) + 2 * columns * unit * S.norm() * std::sqrt(columns) * (1 + skew);
   bound_ = skew < 0.5
                ? static_cast<double>(product / std::sqrt(1 - skew)) * (1 + std::numeric_limits<double>::epsilon())
-               : side_.norm() * (1 + static_cast<double>(rows * columns * unit));
+               : side_.norm() * (1 + static_cast<double>(2 * rows * columns * unit));
 }
 
 }  // namespace attsvm

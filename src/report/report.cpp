@@ -78,12 +78,6 @@ void add_solved(const AttentionTask& task, const Check& check, std::vector<Answe
   }
 }
 
-Json first_kept(const Selection& selection) {
-  Json tokens = Json::array();
-  for (Index i = 0; i < selection.queries(); ++i) tokens.push_back(selection.first(i));
-  return tokens;
-}
-
 Json queries_json(const AttentionTask& task, const Judgement& judgement) {
   Json sequence = Json::array(), label = Json::array(), kept = Json::array();
   for (Index i = 0; i < task.queries(); ++i) {
@@ -96,7 +90,7 @@ Json queries_json(const AttentionTask& task, const Judgement& judgement) {
           {"visible", std::vector<Index>(task.visible().begin(), task.visible().end())},
           {"label", std::move(label)},
           {"kept", std::move(kept)},
-          {"optimal", judgement.judged ? first_kept(judgement.check.optimal.selection) : Json(nullptr)}};
+          {"optimal", judgement.judged ? Json(judgement.check.optimal.selection.firsts()) : Json(nullptr)}};
 }
 
 Json tokens_json(const std::vector<SupportToken>& tokens) {

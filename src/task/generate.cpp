@@ -125,6 +125,10 @@ Recipe complete(Recipe r) {
   }
   if (r.rank != 0 && r.law != Law::separable && r.law != Law::planted)
     refuse("rank = {}; only separable and planted draws have one", r.rank);
+  const Index full = std::min(std::min(r.d, r.dz), r.law == Law::planted ? r.n : r.d);
+  if (r.rank > full) {
+    refuse("rank = {}; must be at most {} = {}", r.rank, r.law == Law::planted ? "min(n, d, dz)" : "min(d, dz)", full);
+  }
   if (r.head != HeadKind::linear && r.law != Law::random && r.law != Law::orthonormal) {
     refuse("head {}; only random and orthonormal draws have a head", name_of(r.head));
   }

@@ -69,6 +69,12 @@ std::span<const Index> Selection::kept(Index query) const {
   return std::span(tokens_).subspan(begin, end - begin);
 }
 
+std::vector<Index> Selection::firsts() const {
+  std::vector<Index> tokens;
+  for (Index i = 0; i < queries(); ++i) tokens.push_back(first(i));
+  return tokens;
+}
+
 bool Selection::keeps(Index query, Index token) const {
   const auto set = kept(query);
   return std::binary_search(set.begin(), set.end(), token);

@@ -173,6 +173,13 @@ def test_overflow_loses_nothing(attsvm, train, draw, tmp_path):
     assert not list(tmp_path.glob("*.journal"))
 
 
+def test_what_has_no_effect_is_said(attsvm, draw, tmp_path):
+    for options, words in ((["--ridge", 0.1], "--ridge acts on K and Q"), (["--resume"], "begins at step 0")):
+        result = attsvm("train", draw(), "-o", tmp_path / f"{words[:3]}.npz", "--steps", 3, *options)
+        assert result.code == 0 and words in result.err, result
+    assert attsvm("train", draw(), "-o", tmp_path / "kq.npz", "--steps", 3, "--ridge", 0.1, "--param", "KQ").err == ""
+
+
 def test_stop_direction(train, draw):
     fields, run = train(draw(), "--stop-direction", "0.02", "--steps", 100000, "--record", "0,100000")
     assert fields["stopped"] == "direction" and 4 < fields["steps"] < 100000

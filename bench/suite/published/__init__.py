@@ -12,22 +12,21 @@ import importlib
 class Job:
     name: str  # of `attsvm reproduce`
     full: int  # runs a setting in the paper
-    share: int  # runs that are timed
     where: str  # module and function
     quick: bool  # short enough for --quick
 
 
 JOBS = [
-    Job("single-input", 1, 1, "prompt.single_input", False),
-    Job("multi-input", 1, 1, "prompt.multi_input", False),
-    Job("joint-training", 1, 1, "prompt.joint_training", False),
-    Job("losses", 1, 1, "prompt.losses", False),
-    Job("gd-paths", 1, 1, "papers.gd_paths", False),
-    Job("local-convergence", 100, 1, "papers.local_convergence", True),
-    Job("convergence-types", 200, 2, "papers.convergence_types", False),
-    Job("multi-token", 500, 5, "papers.multi_token", False),
-    Job("quadratic-head", 100, 1, "papers.quadratic_head", False),
-    Job("svm-rank", 100, 1, "papers.svm_rank", True),
+    Job("single-input", 1, "prompt.single_input", False),
+    Job("multi-input", 1, "prompt.multi_input", False),
+    Job("joint-training", 1, "prompt.joint_training", False),
+    Job("losses", 1, "prompt.losses", False),
+    Job("gd-paths", 1, "papers.gd_paths", False),
+    Job("local-convergence", 100, "papers.local_convergence", True),
+    Job("convergence-types", 200, "papers.convergence_types", False),
+    Job("multi-token", 500, "papers.multi_token", False),
+    Job("quadratic-head", 100, "papers.quadratic_head", False),
+    Job("svm-rank", 100, "papers.svm_rank", True),
 ]
 
 

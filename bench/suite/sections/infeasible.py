@@ -26,7 +26,7 @@ def verdict_of(found):
 
 def case(session, instance, norm):
     title, task = f"{instance.kind} {norm} {instance.size}", instance.file(session.programs)
-    budget, limit = (0.1, 3) if session.quick else (0.5, 30)
+    budget, limit = (0.1, 3) if session.quick else (0.5, 10)
     ours = Ours(session, task, norm, 1)
     ours.round(budget)
     found = ours.outcome()
