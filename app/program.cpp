@@ -65,12 +65,12 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// The word of a list that is nearest to one that is not in it; empty: none is near.
+/// The option of a list that is nearest to one that is not in it; empty: none is near.
 std::string nearest(const std::string& word, const std::vector<std::string>& known) {
   std::string best;
-  std::size_t least = word.size() / 3 + 1;
+  std::size_t least = (word.size() - 2) / 2;  // half of what follows the dashes
   for (const std::string& one : known) {
-    if (const std::size_t far = distance(word, one); far <= least && far < one.size()) {
+    if (const std::size_t far = distance(word, one); far <= least) {
       least = far - 1;
       best = one;
     }

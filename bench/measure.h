@@ -44,6 +44,12 @@ inline std::vector<double> divided(std::vector<double> seconds, double by) {
   return seconds;
 }
 
+inline double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 inline double least(const std::vector<double>& seconds) { return *std::min_element(seconds.begin(), seconds.end()); }
 
 }  // namespace attsvm::bench

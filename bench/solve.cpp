@@ -61,7 +61,11 @@ void run_solve(const Options& options) {
   const SolveSettings settings{
       .norm = Norm::parse(options.norm), .tolerance = options.tolerance, .time_limit = options.time_limit};
   forget_peak_memory();
-  const std::vector<double> seconds = sample(options.budget, [&] { solver.solve(problem, settings, solution); });
+  std::vector<double> to_1e_6;  // of every solve, the warm-up too
+  const std::vector<double> seconds = sample(options.budget, [&] {
+    solver.solve(problem, settings, solution);
+    if (options.limits) to_1e_6.push_back(seconds_to(1e-6, solution));
+  });
   const double memory = peak_memory();
   if (options.limits) measure_speeds(threads, speeds);
 
@@ -88,7 +92,7 @@ void run_solve(const Options& options) {
     line.update({{"limit_read", reading},
                  {"limit_multiply", multiplying},
                  {"pricing", time_pricing(problem, solution.W, threads)},
-                 {"to_1e-6", seconds_to(1e-6, solution)}});
+                 {"to_1e-6", median(to_1e_6)}});
     if (solution.method == "interior point") line["normal_matrices"] = normal_matrices_seconds(problem, speeds);
   }
   if (!options.out.empty()) save_solution(options.out, stored(problem, solution, options.tolerance), true);

@@ -3,6 +3,8 @@
 import argparse
 import importlib
 import os
+import pathlib
+import subprocess
 import sys
 import time
 
@@ -23,20 +25,32 @@ def main():
     names = chosen.only.split(",") if chosen.only else sections.OURS + (sections.PEERS if chosen.peers else ())
     if unknown := set(names) - set(sections.OURS + sections.PEERS):
         words.error(f"no section {', '.join(sorted(unknown))}")
-    out = chosen.out or ROOT / "build/results" / ("peers.json" if chosen.peers else "bench.json")
-    results = Results(describe_machine(ROOT), {"quick": chosen.quick, "sections": list(names)})
+    out = pathlib.Path(chosen.out or ROOT / "build/results" / ("peers.json" if chosen.peers else "bench.json"))
+    unfinished = out.with_suffix(".unfinished.json")  # what an interrupt leaves behind; an earlier complete file stays until there is another
+    results = Results(describe_machine(ROOT), {"quick": chosen.quick, "sections": list(names), "complete": False})
     if "solvers" in names:
         from suite.peers import all_peers
         results.settings["peers"] = [{"name": peer.name, "package": peer.package, "form": peer.form, "tight": peer.tight} for peer in all_peers()]
-    results.listeners.append(lambda row: (print(table.line(row), flush=True)))
-    session = sections.Session(Programs(chosen.build), results, chosen.quick, os.cpu_count())
     begin = time.monotonic()
+
+    def keep():
+        results.machine["seconds"], results.machine["load_end"] = time.monotonic() - begin, list(os.getloadavg())
+        results.save(unfinished)
+    results.listeners.append(lambda row: (print(table.line(row), flush=True), keep()))
+    session = sections.Session(Programs(chosen.build), results, chosen.quick, os.cpu_count())
+    failed = []
     for name in names:
         print(f"\n{name}: {table.heading(name)}", flush=True)
-        importlib.import_module(f"suite.sections.{name}").run(session)
-        results.machine["seconds"], results.machine["load_end"] = time.monotonic() - begin, list(os.getloadavg())
-        results.save(out)
+        try:
+            importlib.import_module(f"suite.sections.{name}").run(session)
+        except (RuntimeError, subprocess.TimeoutExpired) as error:  # the other sections are still worth having
+            failed.append(name)
+            print(f"{name} ended early: {error}", file=sys.stderr, flush=True)
+    results.settings["complete"] = not failed
+    keep()
+    unfinished.replace(out)
     print(f"\n{len(results.rows)} rows in {time.monotonic() - begin:.0f} s: {out}")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -22,7 +22,11 @@ class Aim:
             return None
         met = got >= self.at_least if self.at_least is not None else got <= self.at_most
         bound = f"≥ {self.text(self.at_least)}" if self.at_least is not None else f"≤ {self.text(self.at_most)}"
-        return bound, self.text(got), met
+        return bound, ("> " if isinstance(got, Beyond) else "") + self.text(got), met
+
+
+class Beyond(float):
+    """A ratio to somebody who was out of time: the true one is larger."""
 
 
 def rows(results, section, case, who=""):
@@ -30,9 +34,13 @@ def rows(results, section, case, who=""):
 
 
 def least_ratio(case, who, setting="", section="solvers", gap=None):
-    """Times ours of the best form of a peer; a time-out counts as its limit. With `gap` only answers that good count."""
+    """Times ours of the best form of a peer, or of several peers, who all must have been tried; out of time counts as its limit. With `gap`
+    only answers that good count."""
     def value(results):
-        found = [row["times_ours"] for row in rows(results, section, case, who) if row["who"].endswith(setting) and row.get("times_ours")
+        if not all(rows(results, section, case, one) for one in ([who] if isinstance(who, str) else who)):
+            return None
+        found = [Beyond(row["times_ours"]) if row["status"] == "out of time" else row["times_ours"]
+                 for row in rows(results, section, case, who) if row["who"].endswith(setting) and row.get("times_ours")
                  and (gap is None or row["status"] == "out of time" or (row.get("gap") is not None and row["gap"] <= gap))]
         return min(found) if found else None
     return value
@@ -46,11 +54,12 @@ def of(section, case, who, key):
 
 
 def batched_ratio(param, ways, threads):
-    """PyTorch's best time a step and instance, of any number of threads, over ours of 1,000 at once on `threads`."""
+    """PyTorch's time a step and instance over ours of 1,000 at once on `threads`. Runs do not depend on each other: what PyTorch does on one
+    thread it could do in a process a core, so that counts if it is better than its own threads."""
     def value(results):
         mine = rows(results, "training", f"(6,8,10) {param}, 1000 at once, {threads} threads", "attsvm")
-        peers = [row["median"] for row in results.rows if row["section"] == "training" and row["case"].startswith(f"(6,8,10) {param},")
-                 and row.get("median") and row["who"].startswith(ways)]
+        peers = [row["median"] / (threads / row["threads"]) for row in results.rows if row["section"] == "training"
+                 and row["case"].startswith(f"(6,8,10) {param},") and row.get("median") and row["who"].startswith(ways)]
         return min(peers) / mine[0]["median"] if mine and peers else None
     return value
 
@@ -62,7 +71,7 @@ def percent(value):
 def solver_aims():
     fro, nuc = "Att-SVM fro ", "Att-SVM nuc "
     yield Aim(fro + "(6,8,10)", "times CVXOPT's better form, defaults", least_ratio(fro + "(6,8,10)", "CVXOPT", "default"), 100, text=times)
-    yield Aim(fro + "(6,8,10)", "times cvxpy's default (Clarabel)", least_ratio(fro + "(6,8,10)", "cvxpy + Clarabel", "default"), 1000, text=times)
+    yield Aim(fro + "(6,8,10)", "times cvxpy with the best of its solvers, defaults", least_ratio(fro + "(6,8,10)", "cvxpy", "default"), 1000, text=times)
     yield Aim(fro + "(6,8,10)", "gap", of("solvers", fro + "(6,8,10)", "attsvm", "gap"), at_most=1e-12, text=tiny)
     yield Aim("fro (6,8,10)", "solve_many, a problem", of("many", "fro (6,8,10)", "solve_many", "median"), at_most=20e-6, text=duration)
     for size in ("(15,5,20)", "(5,15,20)"):

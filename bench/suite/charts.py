@@ -4,9 +4,9 @@ import math
 import subprocess
 
 from suite.fit import exponent
+from suite.table import COMPARABLE
 
 COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#6a3d9a", "#777777", "#8c510a")
-COMPARABLE = 1e-6  # a gap that still counts as an answer
 
 
 def quoted(text):

@@ -11,6 +11,8 @@ from suite.results import key_of, load
 from suite.table import duration
 
 TIMES_NOISE, LEAST, SINGLE = 3, 0.03, 0.30
+# What must not grow: what, from where on it matters, by which factor
+GROWTH = [("gap", 1e-12, 10), ("violation", 1e-10, 10), ("memory", 0, 1.1), ("error_direction", 1e-12, 10)]
 
 
 def noise(row):
@@ -36,6 +38,9 @@ def lost_answers(before, after):
         return "no longer verified"
     if not before.get("wrong") and after.get("wrong"):
         return f"{after['wrong']} wrong answers"
+    for key, least, factor in GROWTH:
+        if before.get(key) is not None and after.get(key) is not None and after[key] > max(least, factor * before[key]):
+            return f"{key} {before[key]:.2g} -> {after[key]:.2g}"
     return None
 
 
@@ -70,6 +75,9 @@ def main():
         other = speeds(b).get(key)
         if other and abs(math.log(other / speed)) > math.log(1.1):
             print(f"the machine: {key[0]}, {key[1]}: {speed / 1e9:.1f} became {other / 1e9:.1f} G{'B/s' if 'read' in key[0] else 'flop/s'}; times differ for that alone")
+    for what, one, other in (("quick", a.settings.get("quick"), b.settings.get("quick")), ("cores", a.machine.get("cores"), b.machine.get("cores"))):
+        if one != other:
+            print(f"not alike: {what} is {one} in one file and {other} in the other; ratios mean little")
     found = compare(a, b)
     if chosen.ours:
         peers = ("solvers", "infeasible", "training", "jobs")

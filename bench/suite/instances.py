@@ -3,6 +3,7 @@
 import dataclasses
 import struct
 import zipfile
+import zlib
 
 # What `attsvm generate` is asked for, by kind of problem.
 RECIPES = {
@@ -42,7 +43,8 @@ class Instance:
 
     def file(self, programs):
         """The path of the task, generated if it is not there."""
-        name = "_".join(map(str, (self.kind.replace(" ", "-"), self.n, self.T, self.d, self.number)))
+        recipe = f"{zlib.crc32(repr(RECIPES[self.kind]).encode()):08x}"  # so that no file of another one is taken
+        name = "_".join(map(str, (self.kind.replace(" ", "-"), self.n, self.T, self.d, self.number, recipe)))
         path = programs.folder / f"{name}.npz"
         if not path.exists():
             beside = programs.folder / f"{name}.part.npz"

@@ -16,6 +16,8 @@ HEADINGS = {
 }
 UNITS = ((1, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
+COMPARABLE = 1e-6  # a gap up to which a peer's answer counts as one
+
 
 def heading(section):
     return HEADINGS[section]

@@ -12,6 +12,7 @@ def build(way, param, path, count, threads):
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(threads)
     torch.manual_seed(0)
+    torch.set_flush_denormal(True)  # long runs saturate, and subnormal numbers are slow
     before = resident_bytes("VmRSS:")
     step = WAYS[way](torch, param == "KQ", path, count)
 
@@ -25,7 +26,7 @@ def build(way, param, path, count, threads):
 def loaded(torch, path):
     """Tokens, queries, head and labels of a task file."""
     with np.load(path) as task:
-        return [torch.from_numpy(task[name].astype(np.float64)) for name in ("tokens", "queries", "head", "labels")]
+        return [torch.from_numpy(task[name].astype(np.float64, copy=False)) for name in ("tokens", "queries", "head", "labels")]
 
 
 def drawn(torch, count, path):

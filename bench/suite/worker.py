@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pathlib
 import resource
 import time
 import traceback
@@ -18,13 +19,13 @@ class Worker:
     """`build(*arguments)`, called in the child, returns the function to be timed. States: "ready", or why there is nothing more to come:
     "not available", "out of time", "out of memory", "failed"."""
 
-    def __init__(self, build, *arguments, memory=None, start_limit=120):
+    def __init__(self, build, *arguments, memory=None, start_limit=120, warm_up=WARM_UP):
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()
         self.process = context.Process(target=serve, args=(other, build, arguments, memory), daemon=True)
         self.process.start()
         other.close()
-        self.seconds, self.answer, self.peak_memory, self.state, self.reason, self.cold = [], None, None, "ready", "", False
+        self.seconds, self.answer, self.peak_memory, self.state, self.reason, self.cold, self.warm_up = [], None, None, "ready", "", False, warm_up
         self._wait(start_limit)
 
     def _wait(self, limit):
@@ -46,13 +47,17 @@ class Worker:
         """Calls for `budget` seconds, each of which may take `limit`."""
         if self.state != "ready":
             return
-        self.pipe.send(budget)
+        try:
+            self.pipe.send(budget)
+        except (BrokenPipeError, ConnectionResetError):
+            self._end("failed", f"exit code {self.process.exitcode}")
+            return
         got = self._wait(limit + budget)
         if got is not None:
             seconds, self.answer, self.peak_memory = got
             if self.cold:  # its only call so far warmed up
                 self.seconds = []
-            short, first = seconds[0] < WARM_UP, not self.seconds
+            short, first = seconds[0] < self.warm_up, not self.seconds
             self.cold = short and first and len(seconds) == 1
             self.seconds += seconds[1:] if short and first and len(seconds) > 1 else seconds
 
@@ -79,6 +84,7 @@ def serve(pipe, build, arguments, memory):
     os.dup2(silent, 2)
     try:
         call = build(*arguments)
+        pathlib.Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
         pipe.send(("ready", None))
         while True:
             budget = pipe.recv()

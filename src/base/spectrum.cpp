@@ -20,11 +20,12 @@ Eigen::VectorXd singular_values(const RowMatrix& A) {
 }
 
 void Spectrum::compute(const RowMatrix& A, double slack) {
-  const double scale = A.size() == 0 ? 0 : A.cwiseAbs().maxCoeff();
+  double scale = A.size() == 0 ? 0 : A.cwiseAbs().maxCoeff();
   const Index n = std::min(A.rows(), A.cols());
   values_.setZero(n);
   bound_ = scale;
   if (scale == 0 || !std::isfinite(scale)) return;
+  scale = std::exp2(std::ilogb(scale));  // a power of two, so that dividing by it is exact
   if (A.cols() <= A.rows()) {
     side_ = A / scale;
   } else {
@@ -82,7 +83,7 @@ void Spectrum::prove_in() {
   skew += 4 * columns * columns * unit;
   const Real product = std::sqrt(widest) + 2 * columns * unit * S.norm() * std::sqrt(columns) * (1 + skew);
   bound_ = skew < 0.5
-               ? static_cast<double>(product / std::sqrt(1 - skew)) * (1 + std::numeric_limits<double>::epsilon())
+               ? static_cast<double>(product / std::sqrt(1 - skew)) * (1 + 4 * std::numeric_limits<double>::epsilon())
                : side_.norm() * (1 + static_cast<double>(2 * rows * columns * unit));
 }
 

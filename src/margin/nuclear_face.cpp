@@ -26,6 +26,7 @@ bool NuclearFace::solve(NuclearRows& rows, const Eigen::MatrixXd& W, const doubl
   x_.grow(m_);
   std::copy_n(lambda, m_, lambda_.data());
   rows.values(W_, value_.data());
+  at_.holds = false;
   double demand = 1;
   for (Index k = 0; k < m_; ++k) {
     if (rows.rhs(k) > 0) demand = std::min(demand, rows.rhs(k));
@@ -132,15 +133,16 @@ void NuclearFace::respond(const Eigen::MatrixXd& dA, Eigen::MatrixXd& dW) {
   dW += product_;
 }
 
-/// Steps on an old tangent reduce the residual as the last step did, or half as well where that was Newton's: where two
-/// of them suffice, they are cheaper than a new tangent.
+/// Newton's step takes a residual e to Ce², a step on the tangent that was formed at e takes any further residual to
+/// 2Ce times it: twice what the last step reduced. Where two such steps suffice, they are cheaper than a new tangent.
 bool NuclearFace::tangent_serves(double before, double now) const {
   const double rate = 2 * now / before;
-  return now * rate * rate <= kConverged && at_.sigma.size() == sigma_.size() && at_.active == active_;
+  return at_.holds && now * rate * rate <= kConverged && at_.sigma.size() == sigma_.size() && at_.active == active_;
 }
 
 bool NuclearFace::linearise() {
   const Index r = sigma_.size();
+  at_.holds = false;
   if (r * (r + 1) / 2 > active_.size()) return false;  // the rows cannot determine the block
   // Curvature off the block, [I −rest; −restᵀ I]⁻¹ on the complement, σ_i times; inside it the means (σ_i + σ_j)/2.
   if (!inverse_.factor(rest_)) return false;
@@ -157,7 +159,8 @@ bool NuclearFace::linearise() {
   at_.T.bottomRightCorner(Q_, Q_) -= 0.5 * product_;
   schur_.choose(*rows_, active_.begin(), active_.size());
   schur_.build_on_face(U_, V_, sigma_, at_.T);
-  return schur_.factor_on_face(kDependentRow);
+  at_.holds = schur_.factor_on_face(kDependentRow);
+  return at_.holds;
 }
 
 /// Solves the equations of the tangent for the errors at hand.

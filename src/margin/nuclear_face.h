@@ -33,6 +33,7 @@ class NuclearFace {
     Eigen::MatrixXd U, V, right_rows, T;  // right_rows: Vᵀ
     Eigen::VectorXd sigma;
     IndexList active;
+    bool holds = false;
   };
 
   bool linearise();

@@ -5,8 +5,8 @@
 namespace attsvm {
 namespace {
 
-constexpr std::size_t kKeep = std::size_t{16} << 20;  // bytes a thread keeps at most
-constexpr std::size_t kWaste = 2;                     // times what was asked for that a block may have
+constexpr std::size_t kWaste = 2;    // times what was asked for that a block may have
+constexpr std::size_t kBlocks = 64;  // that a thread keeps at most
 
 struct Block {
   std::unique_ptr<std::byte[]> memory;
@@ -14,7 +14,12 @@ struct Block {
 };
 
 struct Kept {
-  std::vector<Block> blocks;
+  Kept() { blocks.reserve(kBlocks); }
+  void drop_oldest() {
+    bytes -= blocks.front().bytes;
+    blocks.erase(blocks.begin());
+  }
+  std::vector<Block> blocks;  // oldest first
   std::size_t bytes = 0;
 };
 
@@ -36,15 +41,15 @@ std::byte* RecycledMemory::take(std::size_t& bytes) {
   bytes = best->bytes;
   here.bytes -= bytes;
   std::byte* memory = best->memory.release();
-  std::swap(*best, here.blocks.back());
-  here.blocks.pop_back();
+  here.blocks.erase(here.blocks.begin() + (best - here.blocks.data()));
   return memory;
 }
 
-void RecycledMemory::give_back(std::byte* block, std::size_t bytes) {
+void RecycledMemory::give_back(std::byte* block, std::size_t bytes) noexcept {
   std::unique_ptr<std::byte[]> memory(block);
+  if (bytes > kKept) return;
   Kept& here = kept();
-  if (here.bytes + bytes > kKeep) return;
+  while (here.bytes + bytes > kKept || here.blocks.size() == kBlocks) here.drop_oldest();
   here.bytes += bytes;
   here.blocks.push_back({std::move(memory), bytes});
 }

@@ -5,13 +5,28 @@
 
 #include "base/buffer.h"
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ATTSVM_SEES_FREED_MEMORY
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define ATTSVM_SEES_FREED_MEMORY
+#endif
+
 namespace attsvm {
 
 /// Memory for Storage. A little of what was freed stays with the thread for whoever asks next: on problems of medium
-/// size, solved one after another, fresh pages would cost more than a tenth of the time.
+/// size, solved one after another, fresh pages would cost more than a tenth of the time. What lives as long as its
+/// thread (static, thread_local) must not hold any.
 struct RecycledMemory {
+#ifdef ATTSVM_SEES_FREED_MEMORY
+  static constexpr std::size_t kKept = 0;  // AddressSanitizer would not see what is used after it was freed
+#else
+  static constexpr std::size_t kKept = std::size_t{16} << 20;  ///< bytes that a thread keeps at most
+#endif
   static std::byte* take(std::size_t& bytes);  ///< `bytes` becomes what there really is
-  static void give_back(std::byte* block, std::size_t bytes);
+  static void give_back(std::byte* block, std::size_t bytes) noexcept;
 };
 
 /// Large working memory that is not cleared: pages nobody writes cost nothing. Growing loses the contents.

@@ -370,5 +370,27 @@ TEST(MarginSolve, MemoryIsUsedAgain) {
   EXPECT_EQ(solution.dual, first.dual);
 }
 
+TEST(MarginSolve, NothingIsLeftOfTheProblemBefore) {
+  Threads threads(1);
+  MarginSolver used(threads);
+  const std::vector<std::array<Index, 3>> sizes{{6, 8, 10},  {6, 8, 10}, {6, 8, 7},
+                                                {15, 5, 20}, {6, 8, 10}, {60, 30, 8}};
+  for (const Norm& norm : {Norm::nuclear(), Norm::frobenius(), Norm::entrywise(3)}) {
+    for (std::uint32_t k = 0; k < 30; ++k) {
+      const auto& [n, T, d] = sizes[k % sizes.size()];
+      if (norm.kind == NormKind::entrywise && n > 6) continue;
+      SCOPED_TRACE(norm.name() + ", problem " + std::to_string(k));
+      const AttentionTask task = generate({.law = Law::separable, .n = n, .T = T, .d = d}, 3, k / 12).task;
+      const MarginProblem problem = MarginProblem::attention(task, *task.select());
+      MarginSolution after, alone;
+      used.solve(problem, {.norm = norm}, after);
+      MarginSolver(threads).solve(problem, {.norm = norm}, alone);
+      ASSERT_EQ(after.W, alone.W);
+      ASSERT_EQ(after.dual, alone.dual);
+      ASSERT_EQ(after.iterations, alone.iterations);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace attsvm

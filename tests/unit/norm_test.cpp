@@ -75,6 +75,24 @@ TEST(Spectrum, BoundIsAboveTheNormByLittle) {
   }
 }
 
+TEST(Spectrum, BoundIsNeverBelowTheNorm) {
+  RowMatrix H{{1}};
+  for (int doubling = 0; doubling < 5; ++doubling) {  // Hadamard: ‖H‖ = √n, exactly known where that is a power of two
+    Spectrum spectrum;
+    const auto n = static_cast<double>(H.rows());
+    for (const double slack : {1e-10, 1e-16}) {
+      spectrum.compute(H * 0.75, slack);
+      EXPECT_GE(spectrum.bound() * spectrum.bound() / 0.5625, n) << n;
+      if (doubling % 2 == 0) {
+        EXPECT_GE(spectrum.bound(), 0.75 * std::sqrt(n)) << n;
+      }
+    }
+    const RowMatrix half = H;
+    H.resize(2 * half.rows(), 2 * half.cols());
+    H << half, half, half, -half;
+  }
+}
+
 TEST(NuclearPlanted, OptimaAndRanksAreRecovered) {
   for (const Index rank : {1, 2, 3}) {
     for (const auto& [n, T, d] : {std::array<Index, 3>{6, 8, 10}, {12, 6, 8}, {4, 12, 16}, {30, 5, 6}}) {

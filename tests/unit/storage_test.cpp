@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <thread>
 
 namespace attsvm {
 namespace {
 
 TEST(Storage, FreedMemoryServesTheNextOfItsSize) {
+  if (RecycledMemory::kKept == 0) GTEST_SKIP();
   Storage<double> first;
   first.reserve(1000);
   const double* const place = first.data();
@@ -30,7 +32,19 @@ TEST(Storage, MuchMemoryIsNotKept) {
   EXPECT_EQ(much.capacity(), kMuch - 1000);
 }
 
+TEST(Storage, TheOldestGoesWhenThereIsTooMuch) {
+  if (RecycledMemory::kKept == 0) GTEST_SKIP();
+  constexpr Index kThird = RecycledMemory::kKept / sizeof(double) / 3;
+  std::array<Storage<double>, 4> all;
+  for (Index k = 0; k < 4; ++k) all[static_cast<std::size_t>(k)].reserve(kThird + k);
+  for (Storage<double>& one : all) Storage<double>().swap(one);
+  Storage<double> again;
+  again.reserve(kThird - 1);  // the third is the oldest that is left
+  EXPECT_EQ(again.capacity(), kThird + 2);
+}
+
 TEST(Storage, ThreadsKeepTheirOwn) {
+  if (RecycledMemory::kKept == 0) GTEST_SKIP();
   Storage<double> here;
   here.reserve(5000);
   std::thread([&] {

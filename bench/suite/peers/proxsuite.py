@@ -33,13 +33,13 @@ def primal(rows, norm, tight):
 def dual(rows, norm, tight):
     from proxsuite import proxqp
     m = len(rows.equal)
-    low, high = np.where(rows.equal, -FAR, 0.0), np.full(m, FAR)
+    gram, low, high = rows.gram, np.where(rows.equal, -FAR, 0.0), np.full(m, FAR)
 
     def solve():
         problem = proxqp.dense.QP(m, 0, 0, True)  # bounds as bounds: a fifth faster than as rows
         for name, value in tolerances(tight).items():
             setattr(problem.settings, name, value)
-        problem.init(rows.gram, -rows.rhs, None, None, None, None, None, low, high)
+        problem.init(gram, -rows.rhs, None, None, None, None, None, low, high)
         problem.solve()
         return Answer(rows.weigh(np.array(problem.results.x)), says(problem.results, DUAL_SAYS))
     return solve

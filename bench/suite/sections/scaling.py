@@ -18,23 +18,24 @@ def run(session):
 
 def seconds_of(session, instance, norm, threads):
     (line,) = session.programs.bench("solve", instance.file(session.programs), "--norm", norm, "--threads", threads, "--budget", 0.5 if session.quick else 2)
-    return line["seconds"]
+    return line["seconds"], line["method"]
 
 
 def grow(session, norm, name, factors):
     points = []
     for factor in factors:
         size = int(BASE[name] * factor)
-        seconds = seconds_of(session, Instance("separable", **{**BASE, name: size}), norm, 1)
-        row = session.add("scaling", f"{norm}, {name} grows", f"{name} = {size}", seconds, threads=1, variable=name, size=size)
-        points.append((size, row["median"]))
+        seconds, method = seconds_of(session, Instance("separable", **{**BASE, name: size}), norm, 1)
+        row = session.add("scaling", f"{norm}, {name} grows", f"{name} = {size}", seconds, threads=1, variable=name, size=size, method=method)
+        points.append((size, row["median"], method))
+    points = [(size, median) for size, median, way in points if way == method]  # of the method that large problems get
     power, error = exponent(points)
-    session.add("scaling", f"{norm}, {name} grows", "fit", exponent=power, error=error, variable=name, base=BASE)
+    session.add("scaling", f"{norm}, {name} grows", "fit", exponent=power, error=error, variable=name, base=BASE, method=method, points=len(points))
 
 
 def threads(session, norm):
     if session.quick:
         return
     for count in range(1, session.threads + 1):
-        session.add("scaling", f"{norm}, threads grow {THREADED.size}", f"{count} threads", seconds_of(session, THREADED, norm, count), threads=count,
-                    variable="threads", size=count)
+        seconds, method = seconds_of(session, THREADED, norm, count)
+        session.add("scaling", f"{norm}, threads grow {THREADED.size}", f"{count} threads", seconds, threads=count, variable="threads", size=count, method=method)

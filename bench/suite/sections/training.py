@@ -1,6 +1,8 @@
 """Steps in PyTorch beside ours, in turn: as published (autograd, one instance at a time) and as well as it can be written. Ours computes exact
 directions at any saturation; PyTorch's arithmetic is plain."""
 
+import math
+
 from suite import torch_steps
 from suite.instances import Instance
 from suite.results import spread
@@ -37,7 +39,7 @@ def ours_large(session, instance, param, count, threads):
 def compare(session, instance, param, count, threads, ways, ours):
     """A run of ours includes no preparation, nor do the peers': their data are ready."""
     path = instance.file(session.programs)
-    workers = {way: Worker(torch_steps.build, way, param, path, count, threads) for way in ways}
+    workers = {way: Worker(torch_steps.build, way, param, path, count, threads, warm_up=math.inf) for way in ways}
     large = instance.n > 100
     budget, limit = (0.3 if session.quick else 1.0), (60 if large else 120)  # compiling counts as the first call
     mine = []
