@@ -28,12 +28,15 @@ inline void interleave(std::vector<Contender>& contenders, int rounds) {
   }
 }
 
-/// One warm-up that is not counted, then as many runs as fit into `budget` seconds, 3 at least and 2,000 at most; where
-/// the warm-up alone is over budget it is the one that counts.
+/// A warm-up that is not counted, of 50 ms where a run is shorter (OpenBLAS's idle threads spin on the other cores for
+/// as long when a process begins), then as many runs as fit into `budget` seconds, 3 at least and 2,000 at most; where
+/// one warm-up is over budget it is the one that counts.
 inline std::vector<double> sample(double budget, const std::function<void()>& work) {
-  const double first = seconds_of(work);
-  if (first > budget) return {first};
-  const double count = std::clamp(budget / std::max(first, 1e-9), 3.0, 2000.0);
+  constexpr double kWarmUp = 0.05;
+  double spent = 0, calls = 0;
+  for (; spent < kWarmUp; ++calls) spent += seconds_of(work);
+  if (spent / calls > budget) return {spent / calls};
+  const double count = std::clamp(budget * calls / spent, 3.0, 2000.0);
   std::vector<double> seconds;
   for (int k = 0; k < static_cast<int>(count); ++k) seconds.push_back(seconds_of(work));
   return seconds;

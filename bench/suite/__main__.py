@@ -10,7 +10,7 @@ import time
 
 from suite import sections, table
 from suite.programs import ROOT, Programs
-from suite.results import Results, describe_machine
+from suite.results import Results, describe_machine, load
 
 
 def main():
@@ -18,16 +18,25 @@ def main():
     words.add_argument("--peers", action="store_true", help="the solvers people use today, too (make bench-peers installs them)")
     words.add_argument("--quick", action="store_true", help="fewer sizes and samples: under 5 minutes")
     words.add_argument("--only", metavar="SECTION,...", help="of " + ", ".join(sections.OURS + sections.PEERS))
+    words.add_argument("--case", action="append", metavar="TEXT", help="of the section solvers, only cases whose title holds this; may be given again")
     words.add_argument("--build", default=ROOT / "build/bench", help="build tree of the preset bench")
+    words.add_argument("--into", metavar="FILE", help="results whose sections are replaced by what is measured now; the others stay")
     words.add_argument("-o", "--out", help="default: build/results/bench.json, or peers.json with --peers")
     chosen = words.parse_args()
 
     names = chosen.only.split(",") if chosen.only else sections.OURS + (sections.PEERS if chosen.peers else ())
     if unknown := set(names) - set(sections.OURS + sections.PEERS):
         words.error(f"no section {', '.join(sorted(unknown))}")
-    out = pathlib.Path(chosen.out or ROOT / "build/results" / ("peers.json" if chosen.peers else "bench.json"))
+    out = pathlib.Path(chosen.out or chosen.into or ROOT / "build/results" / ("peers.json" if chosen.peers else "bench.json"))
     unfinished = out.with_suffix(".unfinished.json")  # what an interrupt leaves behind; an earlier complete file stays until there is another
     results = Results(describe_machine(ROOT), {"quick": chosen.quick, "sections": list(names), "complete": False})
+    before = load(chosen.into) if chosen.into else None
+    if before:
+        results.rows = [row for row in before.rows if row["section"] not in names or not sections.chosen(chosen.case, row["case"])]
+        results.settings["sections"] = list(dict.fromkeys([*before.settings["sections"], *names]))
+        results.settings["quick"] = chosen.quick or before.settings["quick"]
+        results.settings["peers"] = before.settings.get("peers", [])
+        results.settings["earlier"] = [*before.settings.get("earlier", []), before.machine]  # the machine's load and date then
     if "solvers" in names:
         from suite.peers import all_peers
         results.settings["peers"] = [{"name": peer.name, "package": peer.package, "form": peer.form, "tight": peer.tight} for peer in all_peers()]
@@ -37,7 +46,7 @@ def main():
         results.machine["seconds"], results.machine["load_end"] = time.monotonic() - begin, list(os.getloadavg())
         results.save(unfinished)
     results.listeners.append(lambda row: (print(table.line(row), flush=True), keep()))
-    session = sections.Session(Programs(chosen.build), results, chosen.quick, os.cpu_count())
+    session = sections.Session(Programs(chosen.build), results, chosen.quick, os.cpu_count(), chosen.case)
     failed = []
     for name in names:
         print(f"\n{name}: {table.heading(name)}", flush=True)
@@ -46,7 +55,7 @@ def main():
         except (RuntimeError, subprocess.TimeoutExpired) as error:  # the other sections are still worth having
             failed.append(name)
             print(f"{name} ended early: {error}", file=sys.stderr, flush=True)
-    results.settings["complete"] = not failed
+    results.settings["complete"] = not failed and (before is None or before.settings["complete"])
     keep()
     unfinished.replace(out)
     print(f"\n{len(results.rows)} rows in {time.monotonic() - begin:.0f} s: {out}")

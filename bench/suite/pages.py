@@ -50,6 +50,8 @@ def machine_text(results):
     text = (f"{m['processor']}, {m['cores']} cores ({', '.join(m['vector'])}), {m['memory'] / 2**30:.0f} GiB; {m['system']}; {m['date'][:10]}, commit {m['commit']}; "
             f"load {m['load'][0]:.1f} at the start, {m['load_end'][0]:.1f} at the end; {m['seconds'] / 60:.0f} minutes in all. Python {m['python']}"
             + (f", {packages}" if packages else "") + (f"; not installed: {missing}" if missing else "") + ".\n")
+    for then in results.settings.get("earlier", []):
+        text += f"\nSome sections are of an earlier run: commit {then['commit']}, load {then['load'][0]:.1f} at the start, {then['load_end'][0]:.1f} at the end; {then['seconds'] / 60:.0f} minutes.\n"
     if provisional(m):
         text += "\n**Provisional: other work shared the machine while this was measured. Ratios of small rows and shares of limits are rough.**\n"
     if results.settings["quick"]:

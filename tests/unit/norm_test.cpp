@@ -215,6 +215,25 @@ TEST(NuclearSolve, WarmStarts) {
   }
 }
 
+TEST(NuclearSolve, StartsWithTheTangentOfNobodyElse) {
+  Threads threads(1);
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    const AttentionTask task = generate({.n = 6, .T = 8, .d = 10}, seed).task;
+    const MarginProblem problem = of_optimal_tokens(task);
+    MarginSolver used(threads);
+    MarginSolution near, after, alone;
+    used.solve(problem, {.norm = Norm::nuclear()}, near);
+    near.W *= 1.001;  // the same rank and the same active rows at the first step
+    near.dual *= 0.999;
+    const SolveSettings again{.norm = Norm::nuclear(), .warm_start = &near};
+    used.solve(problem, again, after);
+    MarginSolver(threads).solve(problem, again, alone);
+    EXPECT_EQ(after.W, alone.W) << seed;
+    EXPECT_EQ(after.dual, alone.dual) << seed;
+    EXPECT_EQ(after.iterations, alone.iterations) << seed;
+  }
+}
+
 TEST(NuclearSolve, LimitsAreHonest) {
   const AttentionTask task = generate({.n = 10, .T = 8, .d = 12}, 1).task;
   const MarginProblem problem = of_optimal_tokens(task);

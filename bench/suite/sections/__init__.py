@@ -9,12 +9,17 @@ OURS = ("limits", "kernels", "files", "many", "large", "steps", "scaling")
 PEERS = ("solvers", "infeasible", "training", "saturation", "jobs")
 
 
+def chosen(cases, title):
+    return not cases or any(text in title for text in cases)
+
+
 @dataclasses.dataclass
 class Session:
     programs: Programs
     results: Results
     quick: bool  # fewer sizes and samples
     threads: int  # of this machine
+    cases: list[str] | None = None  # of which a title must hold one
 
     def add(self, *words, **more):
         return self.results.add(*words, **more)

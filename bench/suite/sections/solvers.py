@@ -7,6 +7,7 @@ from suite.instances import Instance
 from suite.judge import judge
 from suite.results import spread
 from suite.rows import load_rows
+from suite.sections import chosen
 from suite.worker import Worker
 
 SIZES = [(6, 8, 10), (15, 5, 20), (5, 15, 20), (30, 16, 32), (100, 32, 64), (1000, 64, 256), (2000, 128, 384)]
@@ -37,6 +38,8 @@ def run(session):
 
 def case(session, instance, norm):
     title = f"{TITLES[instance.kind]} {norm} {instance.size}"
+    if not chosen(session.cases, title):
+        return
     task = instance.file(session.programs)
     # (rounds, seconds a round, seconds a solve may take)
     rounds, budget, limit = (5, 0.2, 30) if instance.rows < SMALL else (3, 0.5, 60)
