@@ -56,8 +56,10 @@ def machine_text(results):
         text += "\n**Provisional: other work shared the machine while this was measured. Ratios of small rows and shares of limits are rough.**\n"
     if results.settings["quick"]:
         text += "\n**A quick run: fewer sizes, fewer samples.**\n"
+    if some := results.settings.get("quick_sections"):
+        text += f"\n**From the quick form (fewer sizes, fewer samples): {', '.join(dict.fromkeys(some))}.**\n"
     if not results.settings.get("complete"):
-        text += "\n**Not complete: a section ended early, or not all of them were asked for.**\n"
+        text += "\n**Not complete: a section ended early, or not all of it was asked for.**\n"
     return text
 
 
