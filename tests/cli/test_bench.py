@@ -129,7 +129,7 @@ def test_every_peer_says_what_it_is():
     found = peers.all_peers()
     assert len({peer.name for peer in found}) == len(found)
     for peer in found:
-        assert peer.form and peer.tight and set(peer.norms) <= {"fro", "nuc"}
+        assert peer.form and bool(peer.tight) == ("tight" in peer.settings) and set(peer.norms) <= {"fro", "nuc"}
         assert peer.package in (ROOT / "bench/requirements.txt").read_text().split()
 
 
@@ -193,6 +193,22 @@ def test_aims_count_the_better_form_and_missed_ones_are_shown():
     assert aim.judged(found) == ("≥ 100x", "80x", False)
     assert "**missed**" in pages.aims_text(found)
     assert aim.judged(made()) is None
+
+
+def test_a_time_out_is_no_measurement():
+    case = "Att-SVM nuc (100,32,64)"
+    one = ("solvers", case, "CVXOPT, dual SDP, default", None, {"status": "out of time", "limit": 60, "times_ours": 1300.0})
+    other = ("solvers", case, "cvxpy + Clarabel, default", [9.0] * 3, {"gap": 1e-9, "times_ours": 2000.0})
+    aim = next(aim for aim in aims.all_aims(2) if aim.subject == case and aim.what == "times the best other peer")
+    assert aim.judged(made(one, other)) == ("≥ 100x", "> 1,300x", True)
+    assert aim.judged(made(one)) is None  # the other was never tried
+
+
+def test_runs_that_do_not_depend_on_each_other_are_compared_core_by_core():
+    mine = ("training", "(6,8,10) W, 1000 at once, 2 threads", "attsvm", [1e-7] * 3, {"threads": 2})
+    alone = ("training", "(6,8,10) W, 1000 at once, 1 threads", "PyTorch, batched, bmm", [6e-7] * 3, {"threads": 1})
+    both = ("training", "(6,8,10) W, 1000 at once, 2 threads", "PyTorch, batched, bmm", [5e-7] * 3, {"threads": 2})
+    assert aims.batched_ratio("W", "PyTorch, batched", 2)(made(mine, alone, both)) == pytest.approx(3)
 
 
 def test_documents_show_every_row(tmp_path):
