@@ -25,6 +25,8 @@ def main():
     chosen = words.parse_args()
 
     names = chosen.only.split(",") if chosen.only else sections.OURS + (sections.PEERS if chosen.peers else ())
+    if chosen.case and names != ["solvers"]:
+        words.error("--case is for --only solvers")
     if unknown := set(names) - set(sections.OURS + sections.PEERS):
         words.error(f"no section {', '.join(sorted(unknown))}")
     out = pathlib.Path(chosen.out or chosen.into or ROOT / "build/results" / ("peers.json" if chosen.peers else "bench.json"))
@@ -56,7 +58,8 @@ def main():
         except (RuntimeError, subprocess.TimeoutExpired) as error:  # the other sections are still worth having
             failed.append(name)
             print(f"{name} ended early: {error}", file=sys.stderr, flush=True)
-    results.settings["complete"] = not failed and (before is None or before.settings["complete"])
+    whole = before.settings.get("complete", False) if before else not chosen.case and set(names) >= set(sections.OURS)
+    results.settings["complete"] = not failed and whole
     keep()
     unfinished.replace(out)
     print(f"\n{len(results.rows)} rows in {time.monotonic() - begin:.0f} s: {out}")

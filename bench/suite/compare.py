@@ -11,6 +11,8 @@ from suite.results import key_of, load
 from suite.table import duration
 
 TIMES_NOISE, LEAST, SINGLE = 3, 0.03, 0.30
+RULE = ("A change counts when the medians differ by more than three times the noise of both (half the distance of their quartiles) and by more than 3 %; rows that were timed "
+        "once by more than 30 %. Exit code 1 if something got slower or worse, 2 if there is nothing to compare.")
 # What must not grow: what, from where on it matters, by which factor
 GROWTH = [("gap", 1e-12, 10), ("violation", 1e-10, 10), ("memory", 0, 1.1), ("error_direction", 1e-12, 10)]
 
@@ -65,9 +67,9 @@ def speeds(results):
 
 
 def main():
-    words = argparse.ArgumentParser(prog="bench/compare", description="What got slower from A to B, by more than the noise. Exit code 1 if something did.")
-    words.add_argument("a")
-    words.add_argument("b")
+    words = argparse.ArgumentParser(prog="bench/compare", description="What got slower, by more than the noise.", epilog=RULE)
+    words.add_argument("a", metavar="BEFORE.json", help="of bench/run")
+    words.add_argument("b", metavar="AFTER.json", help="of bench/run, on the same machine")
     words.add_argument("--ours", action="store_true", help="leave the peers' rows out")
     chosen = words.parse_args()
     a, b = load(chosen.a), load(chosen.b)
@@ -88,6 +90,8 @@ def main():
             print(f"{verdict}: {', '.join(key)}: {how}")
     print(f"{len(found['slower'])} slower, {len(found['faster'])} faster, {len(found['same'])} within the noise, {len(found['worse'])} worse answers, "
           f"{len(found['missing'])} not measured again")
+    if not any(found[verdict] for verdict in ("slower", "faster", "same", "worse")):
+        return 2
     return 1 if found["slower"] or found["worse"] else 0
 
 

@@ -32,15 +32,17 @@ def solver_time(row):
 def ratio_of(row):
     if row.get("times_ours") is None:
         return ""
-    return ("> " if row["status"] == "out of time" else "") + times(row["times_ours"])
+    text = ("> " if row["status"] == "out of time" else "") + times(row["times_ours"])
+    return f"**{text}**" if row["times_ours"] < 1 else text
 
 
 def ratio_text(ratio):
     return "" if ratio is None else ("> " if isinstance(ratio, Beyond) else "") + times(ratio)
 
 
-def provisional(machine):
-    return machine["load"][0] > BUSY * machine["cores"]
+def provisional(results):
+    """Whether other work, or what was left of it, shared the machine with any of the runs that the rows are of."""
+    return any(machine["load"][0] > BUSY * machine["cores"] for machine in (results.machine, *results.settings.get("earlier", [])))
 
 
 def machine_text(results):
@@ -51,9 +53,9 @@ def machine_text(results):
             f"load {m['load'][0]:.1f} at the start, {m['load_end'][0]:.1f} at the end; {m['seconds'] / 60:.0f} minutes in all. Python {m['python']}"
             + (f", {packages}" if packages else "") + (f"; not installed: {missing}" if missing else "") + ".\n")
     for then in results.settings.get("earlier", []):
-        text += f"\nSome sections are of an earlier run: commit {then['commit']}, load {then['load'][0]:.1f} at the start, {then['load_end'][0]:.1f} at the end; {then['seconds'] / 60:.0f} minutes.\n"
-    if provisional(m):
-        text += "\n**Provisional: other work shared the machine while this was measured. Ratios of small rows and shares of limits are rough.**\n"
+        text += f"\nSome rows are of an earlier run: commit {then['commit']}, load {then['load'][0]:.1f} at the start, {then['load_end'][0]:.1f} at the end; {then['seconds'] / 60:.0f} minutes.\n"
+    if provisional(results):
+        text += "\n**Provisional: other work shared the machine while some of this was measured. Ratios of small rows and shares of limits are rough.**\n"
     if results.settings["quick"]:
         text += "\n**A quick run: fewer sizes, fewer samples.**\n"
     if some := results.settings.get("quick_sections"):
@@ -102,7 +104,7 @@ are not what a solver claims: its W goes to a file, `attsvm verify` recomputes t
 every row is met) against the lower bound that attsvm has proven, and the rank counts singular values above 1e-6 of the largest. Ours is verified with its proof. *default* are a solver's own
 settings, *tight* ones that should give 1e-8. *too large*: the rows written out do not fit into memory. Ours runs on one thread below 10,000 rows and on all above; peers choose for themselves.
 Everyone solves the same problem again and again, which flatters branch predictors; "Small problems" below has the time over many different ones. Everyone starts from the Gram matrix or the rows ready-made
-(cvxpy builds its problem at every solve, which is how it is used); ours starts from the tokens, and works in the span of rows and queries, which somebody who knows the problem could give the others too.
+(cvxpy builds its problem at every solve, which is how it is used) and is called from Python; ours is called from C++ on a task in memory, keeps its memory from solve to solve, starts from the tokens, and works in the span of rows and queries, which somebody who knows the problem could give the others too.
 """
     text += picture(drawn, "frobenius", "Seconds against size, Frobenius norm, one line a solver") + picture(drawn, "nuclear", "The same for the nuclear norm")
     text += picture(drawn, "accuracy-frobenius", "Time against honest gap at (15,5,20), Frobenius norm") + picture(drawn, "accuracy-nuclear", "The same for the nuclear norm")
@@ -129,7 +131,7 @@ def infeasible_text(results):
     text = """
 ## Rows that no W can meet
 
-*noticed*: says that there is no answer. *gave up*: stops without a word on it. *wrong*: calls an answer optimal. Only ours brings a proof, which `attsvm verify` checks. An empty cell: the solver cannot express the problem.
+*noticed*: says that there is no answer. *gave up*: stops without a word on it. *wrong*: calls an answer optimal. *failed*: ends with an error. Only ours brings a proof, which `attsvm verify` checks. An empty cell: the solver cannot express the problem.
 
 """
     return text + table([("solver", str)] + [(case, cell(case)) for case in cases], who)
@@ -161,7 +163,7 @@ def training_text(results, drawn):
         text += """
 ## Training
 
-A normalized gradient step. *published*: autograd, one instance at a time, as the papers' code does. *by hand*: the gradient written out. *batched*: 1,000 instances at once, gradient by hand, as products of small matrices
+A normalized gradient step. *published*: autograd, one instance at a time, the way the papers train. *by hand*: the gradient written out. *batched*: 1,000 instances at once, gradient by hand, as products of small matrices
 (bmm), with the instances last, and that compiled (`torch.compile`). Ours computes exact directions at any saturation; PyTorch's arithmetic is plain. Memory: peak of the process; for large tasks without what
 PyTorch takes before there are data.
 """
@@ -256,7 +258,7 @@ def many_text(results):
 def whole(results, drawn):
     head = f"""# Benchmarks
 
-Written by `bench/document` from [benchmarks.json](benchmarks.json), which `make bench-peers` measured; nothing here is typed in. `bench/compare A.json B.json` says what a change made slower.
+Written by `bench/document` from [benchmarks.json](benchmarks.json), which `bench/run --peers` measured; nothing here is typed in. To repeat it: `make bench-peers` (it installs gigabytes of peers into build/peers and takes an hour or two), then `bench/document build/results/peers.json`; a part of it: `bench/run --peers --only solvers --case "(6,8,10)" --into build/results/peers.json`. `bench/compare A.json B.json` says what a change made slower.
 
 {machine_text(results)}"""
     return head + aims_text(results) + solvers_text(results, drawn) + infeasible_text(results) + large_text(results) + many_text(results) + training_text(results, drawn) + saturation_text(
@@ -273,34 +275,40 @@ def short(results):
     """Ours beside the fastest other answer, whichever way it was got."""
     lines = []
     for case, words in (("Att-SVM fro (6,8,10)", "Frobenius SVM (6,8,10)"), ("Att-SVM fro (100,32,64)", "Frobenius SVM (100,32,64)"), ("Att-SVM nuc (6,8,10)", "nuclear SVM (6,8,10)"), ("Att-SVM nuc (30,16,32)", "nuclear SVM (30,16,32)"),
-                        ("Att-SVM nuc (100,32,64)", "nuclear SVM (100,32,64)")):
+                        ("Att-SVM nuc (100,32,64)", "nuclear SVM (100,32,64)"),
+                        ("p-SVM fro (15,5,20)", "prompt SVM (15,5,20)"), ("Gen-SVM fro (15,5,20)", "SVM of token sets (15,5,20)")):
         mine = next((row for row in section_rows(results, "solvers") if row["case"] == case and row["who"] == "attsvm"), None)
         if mine is None:
             continue
         best = best_peer(results, case)
         default = least_ratio(case, "cvxpy + SCS" if " nuc " in case else "cvxpy + OSQP", "default")(results)
-        lines.append((words, f"{duration(mine['median'])}, gap {tiny(mine['gap'])}", f"{times(best['times_ours'])} ({best['who']})" if best else "none in time", ratio_text(default)))
+        lines.append((words, f"{duration(mine['median'])}, gap {tiny(mine['gap'])}", f"{times(best['times_ours'])} ({best['who']})" if best else "none within 60 s", ratio_text(default)))
     cores = results.machine["cores"]
     for param in ("W", "KQ"):
         per_step = of("training", f"(6,8,10) {param}, 1000 at once, {cores} threads", "attsvm", "median")(results)
         if per_step is not None:
             lines.append((f"training {param}, 1,000 runs of (6,8,10), a step and run", duration(per_step), times(batched_ratio(param, "PyTorch, batched", cores)(results)) + " (PyTorch, batched)",
-                          times(batched_ratio(param, "PyTorch, published", cores)(results)) + " (as published)"))
+                          times(batched_ratio(param, "PyTorch, published", cores)(results)) + " (the published way)"))
     whole_paper = next((row for row in section_rows(results, "jobs") if row["case"] == "all, at full counts" and row["who"].startswith("PyTorch")), None)
     if whole_paper is not None:
         least = "at least " if "at least" in whole_paper["who"] else ""
-        lines.append(("every published experiment", duration(of("jobs", "all, at full counts", "attsvm", "median")(results)), "", least + times(whole_paper["ratio"]) + " (as published, extrapolated)"))
+        lines.append(("every published experiment", duration(of("jobs", "all, at full counts", "attsvm", "median")(results)), "", least + times(whole_paper["ratio"]) + " (the published way, reconstructed and extrapolated)"))
     passes = [f"{number(of('large', f'{norm} (2000,128,384) separable', 'attsvm', 'passes')(results))} {word}" for norm, word in (("fro", "Frobenius"), ("nuc", "nuclear"))
               if of("large", f"{norm} (2000,128,384) separable", "attsvm", "passes")(results)]
-    text = "| | attsvm | times ours: best peer with a gap of at most 1e-6 | the usual way (cvxpy's default, or as said) |\n|---|---|---|---|\n"
+    text = "| | attsvm | times ours: best peer with a gap of at most 1e-6 | times ours: cvxpy with OSQP (nuclear: SCS) at defaults, or as said |\n|---|---|---|---|\n"
     text += "".join("| " + " | ".join(line) + " |\n" for line in lines)
     m = results.machine
     text += f"\nMeasured on {m['processor']}, {m['cores']} cores, {m['date'][:10]}; every answer, the peers' too, went through `attsvm verify`."
-    if provisional(m):
-        text += " Provisional: other work shared the machine."
+    if provisional(results):
+        text += " Provisional: other work shared the machine for some of it."
     different = of("many", "fro (6,8,10)", "one by one", "median")(results)
     if different:
         text += f" Solvers meet the same problem again and again; over many different ones a Frobenius (6,8,10) takes us {duration(different)}."
     if passes:
         text += f" (2000,128,384), 254,000 rows, takes as long as looking at every row {' or '.join(passes)} times at this machine's peak speeds."
-    return text + " Everything, lost rows included: [docs/benchmarks.md](docs/benchmarks.md).\n"
+    judged = [found for aim in all_aims(m["cores"]) if (found := aim.judged(results))]
+    if judged:
+        text += f" {sum(found[2] for found in judged)} of {len(judged)} aims are met."
+    slower = sum(bool(row.get("times_ours")) and row["times_ours"] < 1 for row in section_rows(results, "solvers"))
+    text += f" Peers were faster than ours in {slower} of their rows." if slower else ""
+    return text + " Sizes are (queries, tokens each, dimension); everything, where we lose too: [docs/benchmarks.md](docs/benchmarks.md).\n"

@@ -13,8 +13,9 @@ import pathlib
 import platform
 import statistics
 import subprocess
+import sys
 
-PACKAGES = ("numpy", "scipy", "cvxpy", "clarabel", "scs", "ecos", "osqp", "cvxopt", "proxsuite", "scikit-learn", "torch", "mpmath")
+PACKAGES = (pathlib.Path(__file__).resolve().parents[1] / "requirements.txt").read_text().split()
 
 
 def spread(samples):
@@ -62,10 +63,18 @@ class Results:
 
 
 def load(path):
-    data = json.loads(pathlib.Path(path).read_text())
-    results = Results(data["machine"], data["settings"])
-    results.rows = data["rows"]
+    """Results of a file; ends the program with a line if it is none."""
+    try:
+        data = json.loads(pathlib.Path(path).read_text())
+        results = Results(data["machine"], data["settings"])
+        results.rows = data["rows"]
+        for row in results.rows:
+            row["section"], row["case"], row["who"], row["status"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        print(f"{path}: not a file of bench/run ({type(error).__name__}: {error})", file=sys.stderr)
+        raise SystemExit(2) from None
     return results
+
 
 
 def processor():

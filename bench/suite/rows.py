@@ -18,7 +18,7 @@ class Rows:
     def shape(self):
         return self.delta.shape[1], self.zeta.shape[1]
 
-    @property
+    @functools.cached_property
     def rhs(self):
         return np.where(self.equal, 0.0, 1.0)
 

@@ -34,7 +34,7 @@ def duration(seconds):
 
 
 def number(value, digits=3):
-    return "-" if value is None else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.{digits}g}"
+    return "-" if value is None else f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.{digits}g}"
 
 
 def tiny(value):

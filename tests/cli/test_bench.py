@@ -195,6 +195,15 @@ def test_aims_count_the_better_form_and_missed_ones_are_shown():
     assert aim.judged(made()) is None
 
 
+@pytest.mark.parametrize("text", [None, "", "{", "{}", "[]", '{"machine": {}, "settings": {}, "rows": [{}]}'])
+def test_what_is_no_results_file_is_one_clear_line(tmp_path, text):
+    path = tmp_path / "a.json"
+    if text is not None:
+        path.write_text(text)
+    done = subprocess.run([ROOT / "bench/compare", path, ROOT / "docs/benchmarks.json"], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stdout == "" and len(done.stderr.splitlines()) == 1 and str(path) in done.stderr, done
+
+
 def test_a_time_out_is_no_measurement():
     case = "Att-SVM nuc (100,32,64)"
     one = ("solvers", case, "CVXOPT, dual SDP, default", None, {"status": "out of time", "limit": 60, "times_ours": 1300.0})
