@@ -37,7 +37,7 @@ def main():
         results.rows = [row for row in before.rows if row["section"] not in names or not sections.chosen(chosen.case, row["case"])]
         results.settings["sections"] = list(dict.fromkeys([*before.settings["sections"], *names]))
         results.settings["quick"] = before.settings["quick"]
-        results.settings["quick_sections"] = [*before.settings.get("quick_sections", []), *(names if chosen.quick else ())]
+        results.settings["quick_sections"] = [*(name for name in before.settings.get("quick_sections", []) if name not in names), *(names if chosen.quick else ())]
         results.settings["peers"] = before.settings.get("peers", [])
         results.settings["earlier"] = [*before.settings.get("earlier", []), before.machine]  # the machine's load and date then
     if "solvers" in names:
