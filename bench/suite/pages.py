@@ -305,7 +305,7 @@ def short(results):
     if different:
         text += f" Solvers meet the same problem again and again; over many different ones a Frobenius (6,8,10) takes us {duration(different)}."
     if passes:
-        text += f" (2000,128,384), 254,000 rows, takes as long as looking at every row {' or '.join(passes)} times at this machine's peak speeds."
+        text += f" (2000,128,384), 254,000 rows, takes as long as looking at every row {' or '.join(passes)} times at the read and multiply speeds measured here."
     judged = [found for aim in all_aims(m["cores"]) if (found := aim.judged(results))]
     if judged:
         text += f" {sum(found[2] for found in judged)} of {len(judged)} aims are met."

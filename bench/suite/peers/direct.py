@@ -117,7 +117,7 @@ ONCE = ("default",)
 PEERS = [
     Peer("DAQP, dual", "daqp", "active sets, on the multipliers", ("fro",), daqp_dual, ONCE),
     Peer("DAQP, primal", "daqp", "active sets, on W: min ½‖W‖², rows ≥ 1", ("fro",), daqp_primal, ONCE),
-    Peer("quadprog, dual", "quadprog", "Goldfarb and Idnani's method, on the multipliers", ("fro",), quadprog_dual, ONCE),
+    Peer("quadprog, dual", "quadprog", "Goldfarb and Idnani's method, on the multipliers; it has no status, so what it returns counts as called optimal", ("fro",), quadprog_dual, ONCE),
     Peer("quadprog, primal", "quadprog", "Goldfarb and Idnani's method, on W", ("fro",), quadprog_primal, ONCE),
     Peer("PIQP, dual", "piqp", "dense, on the multipliers", ("fro",), piqp_dual, tight="eps_abs = eps_rel = 1e-11"),
     Peer("OSQP, dual", "osqp", "on the multipliers", ("fro",), osqp_dual, tight="eps_abs = eps_rel = 1e-9, max_iter = 1e6"),

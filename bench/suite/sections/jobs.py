@@ -1,4 +1,4 @@
-"""Published experiments as their authors run them, one run a setting, and `attsvm reproduce` of the same at the same count, figures
+"""Published experiments the way their authors run them, one run a setting, and `attsvm reproduce` of the same at the same count, figures
 included. Ours runs every experiment in exact arithmetic, too, and draws again where no SVM exists: it does more."""
 
 import math
