@@ -8,30 +8,25 @@
 namespace attsvm::proof {
 namespace {
 
-/// The matrix as doubles, divided by a power of two that brings its largest entry near one.
+/// The matrix as doubles, divided by its largest entry: numbers that any exponent of a ball leads to.
 RowMatrix scaled_middle(const BallMatrix& A) {
-  fmpz_t exponent, top;
-  fmpz_init(exponent);
-  fmpz_init(top);
-  bool first = true;
+  RowMatrix result = RowMatrix::Zero(A.rows(), A.columns());
+  const arf_struct* top = arb_midref(A.data());
   for (Index k = 0; k < A.size(); ++k) {
-    const arf_struct* middle = arb_midref(A.data() + k);
-    if (arf_is_special(middle)) continue;
-    arf_abs_bound_le_2exp_fmpz(exponent, middle);
-    if (first || fmpz_cmp(exponent, top) > 0) fmpz_set(top, exponent);
-    first = false;
+    if (arf_cmpabs(arb_midref(A.data() + k), top) > 0) top = arb_midref(A.data() + k);
   }
-  fmpz_neg(top, top);
-  RowMatrix result(A.rows(), A.columns());
-  arf_t entry;
+  if (arf_is_special(top)) return result;
+  constexpr slong kBits = 53;
+  arf_t entry, size;
   arf_init(entry);
+  arf_init(size);
+  arf_abs(size, top);
   for (Index k = 0; k < A.size(); ++k) {
-    arf_mul_2exp_fmpz(entry, arb_midref(A.data() + k), top);
-    result.data()[k] = arf_is_finite(entry) ? arf_get_d(entry, ARF_RND_NEAR) : 0;
+    arf_div(entry, arb_midref(A.data() + k), size, kBits, ARF_RND_NEAR);
+    result.data()[k] = arf_get_d(entry, ARF_RND_NEAR);
   }
   arf_clear(entry);
-  fmpz_clear(exponent);
-  fmpz_clear(top);
+  arf_clear(size);
   return result;
 }
 
