@@ -63,7 +63,8 @@ inline MarginSolution proven(const MarginProblem& problem, const SolveSettings& 
   Threads threads(1);
   MarginSolution solution = solve(problem, settings, threads);
   if (problem.kind() != ProblemKind::finite) {
-    const Verification verdict = verify(problem.task(), stored(problem, solution, settings.tolerance));
+    const Verification verdict =
+        verify(problem.task(), stored(problem, solution, settings.tolerance), {.tolerance = settings.tolerance});
     EXPECT_TRUE(verdict.valid) << verdict.reason;
   }
   return solution;

@@ -417,12 +417,14 @@ def solve_many(tasks: Sequence[Task], select: Any = None, norm: Any = "fro", *, 
 
 
 class Verification(Result):
-    """What the independent check of an answer found; numbers are recomputed from the task, NaN where there are none.
+    """What the independent check of an answer proved from the task, NaN where there is nothing to prove: `objective`,
+    `gap` and `violation` are upper bounds, `dual_objective` and `norm_bound` lower ones.
 
     True where the answer is valid.
     """
 
-    __slots__ = ("valid", "status", "reason", "objective", "dual_objective", "gap", "violation", "residual")
+    __slots__ = ("valid", "status", "reason", "objective", "dual_objective", "gap", "violation", "scaling",
+                 "homogeneous", "residual", "norm_bound", "rank", "own_selection", "relaxed", "question", "arithmetic")
 
     def __init__(self, **values: Any):
         for name in self.__slots__:
@@ -435,7 +437,23 @@ class Verification(Result):
     dual_objective: float
     gap: float
     violation: float
+    scaling: float
+    """W times one plus this meets every row >= 1."""
+    homogeneous: float
+    """Largest violation of a row = 0 or >= 0, relative to the size of the row times that of W."""
     residual: float
+    norm_bound: float
+    """Of a certificate: no W of smaller Frobenius norm meets the rows."""
+    rank: int | None
+    """Of a nuclear answer: the columns of K and Q, none of them superfluous."""
+    own_selection: bool
+    """The rows are those of the task's own selection, else of its optimal tokens."""
+    relaxed: list[int]
+    """Queries whose >= 1 was read as >= 0."""
+    question: str
+    """Whose rows were checked, where they are not the task's own."""
+    arithmetic: str
+    """What everything was enclosed with."""
 
     def __bool__(self) -> bool:
         return self.valid
@@ -448,16 +466,15 @@ class Verification(Result):
 
     def _shown(self) -> list[tuple[str, Any]]:
         return [(name, value) for name, value in self.to_dict().items()
-                if value != "" and not (isinstance(value, float) and np.isnan(value))]
+                if value not in ("", None, []) and not (isinstance(value, float) and np.isnan(value))]
 
 
 def _verification(values: dict[str, Any]) -> Verification:
     return Verification(**values)
 
 
-def verify(task: Task, solution: Any, norm: Any = None) -> Verification:
-    """Recomputes every claim of an answer from the task, in extended precision, with code that shares nothing with the
-    solvers.
+def verify(task: Task, solution: Any, norm: Any = None, tolerance: float = 1e-8) -> Verification:
+    """Proves every claim of an answer from the task, in ball arithmetic, with code that shares nothing with the solvers.
 
     Parameters
     ----------
@@ -467,6 +484,8 @@ def verify(task: Task, solution: Any, norm: Any = None) -> Verification:
         optimal tokens.
     norm : as in `solve`, optional
         Which norm a matrix is for; default "fro".
+    tolerance : float
+        Relative gap that an optimum may have, whatever the file says.
 
     >>> import attsvm
     >>> task = attsvm.generate("random", seed=1)
@@ -481,4 +500,5 @@ def verify(task: Task, solution: Any, norm: Any = None) -> Verification:
         core = _core.load_solution(os.fspath(solution))
     else:
         core = _core.solution_of(arguments.array(solution, "solution"))
-    return Verification(**_core.verify(unwrap(task), core, "" if norm is None else arguments.norm(norm)))
+    return Verification(**_core.verify(unwrap(task), core, "" if norm is None else arguments.norm(norm),
+                                       arguments.number(tolerance, "tolerance")))

@@ -228,7 +228,9 @@ Solution restore(const nb::dict& arrays, const nb::tuple& facts) {
   return solution;
 }
 
-Verification verify_solution(const AttentionTask& task, const Solution& given, const std::string& norm) {
+Verification verify_solution(const AttentionTask& task, const Solution& given, const std::string& norm,
+                             double tolerance) {
+  if (!(tolerance > 0)) refuse("tolerance = {}; must be above 0", tolerance);
   StoredSolution solution = given.stored;
   if (!norm.empty()) {
     if (!solution.w_only && Norm::parse(norm).name() != solution.norm) {
@@ -238,7 +240,7 @@ Verification verify_solution(const AttentionTask& task, const Solution& given, c
   }
   complete(task, solution);
   const nb::gil_scoped_release unlocked;
-  return verify(task, solution);
+  return verify(task, solution, {.tolerance = tolerance});
 }
 
 }  // namespace
@@ -315,8 +317,8 @@ void bind_solution(nb::module_& module) {
       nb::arg("W"), "Another solver's answer: W alone.");
   module.def(
       "verify",
-      [](const AttentionTask& task, const Solution& solution, const std::string& norm) {
-        const Verification verdict = verify_solution(task, solution, norm);
+      [](const AttentionTask& task, const Solution& solution, const std::string& norm, double tolerance) {
+        const Verification verdict = verify_solution(task, solution, norm, tolerance);
         nb::dict result;
         result["valid"] = verdict.valid;
         result["status"] = verdict.status;
@@ -325,10 +327,18 @@ void bind_solution(nb::module_& module) {
         result["dual_objective"] = verdict.dual_objective;
         result["gap"] = verdict.gap;
         result["violation"] = verdict.violation;
+        result["scaling"] = verdict.scaling;
+        result["homogeneous"] = verdict.homogeneous;
         result["residual"] = verdict.residual;
+        result["norm_bound"] = verdict.norm_bound;
+        result["rank"] = verdict.rank ? nb::cast(*verdict.rank) : nb::none();
+        result["own_selection"] = verdict.own_selection;
+        result["relaxed"] = nb::cast(verdict.relaxed);
+        result["question"] = verdict.question;
+        result["arithmetic"] = verdict.arithmetic;
         return result;
       },
-      nb::arg("task"), nb::arg("solution"), nb::arg("norm"));
+      nb::arg("task"), nb::arg("solution"), nb::arg("norm"), nb::arg("tolerance"));
 }
 
 }  // namespace attsvm::python

@@ -237,7 +237,7 @@ Json answer_json(const AttentionTask& task, const Axes& axes, const Answer& answ
   data["rows"] = rows_json(s);
   if (infeasible) {
     data["residual"] = v.residual;
-    data["norm_bound"] = 1 / v.residual;
+    data["norm_bound"] = v.norm_bound;
     data["conflict"] = conflict_json(problem_of(task, s), s);
   }
   if (!feasible) return data;

@@ -30,7 +30,7 @@ VerifiedSolutions solve_verified(std::span<const MarginProblem> problems, const 
   threads.for_each(static_cast<std::int64_t>(problems.size()), [&](std::int64_t k) {
     const auto i = static_cast<std::size_t>(k);
     const StoredSolution claim = stored(problems[i], all.solutions[i], settings.tolerance);
-    all.valid[i] = verify(problems[i].task(), claim).valid ? 1 : 0;
+    all.valid[i] = verify(problems[i].task(), claim, {.tolerance = settings.tolerance}).valid ? 1 : 0;
   });
   return all;
 }

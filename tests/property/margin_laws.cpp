@@ -72,7 +72,8 @@ MarginSolution proven(const MarginProblem& problem) {
   Threads threads(1);
   const SolveSettings settings;
   MarginSolution solution = solve(problem, settings, threads);
-  const Verification verdict = verify(problem.task(), stored(problem, solution, settings.tolerance));
+  const Verification verdict =
+      verify(problem.task(), stored(problem, solution, settings.tolerance), {.tolerance = settings.tolerance});
   if (!verdict.valid || solution.status == MarginStatus::limit) {
     RC_FAIL(std::string(name_of(solution.status)) + ": " + verdict.reason + ", gap " + std::to_string(solution.gap) +
             ", violation " + std::to_string(solution.violation) + ", rows " + std::to_string(problem.rows()));

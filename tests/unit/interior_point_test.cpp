@@ -26,7 +26,8 @@ Answer answer(const MarginProblem& problem, int threads = 1, double tolerance = 
   if (found.outcome == Outcome::converged) {
     Certifier(pool).certify(problem, tolerance, found.solution);
     EXPECT_EQ(found.solution.status, MarginStatus::optimal) << found.solution.gap << " " << found.solution.violation;
-    const Verification verdict = verify(problem.task(), stored(problem, found.solution, tolerance));
+    const Verification verdict =
+        verify(problem.task(), stored(problem, found.solution, tolerance), {.tolerance = tolerance});
     EXPECT_TRUE(verdict.valid) << verdict.reason;
   }
   return found;

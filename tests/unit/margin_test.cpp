@@ -323,7 +323,8 @@ TEST(MarginSolve, LimitsAreHonest) {
         const MarginSolution solution = solve(problem, settings, threads);
         EXPECT_EQ(solution.status, MarginStatus::limit);
         EXPECT_LE(solution.dual_objective, best * (1 + 1e-9)) << "a bound is a bound";
-        const Verification verdict = verify(task, stored(problem, solution, settings.tolerance));
+        const Verification verdict =
+            verify(task, stored(problem, solution, settings.tolerance), {.tolerance = settings.tolerance});
         EXPECT_NEAR(verdict.violation, solution.violation, 1e-9 * std::max(1.0, solution.violation));
         EXPECT_EQ(verdict.valid, solution.violation <= 1e-9) << verdict.reason;
         EXPECT_TRUE(!verdict.valid || solution.objective >= best * (1 - 1e-9));

@@ -30,7 +30,7 @@ MarginSolution answer_of(const NuclearWorkingSet& solver, const MarginProblem& p
   solver.write(solution.K, solution.Q, solution.dual);
   Threads alone(1);
   Certifier(alone).certify(problem, tolerance, solution);
-  EXPECT_TRUE(verify(problem.task(), stored(problem, solution, tolerance)).valid);
+  EXPECT_TRUE(verify(problem.task(), stored(problem, solution, tolerance), {.tolerance = tolerance}).valid);
   return solution;
 }
 
@@ -116,7 +116,7 @@ TEST(NuclearWorkingSet, PlantedOptimumWithItsRank) {
   EXPECT_EQ(solution.method, "nuclear working set");
   EXPECT_EQ(solution.status, MarginStatus::optimal) << solution.gap;
   EXPECT_EQ(solution.K.cols(), 5);
-  EXPECT_TRUE(verify(problem.task(), stored(problem, solution, 1e-10)).valid);
+  EXPECT_TRUE(verify(problem.task(), stored(problem, solution, 1e-10), {.tolerance = 1e-10}).valid);
 }
 
 TEST(NuclearWorkingSet, SizesFarFromOne) {
@@ -152,13 +152,13 @@ TEST(NuclearWorkingSet, WarmStart) {
   const MarginSolution again = solve(problem, settings, threads);
   EXPECT_EQ(again.status, MarginStatus::optimal);
   EXPECT_EQ(again.iterations, 0);
-  EXPECT_TRUE(verify(task, stored(problem, again, 2e-8)).valid);
+  EXPECT_TRUE(verify(task, stored(problem, again, 2e-8), {.tolerance = 2e-8}).valid);
   const MarginSolution frobenius = solve(problem, {}, threads);
   settings.warm_start = &frobenius;
   const MarginSolution other = solve(problem, settings, threads);
   EXPECT_EQ(other.status, MarginStatus::optimal);
   EXPECT_NEAR(other.objective, cold.objective, 4e-8 * cold.objective);
-  EXPECT_TRUE(verify(task, stored(problem, other, 2e-8)).valid);
+  EXPECT_TRUE(verify(task, stored(problem, other, 2e-8), {.tolerance = 2e-8}).valid);
 }
 
 TEST(NuclearWorkingSet, StopsWhenAsked) {

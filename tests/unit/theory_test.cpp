@@ -22,7 +22,8 @@ bool locally_optimal_by_definition(const AttentionTask& task, const Selection& s
   const MarginProblem problem = MarginProblem::attention(task, selection);
   const SolveSettings settings;
   const MarginSolution solution = solve(problem, settings, threads);
-  const Verification verdict = verify(task, stored(problem, solution, settings.tolerance));
+  const Verification verdict =
+      verify(task, stored(problem, solution, settings.tolerance), {.tolerance = settings.tolerance});
   EXPECT_TRUE(verdict.valid) << verdict.reason;
   if (solution.status != MarginStatus::optimal) return false;
   for (Index i = 0; i < task.queries(); ++i) {

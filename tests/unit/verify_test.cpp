@@ -172,10 +172,7 @@ TEST(Verify, RejectsAlteredNumbers) {
   ASSERT_EQ(answer(stopped).status, "limit");
   expect_rejected(stopped, "gap", [](StoredSolution& s) { s.status = "optimal"; });
   for (const double tolerance : {0.0, -1.0, std::nan("")})
-    expect_rejected(stopped, "gap", [&](StoredSolution& s) {
-      s.status = "optimal";
-      s.tolerance = tolerance;
-    });
+    expect_rejected(mixed, "tolerance", [&](StoredSolution& s) { s.tolerance = tolerance; });
 }
 
 TEST(Verify, RejectsAnotherStatus) {
@@ -183,10 +180,10 @@ TEST(Verify, RejectsAnotherStatus) {
   const Conflict conflict;
   const Stopped stopped;
   const auto renamed = [](const std::string& status) { return [=](StoredSolution& s) { s.status = status; }; };
-  expect_rejected(mixed, "certificate", renamed("infeasible"));
-  expect_rejected(stopped, "certificate", renamed("infeasible"));
+  expect_rejected(mixed, "infeasible", renamed("infeasible"));
+  expect_rejected(stopped, "infeasible", renamed("infeasible"));
   expect_rejected(stopped, "gap", renamed("optimal"));
-  for (const std::string status : {"optimal", "limit"}) {
+  for (const std::string status : {"optimal", "limit", "stalled"}) {
     expect_rejected(conflict, "violates", [&](StoredSolution& s) {
       s.status = status;
       s.objective = s.dual_objective = 0;
