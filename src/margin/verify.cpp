@@ -56,7 +56,7 @@ class Check {
         judge_W(result);
       } else if (claim_.status == "infeasible") {
         judge_certificate(result);
-      } else if (claim_.status == "optimal" || claim_.status == "limit") {
+      } else if (claim_.status == "optimal" || claim_.status == "limit" || claim_.status == "stalled") {
         judge_W(result);
         if (norm_.kind == NormKind::nuclear) judge_factors();
         judge_bound(result);
