@@ -16,7 +16,7 @@ namespace attsvm {
 /// What a solve ended with, and what the arrays of the solution then hold.
 enum class MarginStatus : std::uint8_t {
   optimal,     ///< W is feasible and proven optimal to the tolerance; dual is the proof
-  infeasible,  ///< no W meets the rows (see kInfeasible); dual proves it, W is zero, objective and bound are NaN
+  infeasible,  ///< no W meets the rows (see kInfeasibleFactor); dual proves it, W is zero, objective and bound are NaN
   limit,       ///< a limit that was set, or the callback, ended it; W and dual are the best so far, gap and violation
                ///< are honest
   stalled,     ///< the solver could not reach its tolerance; the arrays hold what they do for `limit`
@@ -65,11 +65,6 @@ struct MarginSolution {
   std::string_view method;    ///< which solver did it
   std::vector<SolveProgress> history;
 };
-
-/// Multipliers λ prove that every W that meets the rows has ‖W‖_F ≥ bᵀλ/‖A(λ)‖_F. The rows count as infeasible when
-/// that is this many times what the most demanding of the rows that carry a multiplier asks for by itself, b/(‖δ‖‖ζ‖):
-/// double could not tell whether so large a W meets them.
-inline constexpr double kInfeasible = 1e12;
 
 /// A row counts as met with equality when its slack is at most this times its size max(1, |rhs|).
 inline constexpr double kSupportTolerance = 1e-6;

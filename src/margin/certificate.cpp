@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "attsvm/verify.h"
+
 namespace attsvm {
 namespace {
 
@@ -11,8 +13,9 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 // What verify accepts of a row: with a right-hand side b this share of |b|, or what rounding W to double leaves, a
 // share of ‖δ‖ ‖W‖ ‖ζ‖; with b = 0 a share of that.
-constexpr double kRowTolerance = 1e-9;
-constexpr double kRowRounding = 0x1p-50;
+constexpr double kRowTolerance = 0.9e-9;
+constexpr double kRowRounding = 0.9 * 0x1p-50;
+constexpr double kMostMissing = 0.4;   // of |b|, whatever rounding leaves
 constexpr double kScaling = 1e-7;      // how far rounding may move ‖A(dual)‖ from 1
 constexpr double kProofShare = 1e-2;   // of the tolerance, that the proof of ‖A(dual)‖ may cost
 constexpr double kLargestLift = 1e-9;  // how far a bound may lie above ‖W‖ and be put down to rounding
@@ -101,7 +104,9 @@ Certifier::Feasibility Certifier::feasibility(const MarginProblem& problem, cons
       if (missing <= kRowTolerance * std::abs(rhs)) continue;
       if (weights < 0) weights = norm_of(W);
       const double reach = size_of(problem, group, k) * weights;
-      if (!(missing <= (rhs == 0 ? kRowTolerance : kRowRounding) * reach)) result.met = false;
+      const double allowed =
+          rhs == 0 ? kRowTolerance * reach : std::min(kRowRounding * reach, kMostMissing * std::abs(rhs));
+      if (!(missing <= allowed)) result.met = false;
     }
   }
   return result;
@@ -208,7 +213,7 @@ bool Certifier::certify_conflict(const MarginProblem& problem, MarginSolution& s
     }
   }
   solution.W.setZero(problem.d(), problem.dz());
-  const double enough = 1 / (kInfeasible * alone);  // ‖A(dual)‖ of a certificate; any where alone is 0
+  const double enough = 1 / (kInfeasibleFactor * alone);  // ‖A(dual)‖ of a certificate; any where alone is 0
   measure_.start(RowMeasure::Arithmetic::extended);
   measure_.take(problem, solution.W, solution.dual, enough);
   solution.residual = measure_.norm();

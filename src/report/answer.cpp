@@ -8,6 +8,7 @@
 
 #include "attsvm/error.h"
 #include "attsvm/score.h"
+#include "attsvm/stored.h"
 #include "base/spectrum.h"
 #include "report/conflict.h"
 

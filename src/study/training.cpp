@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "attsvm/verify.h"
+#include "attsvm/stored.h"
 #include "study/instances.h"
 
 namespace attsvm {
