@@ -48,6 +48,37 @@ TEST(Cases, KeptTokensThatNearlyCoincide) {
   }
 }
 
+// The answer to a task whose kept tokens coincide misses the rows of one whose tokens are 1e-10 apart by next to
+// nothing, and is still far from its optimum.
+TEST(Cases, AnAnswerThatIgnoresANearlyEqualTokenIsRefused) {
+  const AttentionTask task = task_of("neardup_limit");
+  const auto with_gap = [&](double gap) {
+    TaskArrays arrays = task.arrays();
+    const auto old = f64_span(arrays.tokens);
+    std::vector<double> tokens(old.begin(), old.end());
+    const Index d = task.key_size();
+    for (Index i = 0; i < task.sequences(); ++i) {
+      double* first = tokens.data() + task.offset(i) * d;
+      for (Index j = 0; j < d; ++j) first[2 * d + j] = first[d + j] + gap * std::cos(static_cast<double>(7 * i + j));
+    }
+    arrays.tokens = Array::own(tokens, arrays.tokens.shape);
+    arrays.select = Selection::sets(std::vector<std::vector<Index>>(3, {0, 1, 2})).mask(task.longest());
+    return AttentionTask(arrays);
+  };
+  const AttentionTask equal = with_gap(0), apart = with_gap(1e-10);
+  const MarginProblem easy = MarginProblem::attention(equal, *equal.select());
+  const MarginProblem problem = MarginProblem::attention(apart, *apart.select());
+  const ExactAnswer truth = solve_exactly(problem);
+  MarginSolution solution = solved(easy);
+  ASSERT_EQ(solution.status, MarginStatus::optimal);
+  ASSERT_GT(truth.norm, 1.001 * solution.objective);
+  for (Index k = 0; k < problem.rows(); ++k) solution.slack(k) = problem.values(solution.W)(k) - problem.rhs(k);
+  const Verification verdict = verify(apart, stored(problem, solution, 1e-8));
+  EXPECT_FALSE(verdict.valid);
+  EXPECT_LT(verdict.homogeneous, 1e-9);
+  EXPECT_NE(verdict.reason.find("the nearest matrix to W"), std::string::npos) << verdict.reason;
+}
+
 // Queries of very different sizes.
 TEST(Cases, BadlyScaledQueries) {
   for (const char* name : {"limit_wsscale_0", "limit_wsscale_1"}) {
