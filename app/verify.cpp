@@ -52,6 +52,7 @@ Json json_of(const StoredSolution& solution, const Verification& verdict, const 
               {"violation", verdict.violation},
               {"scaling", verdict.scaling},
               {"homogeneous", verdict.homogeneous},
+              {"distance", verdict.distance},
               {"residual", verdict.residual},
               {"norm_bound", verdict.norm_bound},
               {"rank", verdict.rank ? Json(*verdict.rank) : Json(nullptr)},

@@ -425,7 +425,8 @@ class Verification(Result):
     """
 
     __slots__ = ("valid", "status", "reason", "objective", "dual_objective", "gap", "violation", "scaling",
-                 "homogeneous", "residual", "norm_bound", "rank", "own_selection", "relaxed", "question", "arithmetic")
+                 "homogeneous", "distance", "residual", "norm_bound", "rank", "own_selection", "relaxed", "question",
+                 "arithmetic")
 
     def __init__(self, **values: Any):
         for name in self.__slots__:
@@ -442,6 +443,8 @@ class Verification(Result):
     """W times one plus this meets every row >= 1."""
     homogeneous: float
     """Largest violation of a row = 0 or >= 0, relative to the size of the row times that of W."""
+    distance: float
+    """To the nearest matrix that meets the rows = 0 and >= 0, relative to that of W; NaN if it was not looked for."""
     residual: float
     norm_bound: float
     """Of a certificate: no W of smaller Frobenius norm meets the rows."""
@@ -475,7 +478,7 @@ def _verification(values: dict[str, Any]) -> Verification:
 
 
 def verify(task: Task, solution: Any, norm: Any = None, tolerance: float = 1e-8) -> Verification:
-    """Proves every claim of an answer from the task, in ball arithmetic, with code that shares nothing with the solvers.
+    """Proves every claim of an answer from the task, in ball arithmetic, with code that shares nothing with solvers.
 
     Parameters
     ----------

@@ -329,6 +329,7 @@ void bind_solution(nb::module_& module) {
         result["violation"] = verdict.violation;
         result["scaling"] = verdict.scaling;
         result["homogeneous"] = verdict.homogeneous;
+        result["distance"] = verdict.distance;
         result["residual"] = verdict.residual;
         result["norm_bound"] = verdict.norm_bound;
         result["rank"] = verdict.rank ? nb::cast(*verdict.rank) : nb::none();

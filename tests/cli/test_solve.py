@@ -323,7 +323,7 @@ def test_verify_says_no(attsvm, solve, draw, tmp_path):
     for name, change, word in (("W", lambda x: x * (1 - 1e-6), "slack"), ("objective", lambda x: x + 1e-6, "objective"),
                                ("dual", lambda x: -x, "negative"), ("rhs", lambda x: x * 0, "row"),
                                ("select", lambda x: x[:, ::-1], "row"), ("row_drop", lambda x: x[::-1], "row"),
-                               ("status", lambda x: np.str_("infeasible"), "certificate"),
+                               ("status", lambda x: np.str_("infeasible"), "infeasible"),
                                ("dual", lambda x: x[:-1], "dual"), ("W", lambda x: x.T[:4], "W")):
         np.savez(tmp_path / "bad.npz", **{**arrays, name: change(arrays[name])})
         result = attsvm("verify", task, tmp_path / "bad.npz", "--json")
@@ -353,6 +353,38 @@ def test_verify_refuses_what_it_cannot_read(attsvm, solve, draw, tmp_path):
     (tmp_path / "bad.npz").write_bytes(b"PK")
     assert attsvm("verify", task, tmp_path / "bad.npz").code == 2
     assert attsvm("verify", tmp_path / "none.npz", tmp_path / "solution.npz").code == 2
+
+
+def test_the_tolerance_is_the_callers(attsvm, solve, draw, tmp_path):
+    task = draw("random")
+    _, arrays, _ = solve(task)
+    wide = {**arrays, "W": 1.001 * arrays["W"], "objective": 1.001 * arrays["objective"], "tolerance": np.array(0.5),
+            "slack": 1.001 * (arrays["slack"] + arrays["rhs"]) - arrays["rhs"]}
+    np.savez(tmp_path / "wide.npz", **wide)
+    for options, code in ((), 5), (("--tolerance", "1e-4"), 5), (("--tolerance", "0.01"), 0):
+        result = attsvm("verify", task, tmp_path / "wide.npz", *options, "--json")
+        assert result.code == code and ("gap" in result.json().get("reason", "")) == (code == 5), result
+        assert result.json()["tolerance"] == float(options[1] if options else 1e-8)
+    for bad in (0, -1, np.inf, np.nan, 1):
+        np.savez(tmp_path / "bad.npz", **{**arrays, "tolerance": np.array(float(bad))})
+        assert "tolerance" in attsvm("verify", task, tmp_path / "bad.npz", "--json").json()["reason"]
+    assert attsvm("verify", task, tmp_path / "wide.npz", "--tolerance", "0").code == 2
+
+
+def test_verify_says_what_is_proven(attsvm, solve, draw, tmp_path):
+    task = draw("random")
+    solve(task)
+    told = attsvm("verify", task, tmp_path / "solution.npz").out
+    for words in ("meets every row >= 1", "Every W that meets these rows has norm at least", "Arithmetic: ball, 128 bits"):
+        assert words in told, told
+    assert "These rows:" not in told
+    fields = attsvm("verify", task, tmp_path / "solution.npz", "--json").json()
+    assert fields["own_selection"] is True and fields["relaxed"] == [] and fields["question"] is None
+    assert fields["dual_objective"] <= fields["objective"] and fields["rank"] is None and fields["scaling"] == 0
+    solve(task, "--relax", "1,3", "--norm", "nuc", "--force")
+    fields = attsvm("verify", task, tmp_path / "solution.npz", "--json").json()
+    assert fields["relaxed"] == [1, 3] and "2 queries (1, 3)" in fields["question"] and fields["rank"] >= 1
+    assert "These rows: the task's optimal tokens, with >= 1 relaxed" in attsvm("verify", task, tmp_path / "solution.npz").out
 
 
 def test_w_alone_is_judged_on_w(attsvm, solve, draw, tmp_path):
