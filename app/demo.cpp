@@ -115,7 +115,8 @@ Finding about_verdict(const Story& W, const Story& KQ) {
   const SelectionReport& report = *W.check.report;
   double smallest = std::numeric_limits<double>::infinity();
   for (const SupportToken& token : report.support) smallest = std::min(smallest, token.score_gap);
-  return {W.check.verdict == Verdict::global ? "global" : "local", W.check.verdict != Verdict::neither,
+  return {W.check.verdict == Verdict::global ? "global" : "local",
+          W.check.verdict == Verdict::global || W.check.verdict == Verdict::local,
           fmt::format("W ends {} and (K,Q) {}; W's selected tokens score at least {:.3g} above their {} support tokens",
                       name_of(W.check.verdict), name_of(KQ.check.verdict), smallest, report.support.size())};
 }

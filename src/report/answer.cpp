@@ -169,7 +169,8 @@ std::vector<std::size_t> shown_rows(const StoredSolution& stored) {
 }
 
 bool Answer::settles(std::string_view norm, const Array& select) const {
-  if (!verification.valid || stored.w_only || stored.status == "limit") return false;
+  if (!verification.valid || stored.w_only || (stored.status != "optimal" && stored.status != "infeasible"))
+    return false;
   if (stored.norm != norm || stored.problem != "att" ||
       std::find(stored.relax.begin(), stored.relax.end(), true) != stored.relax.end())
     return false;
