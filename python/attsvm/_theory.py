@@ -151,9 +151,10 @@ def local_optima(task: Task, limit: int = 1_000_000, *, threads: int | None = No
 
 
 class Claim(NamedTuple):
-    """A statement of the theory and the experiment behind it."""
+    """A statement, in our own words, and the experiment behind it."""
     name: str
     statement: str
+    source: str  #: what the papers' abstracts have of it
     tested: str  #: on which tasks, what counts as held
     measure: str  #: what `ClaimResult.worst` is the largest of
     tasks: int  #: default number

@@ -178,8 +178,8 @@ nb::tuple test_one(const std::string& name, Index tasks, std::uint64_t seed, int
 nb::list list_claims(const std::string& name) {
   nb::list list;
   const auto add = [&](const Claim& claim) {
-    list.append(nb::make_tuple(std::string(claim.name), std::string(claim.statement), std::string(claim.tested),
-                               std::string(claim.measure), claim.tasks));
+    list.append(nb::make_tuple(std::string(claim.name), std::string(claim.statement), std::string(claim.source),
+                               std::string(claim.tested), std::string(claim.measure), claim.tasks));
   };
   if (!name.empty()) {
     for (const Claim* claim : find_claims(name)) add(*claim);
@@ -211,7 +211,8 @@ void bind_theory(nb::module_& module) {
              nb::arg("callback").none(), nb::arg("bar").none());
   module.def("test_claim", &test_one, nb::arg("name"), nb::arg("tasks"), nb::arg("seed"), nb::arg("threads"),
              nb::arg("bar").none());
-  module.def("claims", &list_claims, nb::arg("name") = "", "(name, statement, tested, measure, tasks) of each.");
+  module.def("claims", &list_claims, nb::arg("name") = "",
+             "(name, statement, source, tested, measure, tasks) of each.");
 }
 
 }  // namespace attsvm::python
