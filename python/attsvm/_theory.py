@@ -190,7 +190,7 @@ def list_claims() -> list[Claim]:
 
 def claims(*names: Any, tasks: int | None = None, seed: int = 0, threads: int | None = None,
            progress: bool | None = None) -> list[ClaimResult]:
-    """Puts statements of the theory to the test on random tasks; all of them where none is named.
+    """Puts statements about training and its SVMs to the test on random tasks; all of them where none is named.
 
     A claim that fails somewhere is a finding, not an error: it is counted, and the worst such task is there to look at.
 

@@ -95,12 +95,12 @@ TEST(Claims, StopWhenToldAndCountWhatIsDone) {
 
 TEST(Claims, CounterExamplesAreTaskFiles) {
   Threads threads(2);
-  const ClaimResult result = test_claim(*find_claims("joint-loose").front(), {.tasks = 2}, threads);
+  const ClaimResult result = test_claim(*find_claims("global").front(), {.tasks = 8}, threads);
   ASSERT_TRUE(result.counterexample);
   const test::Scratch scratch;
   save_task(scratch.file("task.npz"), result.counterexample->task, result.counterexample->extras, false);
   test::expect_same_task(load_task(scratch.file("task.npz"), threads), result.counterexample->task);
-  EXPECT_TRUE(NpzFile(scratch.file("task.npz")).has("x_p"));
+  EXPECT_TRUE(NpzFile(scratch.file("task.npz")).has("x_W0"));
 }
 
 TEST(Claims, AGradientWithoutADirectionIsTheWorstOfAll) {
