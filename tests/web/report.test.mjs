@@ -77,6 +77,15 @@ for (const file of ["relu.html", "infeasible.html", "tiny.html"]) {
     }));
 }
 
+test("tokens that no W keeps have a verdict of their own", () =>
+  on("infeasible.html", {}, async (page) => {
+    const { check } = dataOf(page);
+    assert.equal(check.verdict, "infeasible");
+    assert.equal(check.separable, false);
+    await page.getByRole("heading", { name: "No W keeps these tokens" }).waitFor();
+    await page.getByText("no W keeps them all").waitFor();
+  }));
+
 test("a conflict is told in words and shown", () =>
   on("infeasible.html", { hash: "#proof" }, async (page) => {
     const { conflict } = dataOf(page).solutions[0];
