@@ -184,11 +184,12 @@ class JointTraining final : public Study {
     }
     findings.push_back(
         {.paper = "v turns to the v-SVM; p to the p-SVM, relaxed for inputs that are no support vectors of v.",
-         .ours = fmt::format("Correlations after 999 steps: {}.", ours),
-         .why =
-             "To leading order (our finding) the third input needs a margin of max(0, 1 − r(f − Γ)/(R Ξ)) of the "
-             "others', r and R the norms of v and p. Here that is about a half, which the relaxed SVM gives it anyway; "
-             "on other tasks the relaxed SVM is not the limit."});
+         .ours = fmt::format(
+             "Correlations after 999 steps: {}. To leading order (our finding) the third input needs max(0, 1 − r(f − "
+             "Γ)/(R Ξ)) of the others' margin, r and R the norms of v and p: about a half here, which the relaxed SVM "
+             "gives it anyway.",
+             ours),
+         .why = ""});
   }
 };
 
