@@ -216,7 +216,8 @@ ExitCode run(Session& session, const Options& options) {
   }
   fmt::print(
       "A random attention task: 6 queries, 8 tokens each, d = 10. Softmax attention is trained on it twice, and\n"
-      "the SVMs of the tokens that it selects are solved. What is expected (attsvm claims list), and what is seen here:\n\n");
+      "the SVMs of the tokens that it selects are solved. What is expected (attsvm claims list), and what is seen "
+      "here:\n\n");
   for (const Finding& one : findings) {
     fmt::print("{} {}\n", one.held ? "[holds]" : "[FAILS]", one.claim);
     for (const std::string& line : wrapped(find_claims(one.claim).front()->statement)) fmt::print("    {}\n", line);
