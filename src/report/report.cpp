@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "attsvm/check.h"
+#include "attsvm/stored.h"
 #include "attsvm/version.h"
 #include "base/refuse.h"
 #include "io/file.h"
@@ -45,7 +46,7 @@ Judgement judge(const AttentionTask& task, const ReportRequest& request, std::sp
   MarginSolution& smallest = result.check.gen.emplace();
   solver.solve(problem, {}, smallest);
   result.check.separable = smallest.status == MarginStatus::optimal;
-  result.check.decided = result.check.separable || smallest.status == MarginStatus::infeasible;
+  result.check.decided = is_settled(smallest.status);
   if (result.check.separable)
     solver.solve(problem, {.norm = Norm::nuclear(), .warm_start = &smallest}, result.check.nuclear.emplace());
   return result;
