@@ -124,8 +124,8 @@ void print_table(const Check& check, const std::optional<StoredRun>& run, const 
                                       check.nuclear ? fmt::format(", {:.9g} (nuclear, rank {})",
                                                                   check.nuclear->objective, check.nuclear->rank.rank)
                                                     : "")
-                    : !is_settled(smallest(check).status) ? "not decided: the solver stopped early"
-                                                          : "no W keeps this selection");
+                    : check.decided ? "no W keeps this selection"
+                                    : "not decided: the solver stopped early");
   if (check.report && check.separable) {
     auto closest = check.report->support;
     std::sort(closest.begin(), closest.end(),
@@ -160,10 +160,7 @@ ExitCode run(Session& session, Options& options) {
     if (!options.select.empty()) throw InputError("--select has no meaning with --run: the run selects");
     stored = load_run(options.run, threads);
     with_place(options.run, [&] {
-      if (stored->W.rows() != task.key_size() || stored->W.cols() != task.query_size()) {
-        throw InputError(fmt::format("W has shape ({},{}); the task needs ({},{})", stored->W.rows(), stored->W.cols(),
-                                     task.key_size(), task.query_size()));
-      }
+      require_run_of(task, *stored);
       if (stored->v.size() > 0) task = with_head(task, stored->v);
     });
   }
@@ -214,7 +211,7 @@ void add_check(CLI::App& program, Session& session) {
   attsvm check task.npz --run run.npz        what did training select, and is W on its way to that SVM?
   attsvm check task.npz --enumerate          every locally optimal selection of a small task
 global: every query selects its best token. local: every selected token scores above its support tokens.
-neither: the reason is given.
+neither: the reason is given. infeasible: it is proven that no W separates the selected tokens.
 Exit codes: 0 done, 4 stopped by the time limit, 130 interrupted; what is known by then is printed)",
                                     [&session, options] { return run(session, *options); });
   verb->add_option("TASK", options->task, "Task file")->required();

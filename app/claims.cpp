@@ -50,7 +50,11 @@ Tested test(const Claim& claim, const Options& options, const ClaimSettings& set
 }
 
 Json to_json(const Claim& claim) {
-  return {{"name", claim.name}, {"statement", claim.statement}, {"tested", claim.tested}, {"measure", claim.measure}};
+  return {{"name", claim.name},
+          {"statement", claim.statement},
+          {"source", claim.source},
+          {"tested", claim.tested},
+          {"measure", claim.measure}};
 }
 
 Json to_json(const std::vector<Tested>& all, const Options& options, int threads) {
@@ -106,6 +110,7 @@ ExitCode list_claims(const Session& session, int threads) {
   for (const Claim& claim : claims()) {
     fmt::print("{} ({} tasks)\n", claim.name, claim.tasks);
     print_text(claim.statement);
+    print_text(claim.source);
     print_text(fmt::format("tested on {}", claim.tested));
   }
   return kDone;
@@ -155,13 +160,14 @@ ExitCode run(Session& session, Options& options) {
 
 void add_claims(CLI::App& program, Session& session) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb = session.add_verb(program, "claims", "Put the statements of the theory to the test on random tasks",
+  CLI::App* verb = session.add_verb(program, "claims", "Put statements about training and its SVMs to the test",
                                     R"(Examples:
-  attsvm claims list                      what there is to test, and on which tasks
+  attsvm claims list                      what there is to test, where it comes from, and on which tasks
   attsvm claims                           all of it, about a minute
   attsvm claims direction path --tasks 100
                                           some of it at length; path stands for path-W, path-KQ and path-p
   attsvm check claims/direction.npz       look at the worst task on which a claim failed
+Statements are in our words; what the papers' abstracts have of each is said beside it.
 A claim that fails somewhere is a finding, not an error: the exit code is 0, and the worst such task is written to
 DIR/NAME.npz with what happened on it (x_ arrays).
 Exit codes: 0 done, 4 stopped by --time-limit, 130 interrupted; what is done is printed)",

@@ -112,7 +112,7 @@ void add_path(CLI::App& program, Session& session) {
   attsvm path prompt.npz --param p --joint -o joint.npz       with the head in a ball of its own
   attsvm path task.npz --radius 1,10,100,1000,10000 -o p.npz  how far
 Every radius states its stationarity (0: first-order conditions met exactly), how many different local minima the
-starts ended in, and the correlation to the SVM that the theory names.
+starts ended in, and the correlation to the SVM that it should tend to.
 Exit codes: 0 all radii within the tolerance, 4 not, 130 interrupted)",
                                     [&session, options] { return run(session, *options); });
   PathSettings& settings = options->settings;

@@ -33,7 +33,7 @@ constexpr const char* kTeaching = R"(Examples:
                                   the minimiser of the loss over growing balls
   attsvm report task.npz --run run.npz -o report.html
                                   all of it on a page to open in a browser
-  attsvm claims                   the statements of the theory, put to the test on random tasks
+  attsvm claims                   statements about training and its SVMs, put to the test
   attsvm reproduce list           the published experiments; attsvm reproduce NAME runs one and draws its figure
   attsvm info                     what does this program run on?
 Every verb explains itself: attsvm generate --help

@@ -216,7 +216,7 @@ void add_solve(CLI::App& program, Session& session) {
                                     "Find the smallest W that keeps the selected tokens, with a proof", R"(Examples:
   attsvm generate random --seed 1 -o task.npz
   attsvm solve task.npz -o solution.npz                  the optimal tokens against the rest
-  attsvm solve task.npz --norm nuc -o nuclear.npz        what training W = K Q' finds; its rank is proven
+  attsvm solve task.npz --norm nuc -o nuclear.npz        what W = K Q' tends to with vanishing regularization
   attsvm solve task.npz --relax 0,2 -o relaxed.npz       queries 0 and 2 need only >= 0
   attsvm solve task.npz --problem v -o v.npz             labels against the selected values
   attsvm verify task.npz solution.npz                    check it independently

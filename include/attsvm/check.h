@@ -14,9 +14,10 @@
 namespace attsvm {
 
 enum class Verdict : std::uint8_t {
-  global,   ///< the selection is the optimal one (whether or not a W separates it: the reason says)
-  local,    ///< it is locally optimal, and not optimal
-  neither,  ///< the reason says why
+  global,      ///< the selection is the optimal one
+  local,       ///< it is locally optimal, and not optimal
+  neither,     ///< the reason says why
+  infeasible,  ///< proven: no W separates it, whether or not it is the optimal one
 };
 
 std::string_view name_of(Verdict verdict);

@@ -40,10 +40,12 @@ struct ClaimResult {
   std::optional<CounterExample> counterexample;  ///< the worst task on which the claim failed
 };
 
-/// A statement of the theory and the experiment behind it.
+/// A statement in our own words, and the experiment behind it. No theorem of a paper is quoted: `source` says what the
+/// abstracts have of it.
 struct Claim {
   std::string_view name;
   std::string_view statement;
+  std::string_view source;
   std::string_view tested;   ///< which tasks, which sizes, what counts as held
   std::string_view measure;  ///< what `worst` is the largest of; larger is worse
   Index tasks;               ///< default number

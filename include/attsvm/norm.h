@@ -9,7 +9,7 @@ namespace attsvm {
 
 enum class NormKind : std::uint8_t {
   frobenius,  ///< what training W finds
-  nuclear,    ///< sum of singular values: what training (K,Q) finds
+  nuclear,    ///< sum of singular values: what (K,Q) tend to with vanishing regularization
   entrywise,  ///< (Σ |W_ij|^P)^(1/P): what mirror descent with that potential finds
 };
 

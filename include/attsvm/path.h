@@ -42,10 +42,11 @@ struct PathPoint {
   Index iterations = 0;
   RowMatrix W, K, Q;
   Eigen::VectorXd v;
-  // Against the SVM of `selected` that the theory names: Frobenius for W and p, nuclear for (K,Q); joint: the p-SVM
-  // with the inputs relaxed that are no support vectors of the v-SVM. NaN where there is none.
+  // Against the SVM of `selected`: Frobenius for W and p, nuclear for (K,Q); joint: the v-SVM, and the SVM in which
+  // inputs that are no support vectors of v need less of a margin (docs/claims.md, joint-loose). NaN where there is
+  // none.
   double correlation = 0, head_correlation = 0;
-  Index relaxed = 0;  ///< how many inputs are relaxed
+  Index relaxed = 0;  ///< how many inputs need less
 };
 
 /// InputError unless there are radii, all above 0 and ascending.

@@ -11,7 +11,7 @@ namespace attsvm {
 /// queries are the same vector, enough coordinates for all of them together). A task may be separable without it.
 struct SeparabilityCondition {
   bool holds = false;
-  Index needed_key_size = 0;  ///< d must be at least this
+  Index needed_key_size = 0;  ///< what the condition asks of d; a task may be separable with less
   Index query_rank = 0;       ///< rank of the query vectors; counted only where it can decide (q ≤ dz), else 0
   std::string reason;         ///< in words
 };

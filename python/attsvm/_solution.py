@@ -338,7 +338,8 @@ def solve(task: Task, select: Any = None, norm: Any = "fro", *, relax: Sequence[
     select : "opt", "file", array (q,) of tokens, mask (q, T), or a list of sets; optional
         What to keep. Default: the task's own selection ("file"), else the tokens of highest score ("opt").
     norm : "fro", "nuc" or ("lp", P)
-        Frobenius, nuclear, or entrywise with 1 < P <= 8.
+        Frobenius (what training W tends to), nuclear (K and Q, with vanishing regularization), or entrywise with
+        1 < P <= 8.
     relax : list of queries
         Their >= 1 becomes >= 0.
     problem : "att" or "v"

@@ -44,7 +44,7 @@ class Tie(NamedTuple):
 class Check(Result):
     """What the theory says about a selection or a run.
 
-    `verdict` "global", "local" or "neither", `reason` in words; `optimal`, `selected` (q,) and `kept` (q, T) bool;
+    `verdict` "global", "local", "neither" or "infeasible" (no W separates the selection), `reason` in words; `optimal`, `selected` (q,) and `kept` (q, T) bool;
     `separable`, `is_optimal`, `locally_optimal`; `support` and `ambiguous`, lists of SupportToken; `ties`;
     `objective_fro`, `objective_nuc` (NaN where there is none); with a run `record_step` and `correlation_fro`,
     `correlation_nuc` (r,) at every recorded point, and for heads that keep sets `correlation_gen`,
@@ -87,6 +87,7 @@ def check(task: Task, run: Run | None = None, *, select: Any = None, threshold: 
     task : Task with a head
     run : Run, optional
         It selects by its attention; nonlinear heads keep every token with attention of at least `threshold`.
+        InputError if it is a run of another task.
     select : as in `solve`, optional
         The selection to judge where there is no run.
 
@@ -107,7 +108,9 @@ def check(task: Task, run: Run | None = None, *, select: Any = None, threshold: 
             raise ValueError("select has no meaning with a run: the run selects")
         if not isinstance(run, Run):
             raise TypeError(f"run is a {type(run).__name__}; must be an attsvm.Run")
+        fingerprint = run._arrays.get("task_fingerprint")
         values = _core.check_run(core, run.W, run.record_W, run._arrays.get("v"),
+                                 None if fingerprint is None else int(fingerprint),
                                  arguments.number(threshold, "threshold"), arguments.threads(threads))
         values["record_step"] = run.record_step
     for name in ("support", "ambiguous"):
@@ -148,9 +151,10 @@ def local_optima(task: Task, limit: int = 1_000_000, *, threads: int | None = No
 
 
 class Claim(NamedTuple):
-    """A statement of the theory and the experiment behind it."""
+    """A statement, in our own words, and the experiment behind it."""
     name: str
     statement: str
+    source: str  #: what the papers' abstracts have of it
     tested: str  #: on which tasks, what counts as held
     measure: str  #: what `ClaimResult.worst` is the largest of
     tasks: int  #: default number
@@ -186,7 +190,7 @@ def list_claims() -> list[Claim]:
 
 def claims(*names: Any, tasks: int | None = None, seed: int = 0, threads: int | None = None,
            progress: bool | None = None) -> list[ClaimResult]:
-    """Puts statements of the theory to the test on random tasks; all of them where none is named.
+    """Puts statements about training and its SVMs to the test on random tasks; all of them where none is named.
 
     A claim that fails somewhere is a finding, not an error: it is counted, and the worst such task is there to look at.
 

@@ -64,13 +64,13 @@ nb::dict check_task(const AttentionTask& task, const nb::object& select, int thr
   return to_dict(task, *check);
 }
 
-/// `points` is (r,d,dz), the recorded W; `head` the trained v, or empty.
+/// `points` is (r,d,dz), the recorded W; `head` the trained v, or empty; `fingerprint` that of the run's task, if
+/// known.
 nb::dict check_trained(const AttentionTask& given, const GivenArray& weights, const GivenArray& points,
-                       const std::optional<GivenArray>& head, double threshold, int threads) {
+                       const std::optional<GivenArray>& head, std::optional<Index> fingerprint, double threshold,
+                       int threads) {
   const RowMatrix W = to_matrix(weights, "W");
-  if (W.rows() != given.key_size() || W.cols() != given.query_size()) {
-    refuse("W has shape ({},{}); the task needs ({},{})", W.rows(), W.cols(), given.key_size(), given.query_size());
-  }
+  with_place("run", [&] { require_run_of(given, {.W = W, .task_fingerprint = fingerprint}); });
   const AttentionTask task = head ? with_head(given, to_matrix(*head, "v").reshaped()) : given;
   Array numbers = to_f64(to_array(points));
   if (numbers.rank() != 3 || numbers.shape[1] != W.rows() || numbers.shape[2] != W.cols()) {
@@ -178,8 +178,8 @@ nb::tuple test_one(const std::string& name, Index tasks, std::uint64_t seed, int
 nb::list list_claims(const std::string& name) {
   nb::list list;
   const auto add = [&](const Claim& claim) {
-    list.append(nb::make_tuple(std::string(claim.name), std::string(claim.statement), std::string(claim.tested),
-                               std::string(claim.measure), claim.tasks));
+    list.append(nb::make_tuple(std::string(claim.name), std::string(claim.statement), std::string(claim.source),
+                               std::string(claim.tested), std::string(claim.measure), claim.tasks));
   };
   if (!name.empty()) {
     for (const Claim* claim : find_claims(name)) add(*claim);
@@ -204,14 +204,15 @@ void bind_theory(nb::module_& module) {
       nb::arg("A"), nb::arg("B"));
   module.def("check_selection", &check_task, nb::arg("task"), nb::arg("select").none(), nb::arg("threads"));
   module.def("check_run", &check_trained, nb::arg("task"), nb::arg("W"), nb::arg("record_W"), nb::arg("v").none(),
-             nb::arg("threshold"), nb::arg("threads"));
+             nb::arg("task_fingerprint").none(), nb::arg("threshold"), nb::arg("threads"));
   module.def("enumerate_local_optima", &enumerate_selections, nb::arg("task"), nb::arg("limit"), nb::arg("threads"),
              nb::arg("bar").none());
   module.def("path", &follow_path, nb::arg("task"), nb::arg("settings"), nb::arg("time_limit"), nb::arg("threads"),
              nb::arg("callback").none(), nb::arg("bar").none());
   module.def("test_claim", &test_one, nb::arg("name"), nb::arg("tasks"), nb::arg("seed"), nb::arg("threads"),
              nb::arg("bar").none());
-  module.def("claims", &list_claims, nb::arg("name") = "", "(name, statement, tested, measure, tasks) of each.");
+  module.def("claims", &list_claims, nb::arg("name") = "",
+             "(name, statement, source, tested, measure, tasks) of each.");
 }
 
 }  // namespace attsvm::python

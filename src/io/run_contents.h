@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "attsvm/stored_run.h"
 #include "attsvm/train.h"
 #include "io/file.h"
 
@@ -83,6 +84,7 @@ void write_run(const RunContents& contents, Index kept, KeptFrame&& kept_frame, 
   out.add("log_attention", Array::own(map.log_weights));
   out.add("selected", Array::own(map.selected, {task.queries()}));
   out.add("settings", Array::text(words_of(settings)));
+  out.add("task_fingerprint", Array::own(std::vector<Index>{fingerprint_of(task)}, {}));
 }
 
 }  // namespace attsvm

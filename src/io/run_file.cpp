@@ -9,6 +9,7 @@
 
 #include "attsvm/npz.h"
 #include "attsvm/output.h"
+#include "attsvm/stored_run.h"
 #include "base/refuse.h"
 #include "io/npz_writer.h"
 #include "io/run_contents.h"
@@ -45,18 +46,6 @@ std::string describe(const TrainSettings& s) {
   add("record", fmt::format("{},every:{}", fmt::join(s.record.at, ","), s.record.every));
   add("stop-direction", s.stop_direction);
   return text;
-}
-
-std::uint64_t fingerprint_of_task(const AttentionTask& task) {
-  std::uint32_t data = 0;
-  for (const TaskField& field : task_fields()) {
-    const Array& array = task.arrays().*field.member;
-    if (!array.given()) continue;
-    const Array native = to_native(array);
-    data = libdeflate_crc32(data, field.name.data(), field.name.size());
-    data = libdeflate_crc32(data, native.data, static_cast<std::size_t>(native.bytes()));
-  }
-  return data;
 }
 
 std::uint64_t fingerprint_of_start(const std::vector<double>& state, const Eigen::VectorXd& v) {
@@ -117,7 +106,7 @@ struct RunFile::State {
   void open_journal(bool resume) {
     journal.emplace(journal_path(),
                     RunJournal::Shape{describe(settings), fingerprint_of_start(first_state, first_v),
-                                      fingerprint_of_task(task), first_state.size(), frame_size},
+                                      static_cast<std::uint64_t>(fingerprint_of(task)), first_state.size(), frame_size},
                     resume);
   }
   void flush() {

@@ -18,7 +18,7 @@ namespace attsvm {
 namespace {
 
 // Numbers of 8 bytes throughout, so that mapped frames are aligned for doubles.
-constexpr std::uint64_t kMagic = 0x324C'4E52'4A54'5441;  // "ATTJRNL2"
+constexpr std::uint64_t kMagic = 0x334C'4E52'4A54'5441;  // "ATTJRNL3"
 constexpr std::size_t kWord = 8, kSlotExtra = 3, kFrameExtra = 1;
 
 struct Header {

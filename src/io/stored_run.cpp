@@ -1,5 +1,7 @@
 #include "attsvm/stored_run.h"
 
+#include <libdeflate.h>
+
 #include "attsvm/npz.h"
 #include "base/refuse.h"
 
@@ -43,6 +45,13 @@ StoredRun load_run(const std::string& path, Threads& threads) {
     const Array v = real_array(file, "v", 1, threads);
     run.v = ConstVector(f64_span(v).data(), v.shape[0]);
   }
+  if (file.has("task_fingerprint")) {
+    const Array stored = file.read("task_fingerprint", threads);
+    const auto numbers = with_place(path, [&] { return to_indices(stored, "task_fingerprint"); });
+    if (stored.rank() != 0)
+      refuse("{}: task_fingerprint has shape {}; must be a single number", path, shape_text(stored.shape));
+    run.task_fingerprint = numbers.front();
+  }
   if (!file.has("record_W")) return run;
   run.numbers = real_array(file, "record_W", 3, threads);
   const auto& shape = run.numbers.shape;
@@ -62,6 +71,30 @@ StoredRun load_run(const std::string& path, Threads& threads) {
   run.record_loss = record_list(file, "record_loss", run.record.size(), threads);
   run.record_log_gradient = record_list(file, "record_log_gradient", run.record.size(), threads);
   return run;
+}
+
+Index fingerprint_of(const AttentionTask& task) {
+  std::uint32_t sum = 0;
+  const auto add = [&](const void* data, std::size_t size) { sum = libdeflate_crc32(sum, data, size); };
+  for (const TaskField& field : task_fields()) {
+    if (field.member == &TaskArrays::select) continue;
+    const Array& array = task.arrays().*field.member;
+    if (!array.given()) continue;
+    add(field.name.data(), field.name.size());
+    add(array.shape.data(), array.shape.size() * sizeof(Index));
+    add(array.data, static_cast<std::size_t>(array.bytes()));
+  }
+  return sum;
+}
+
+void require_run_of(const AttentionTask& task, const StoredRun& run) {
+  if (run.W.rows() != task.key_size() || run.W.cols() != task.query_size()) {
+    refuse("W has shape ({},{}); the task needs ({},{})", run.W.rows(), run.W.cols(), task.key_size(),
+           task.query_size());
+  }
+  if (run.task_fingerprint && *run.task_fingerprint != fingerprint_of(task))
+    refuse("is a run of another task: task_fingerprint = {}; the task's is {}", *run.task_fingerprint,
+           fingerprint_of(task));
 }
 
 AttentionTask with_head(const AttentionTask& task, const Eigen::VectorXd& v) {

@@ -46,6 +46,7 @@ Judgement judge(const AttentionTask& task, const ReportRequest& request, std::sp
   MarginSolution& smallest = result.check.gen.emplace();
   solver.solve(problem, {}, smallest);
   result.check.separable = smallest.status == MarginStatus::optimal;
+  result.check.decided = is_settled(smallest.status);
   if (result.check.separable)
     solver.solve(problem, {.norm = Norm::nuclear(), .warm_start = &smallest}, result.check.nuclear.emplace());
   return result;
@@ -111,7 +112,7 @@ Json check_json(const Judgement& judgement) {
   const std::vector<SupportToken> none;
   return {{"verdict", name_of(check.verdict)},
           {"reason", check.reason},
-          {"separable", check.separable},
+          {"separable", check.decided ? Json(check.separable) : Json(nullptr)},
           {"locally_optimal", check.report ? Json(check.report->locally_optimal) : Json(nullptr)},
           {"ties", check.optimal.ties.size()},
           {"support", tokens_json(check.report ? check.report->support : none)},
@@ -146,11 +147,7 @@ void require_fitting(const AttentionTask& task, const ReportRequest& request) {
   if (!request.token_names.empty() && static_cast<Index>(request.token_names.size()) != task.tokens())
     refuse("{} token names; the task has {} tokens", request.token_names.size(), task.tokens());
   if (!request.run) return;
-  const RowMatrix& W = request.run->run.W;
-  if (W.rows() != task.key_size() || W.cols() != task.query_size()) {
-    refuse("{}: W has shape ({},{}); the task needs ({},{})", request.run->file, W.rows(), W.cols(), task.key_size(),
-           task.query_size());
-  }
+  with_place(request.run->file, [&] { require_run_of(task, request.run->run); });
 }
 
 }  // namespace

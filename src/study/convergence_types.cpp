@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -105,13 +106,12 @@ class ConvergenceTypes final : public Study {
     const auto runs = static_cast<double>(results.size());
     Json row = Json::array(
         {rows.cell.settings.at("n"), rows.cell.settings.at("T"), rows.cell.settings.at("d"), results.size()});
-    double global = 0;
-    for (const char* verdict : kVerdicts) {
-      double count = 0;
-      for (const Json* result : results) count += result->at("verdict") == verdict ? 1 : 0;
-      row.push_back(count / runs);
-      if (verdict == kVerdicts[0]) global = count / runs;
-    }
+    const auto count = [&](const char* verdict) {
+      return static_cast<double>(std::count_if(results.begin(), results.end(),
+                                               [&](const Json* result) { return result->at("verdict") == verdict; }));
+    };
+    const double global = count("global") / runs, local = count("local") / runs;
+    for (const double share : {global, local, (runs - count("global") - count("local")) / runs}) row.push_back(share);
     row.push_back(std::sqrt(global * (1 - global) / runs));
     for (const char* name : {"support_share", "attention", "correlation"})
       row.push_back(sample_of(numbers_of(results, name)).mean);

@@ -24,9 +24,9 @@ class LocalConvergence final : public Study {
                 "adds 2^-52 to norms and as ridge on (K,Q), as published, and is run without that ridge too; exact "
                 "arithmetic has neither.",
             .paper =
-                "Transformers as Support Vector Machines: softmax weights of the selected tokens go to one; W runs "
-                "align with "
-                "the Frobenius SVM of the tokens they select, (K,Q) runs with the nuclear one."};
+                "Transformers as Support Vector Machines (figure): softmax weights of the selected tokens go to one; W "
+                "runs align with the Frobenius SVM of the tokens they select, (K,Q) runs, with vanishing "
+                "regularization, with the nuclear one."};
   }
 
   std::vector<StudyCell> cells() const override {

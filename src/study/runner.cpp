@@ -13,7 +13,7 @@ namespace {
 
 /// To be raised by one with every change that gives a study other numbers from the same settings and seed: rows of
 /// before are then left alone.
-constexpr int kNumbers = 2;
+constexpr int kNumbers = 3;
 
 /// Draws that `missing` more accepted runs will take, going by what was accepted so far.
 double draws_expected(const StudyCell& cell, Index accepted, Index draws, Index missing) {

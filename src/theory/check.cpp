@@ -11,19 +11,21 @@ namespace {
 
 void judge(Check& check) {
   check.optimal_selection = check.report ? check.report->optimal : check.selection == check.optimal.selection;
-  if (check.optimal_selection) {
+  if (check.decided && !check.separable) {
+    check.verdict = Verdict::infeasible;
+    check.reason = check.optimal_selection ? "every query selects its best token, but no W separates these tokens"
+                                           : "no W separates the selected tokens";
+  } else if (check.optimal_selection) {
     check.verdict = Verdict::global;
-    check.reason = !check.decided    ? "every query selects its best token; whether a W separates them was not decided"
-                   : check.separable ? "every query selects its best token"
-                                     : "every query selects its best token, but no W separates these tokens";
+    check.reason = check.decided ? "every query selects its best token"
+                                 : "every query selects its best token; whether a W separates them was not decided";
   } else if (check.report && check.report->locally_optimal) {
     check.verdict = Verdict::local;
     check.reason = "every selected token scores above its support tokens, though not all are best";
   } else if (!check.report) {
     check.reason = "some query keeps several tokens; local optimality is about one";
-  } else if (!check.separable) {
-    check.reason = check.decided ? "no W separates the selected tokens"
-                                 : "whether a W separates the selected tokens was not decided";
+  } else if (!check.decided) {
+    check.reason = "whether a W separates the selected tokens was not decided";
   } else {
     const SupportToken& worst = check.report->ahead.front();
     check.reason = fmt::format("query {}: support token {} scores {}", worst.query, worst.token,
@@ -77,6 +79,8 @@ std::string_view name_of(Verdict verdict) {
       return "local";
     case Verdict::neither:
       return "neither";
+    case Verdict::infeasible:
+      return "infeasible";
   }
   throw std::logic_error("unknown verdict");
 }

@@ -11,124 +11,157 @@ namespace attsvm {
 namespace {
 
 constexpr std::array kClaims{
-    Claim{
-        "separability",
-        "With d >= T-1 and linearly independent queries (so dz >= n) a generic cross-attention task has a W for every "
-        "selection; a prompt task has one if d >= n(T-1).",
-        "random cross and prompt tasks exactly at the bound, (n,T,d,dz) = (3,4,3,3), (2,5,4,2), (4,3,2,4) and prompts "
-        "(2,4,6), (3,3,6), (3,4,9), all T^n selections of each; held: every one is solved",
-        "share of a task's selections without a W", 90, test_separability},
-    Claim{
-        "divergence",
-        "If the optimal tokens are separable, and the other scores of each input are equal or the other tokens are all "
-        "support tokens, then the gradient has a negative product with W^mm at every W, and |W| grows without bound.",
-        "tasks (6,8,10) with equal other scores and (3,4,24) of support tokens alone; 31 points W of norms 0 to 1000 "
-        "and a run from a random start; held: every product whose sign is above rounding (1e-12) is negative, the run "
-        "goes on along W^mm at every record, and its norm grows at both last doublings of 2,000 steps",
-        "largest cosine between gradient and W^mm", 48, test_divergence},
+    Claim{"separability",
+          "With d >= T-1 and linearly independent queries (so dz >= n) a generic cross-attention task has a W "
+          "for every selection; a prompt task has one if d >= n(T-1). Both are enough, neither is needed.",
+          "Abstract of arXiv 2308.16898: over-parameterization ensures that the SVM is feasible. The conditions are in "
+          "our words.",
+          "random cross and prompt tasks exactly at the bound, (n,T,d,dz) = (3,4,3,3), (2,5,4,2), (4,3,2,4) and "
+          "prompts (2,4,6), (3,3,6), (3,4,9), all T^n selections of each; held: every one is solved",
+          "share of a task's selections without a W", 90, test_separability},
+    Claim{"divergence",
+          "If the optimal tokens are separable, and the other scores of each input are equal or the other "
+          "tokens are all support tokens, then the gradient has a negative product with W^mm at every W, and "
+          "|W| grows without bound.",
+          "Abstract of arXiv 2308.16898: over-parameterization guarantees a landscape without stationary points. The "
+          "two conditions are in our words.",
+          "tasks (6,8,10) with equal other scores and (3,4,24) of support tokens alone; 31 points W of norms 0 "
+          "to 1000 and a run from a random start; held: every product whose sign is above rounding (1e-12) is "
+          "negative, the run goes on along W^mm at every record, and its norm grows at both last doublings of "
+          "2,000 steps",
+          "largest cosine between gradient and W^mm", 48, test_divergence},
     Claim{"direction", "The direction of W tends to that of W^mm of the tokens that training selects.",
+          "Abstract of arXiv 2306.13596: gradient descent on p, or equivalently W, converges in direction to a "
+          "max-margin solution that separates locally-optimal tokens from the others. Abstract of arXiv "
+          "2308.16898: the direction can be a locally optimal one.",
           "random tasks (6,8,10), 20,000 normalized steps of 0.1 from zero; held: 1 - correlation <= 1e-4",
           "1 - correlation at the end", 100, test_direction},
-    Claim{
-        "global",
-        "If the optimal tokens are separable and the other scores of each input are equal, every start reaches W^mm of "
-        "the optimal tokens.",
-        "tasks (6,8,10) with equal other scores, 20,000 normalized steps of 0.1 from random W of norm 1 and 10 and "
-        "from 10 straight away from W^mm; held: 1 - correlation <= 1e-4 from all three",
-        "largest 1 - correlation of the three runs", 32, test_global},
-    Claim{
-        "first-gradient",
-        "If the first gradient step already separates the optimal tokens, a run started far enough along it reaches "
-        "W^mm of the optimal tokens.",
-        "random tasks (3,4,24) whose negative gradient at zero separates with margin 0.1 of its length, started along "
-        "it with every optimal token 20 logits ahead, 40,000 normalized steps of 0.5; held: the optimal tokens are "
-        "selected and 1 - correlation <= 1e-4",
-        "1 - correlation at the end", 32, test_first_gradient},
-    Claim{
-        "local",
-        "If every selected token scores above its support tokens, runs that start in a narrow cone around W^mm of the "
-        "selection, far out, stay there and converge to it.",
-        "random tasks (3,5,5), a locally optimal selection that is not optimal, start beside the ray of W^mm, far "
-        "enough out that its support tokens are 40 logits behind and outweigh all others, 20,000 normalized steps of "
-        "0.1; held: the selection stays and 1 - correlation <= 1e-4",
-        "1 - correlation at the end", 48, test_local},
+    Claim{"global",
+          "If the optimal tokens are separable and the other scores of each input are equal, every start "
+          "reaches W^mm of the optimal tokens. With several inputs this is false: docs/claims.md has a "
+          "counter-example of two inputs, with its proof.",
+          "The statement is ours. Abstract of arXiv 2308.16898: local or global convergence of gradient descent under "
+          "suitable geometric conditions.",
+          "tasks (6,8,10) with equal other scores, 20,000 normalized steps of 0.1 from random W of norm 1 and "
+          "10 and from 10 straight away from W^mm; held: 1 - correlation <= 1e-4 from all three; beside them as "
+          "many tasks of one input (1,8,10), and the two-input example from its start",
+          "largest 1 - correlation of the three runs", 32, test_global},
+    Claim{"first-gradient",
+          "If the first gradient step already separates the optimal tokens, a run started far enough along it "
+          "reaches W^mm of the optimal tokens.",
+          "Abstract of arXiv 2308.16898: local or global convergence of gradient descent under suitable "
+          "geometric conditions. This condition is in our words.",
+          "random tasks (3,4,24) whose negative gradient at zero separates with margin 0.1 of its length, "
+          "started along it with every optimal token 20 logits ahead, 40,000 normalized steps of 0.5; held: the "
+          "optimal tokens are selected and 1 - correlation <= 1e-4",
+          "1 - correlation at the end", 32, test_first_gradient},
+    Claim{"local",
+          "If every selected token scores above its support tokens, runs that start in a narrow cone around "
+          "W^mm of the selection, far out, stay there and converge to it.",
+          "Abstract of arXiv 2306.13596: convergence in direction to a max-margin solution that separates "
+          "locally-optimal tokens. The cone and its size are in our words.",
+          "random tasks (3,5,5), a locally optimal selection that is not optimal, start beside the ray of W^mm, "
+          "far enough out that its support tokens are 40 logits behind and outweigh all others, 20,000 "
+          "normalized steps of 0.1; held: the selection stays and 1 - correlation <= 1e-4",
+          "1 - correlation at the end", 48, test_local},
     Claim{"necessity",
           "If some support token scores above the selected one, training does not converge to W^mm of the selection.",
-          "random tasks (3,5,5), a separable selection with such a support token, start beside the ray of W^mm with "
-          "support tokens 40 logits behind, 20,000 normalized steps of 0.1; held: the run ends at another selection",
+          "The statement is ours.",
+          "random tasks (3,5,5), a separable selection with such a support token, start beside the ray of W^mm "
+          "with support tokens 40 logits behind, 20,000 normalized steps of 0.1; held: the run ends at another "
+          "selection",
           "correlation with W^mm of the selection at the end", 48, test_necessity},
     Claim{"over-parametrization",
           "As d grows, more runs end at the optimal tokens, and more tokens are support tokens.",
-          "a task is a sweep over d = 2, 4, 8, 16, 32 with 24 random tasks (5,5,d) each, 4,000 normalized steps of 0.1 "
-          "from zero; held: the share of global runs is larger at d = 32 than at d = 2 and the share of support tokens "
-          "grows at every doubling",
+          "Abstract of arXiv 2308.16898: over-parameterization catalyzes global convergence. Sizes and measures are "
+          "ours.",
+          "a task is a sweep over d = 2, 4, 8, 16, 32 with 24 random tasks (5,5,d) each, 4,000 normalized steps "
+          "of 0.1 from zero; held: the share of global runs is larger at d = 32 than at d = 2 and the share of "
+          "support tokens grows at every doubling",
           "smallest gain, sign reversed", 8, test_over_parametrization},
-    Claim{"kq-bias", "Training (K,Q) aligns with the nuclear-norm solution better than with the Frobenius one.",
-          "random tasks (6,8,10), 5,000 normalized steps of 0.1 from random K and Q, both SVMs of the selected tokens; "
-          "held: the correlation with the nuclear solution is larger",
+    Claim{"kq-bias",
+          "Training (K,Q) without regularization aligns with the nuclear-norm solution better than with the "
+          "Frobenius one.",
+          "The statement is ours. Abstract of arXiv 2308.16898: with vanishing regularization (K,Q) converges "
+          "in direction to the solution of least nuclear norm; path-KQ tests that.",
+          "random tasks (6,8,10), 5,000 normalized steps of 0.1 from random K and Q, both SVMs of the selected "
+          "tokens; held: the correlation with the nuclear solution is larger",
           "correlation with the Frobenius less that with the nuclear solution", 48, test_kq_bias},
     Claim{"rank", "W^mm and its nuclear-norm counterpart have rank at most min(n, d, dz).",
-          "random separable tasks (5,5,10), (10,5,5), (10,5,20), (5,15,20), (8,4,12,dz=4), (6,8,10), optimal tokens; "
-          "held: both numerical ranks are within the bound",
+          "The statement is ours: an SVM solution can be taken in the span of the tokens' differences on one "
+          "side and of the queries on the other.",
+          "random separable tasks (5,5,10), (10,5,5), (10,5,20), (5,15,20), (8,4,12,dz=4), (6,8,10), optimal "
+          "tokens; held: both numerical ranks are within the bound",
           "rank above the bound", 90, test_rank},
-    Claim{"path-W", "The minimiser of the loss over |W| <= R tends in direction to W^mm of the optimal tokens.",
-          "random separable tasks (3,4,5), R = 1, 10, 100, 1000, best of 4 random starts and the ray of W^mm; held: "
-          "1 - correlation <= 1e-3 at R = 1000 and first-order conditions to 1e-8 at every R",
-          "1 - correlation at R = 1000", 48, test_path_w},
     Claim{
-        "path-KQ",
-        "The minimiser of the loss over |K|^2 + |Q|^2 <= 2R tends in direction to the nuclear-norm solution of the "
-        "optimal tokens.",
-        "random separable tasks (3,4,5) whose nuclear solution is certified to be the only one, R = 1, 10, 100, 1000, "
-        "best of 4 random starts and the predicted ray; held: 1 - correlation <= 1e-3 at R = 1000 and first-order "
-        "conditions to 1e-8 at every R",
-        "1 - correlation at R = 1000", 48, test_path_kq},
+        "path-W", "The minimiser of the loss over |W| <= R tends in direction to W^mm of the optimal tokens.",
+        "Abstract of arXiv 2308.16898: with vanishing regularization, training W minimizes a Frobenius norm objective.",
+        "random separable tasks (3,4,5), R = 1, 10, 100, 1000, best of 4 random starts and the ray of W^mm; "
+        "held: 1 - correlation <= 1e-3 at R = 1000 and first-order conditions to 1e-8 at every R",
+        "1 - correlation at R = 1000", 48, test_path_w},
+    Claim{"path-KQ",
+          "The minimiser of the loss over |K|^2 + |Q|^2 <= 2R tends in direction to the nuclear-norm solution "
+          "of the optimal tokens.",
+          "Abstract of arXiv 2308.16898: with vanishing regularization, training (K,Q) converges in direction "
+          "to the SVM solution of least nuclear norm.",
+          "random separable tasks (3,4,5) whose nuclear solution is certified to be the only one, R = 1, 10, "
+          "100, 1000, best of 4 random starts and the predicted ray; held: 1 - correlation <= 1e-3 at R = 1000 "
+          "and first-order conditions to 1e-8 at every R",
+          "1 - correlation at R = 1000", 48, test_path_kq},
     Claim{"path-p",
           "The minimiser of the loss over prompts |p| <= R tends in direction to the p-SVM of the optimal tokens.",
-          "random separable prompt tasks (2,4,6), R = 1, 10, 100, 1000, best of 4 random starts and the ray of p^mm; "
-          "held: 1 - correlation <= 1e-3 at R = 1000 and first-order conditions to 1e-8 at every R",
+          "Abstract of arXiv 2306.13596: a regularization path analysis establishes that attention maximizes margins.",
+          "random separable prompt tasks (2,4,6), R = 1, 10, 100, 1000, best of 4 random starts and the ray of "
+          "p^mm; held: 1 - correlation <= 1e-3 at R = 1000 and first-order conditions to 1e-8 at every R",
           "1 - correlation at R = 1000", 48, test_path_p},
-    Claim{
-        "joint-tight",
-        "Minimised together over growing balls, the head tends to the v-SVM of the tokens that labels are told apart "
-        "by "
-        "best, and the prompt to their p-SVM, if all inputs are support vectors of the v-SVM.",
-        "random prompt tasks (3,3,6) in which one selection has a clearly largest label margin, all inputs on it, R = "
-        "1, 10, 100, 1000 for both balls, best of 4 starts; held: 1 - correlation <= 1e-3 for p and v at R = 1000 and "
-        "first-order conditions to 1e-8 at every R",
-        "larger 1 - correlation of p and v at R = 1000", 24, test_joint_tight},
-    Claim{
-        "joint-loose",
-        "If some inputs are no support vectors of the v-SVM, the prompt tends to the p-SVM in which those inputs need "
-        "only be level instead.",
-        "as joint-tight, with at least one input clear of the label margin; the head's ball is the prompt's for what "
-        "counts, and 10 and 100 times as large for comparison",
-        "larger 1 - correlation of p and v at R = 1000", 16, test_joint_loose},
-    Claim{
-        "p-W-lemma",
-        "Gradient descent on a prompt p, and on W with one fixed query u and the step divided by |u|^2, give the same "
-        "logits at every step.",
-        "random prompt tasks (6,8,10) and the same with u of size 4, 1,000 plain steps of 1; held: logits agree to "
-        "1e-9 "
-        "of their size at every tenth step",
-        "largest difference of logits, relative", 32, test_lemma},
+    Claim{"joint-tight",
+          "Minimised together over growing balls, the head tends to the v-SVM of the tokens that labels are "
+          "told apart by best, and the prompt to their p-SVM, if all inputs are support vectors of the v-SVM.",
+          "Abstract of arXiv 2306.13596: there are conditions under which the regularization paths of v and p "
+          "converge in direction to their hard-margin SVM solutions. This condition is in our words.",
+          "random prompt tasks (3,3,6) in which one selection has a clearly largest label margin, all inputs on "
+          "it, R = 1, 10, 100, 1000 for both balls, best of 4 starts; held: 1 - correlation <= 1e-3 for p and v "
+          "at R = 1000 and first-order conditions to 1e-8 at every R",
+          "larger 1 - correlation of p and v at R = 1000", 24, test_joint_tight},
+    Claim{"joint-loose",
+          "If some inputs are no support vectors of the v-SVM, the prompt tends, to leading order, to the p-SVM "
+          "in which input i needs a margin of max(0, 1 - r(f_i - Gamma)/(R Xi)) instead of 1: r and R the radii "
+          "of head and prompt, f_i the value that the v-SVM's direction gives input i, Gamma the least of them, "
+          "Xi the margin of this p-SVM itself.",
+          "The statement is ours. Abstract of arXiv 2306.13596: the SVM of p is influenced by the support vector "
+          "geometry of v.",
+          "as joint-tight, with at least one input clear of the label margin; the head's ball is as large as "
+          "the prompt's (r = R) for what counts, and 10 and 100 times as large beside it; for comparison the "
+          "relaxed p-SVM, in which those inputs need only be level (all their margins 0)",
+          "larger 1 - correlation of p and v at R = 1000", 16, test_joint_loose},
+    Claim{"p-W-lemma",
+          "Gradient descent on a prompt p, and on W with one fixed query u and the step divided by |u|^2, give "
+          "the same logits at every step.",
+          "Abstract of arXiv 2306.13596: gradient descent on p, or equivalently W.",
+          "random prompt tasks (6,8,10) and the same with u of size 4, 1,000 plain steps of 1; held: logits "
+          "agree to 1e-9 of their size at every tenth step",
+          "largest difference of logits, relative", 32, test_lemma},
     Claim{"equivalence-relu",
-          "With a nonlinear head training keeps several tokens, and W is close to finite part + R Gen-SVM of the kept "
-          "tokens, closer than to the SVM of each query's largest token.",
-          "tasks (3,4,d), d = 4, 6, 8, with a random ReLU head, 2,001 normalized steps of 0.1 from random starts in "
-          "plain arithmetic, with 2^-52 added to norms, as published; for comparison also in exact arithmetic and by "
-          "20,000 steps of gradient descent (10); runs that drop tokens (attention <= 1e-6), keep several of some "
-          "query (>= 1e-3), "
-          "have none between, and whose SVMs exist; held: the equivalence correlates better with W than the one-token "
-          "SVM",
+          "With a nonlinear head training keeps several tokens, and W is close to finite part + R Gen-SVM of "
+          "the kept tokens, closer than to the SVM of each query's largest token.",
+          "Abstract of arXiv 2308.16898: a more general SVM equivalence is proposed that predicts the implicit "
+          "bias with nonlinear heads. What counts as held is ours.",
+          "tasks (3,4,d), d = 4, 6, 8, with a random ReLU head, 2,001 normalized steps of 0.1 from random "
+          "starts in plain arithmetic, with 2^-52 added to norms, as published; for comparison also in exact "
+          "arithmetic and by 20,000 steps of gradient descent (10); runs that drop tokens (attention <= 1e-6), "
+          "keep several of some query (>= 1e-3), have none between, and whose SVMs exist; held: the equivalence "
+          "correlates better with W than the one-token SVM",
           "1 - correlation of the equivalence", 40, test_equivalence_relu},
     Claim{"equivalence-quadratic", "The same for quadratic heads, trained by plain gradient descent.",
-          "orthonormal tokens (3,4,d), d = 6, 10, head v'x - 0.3 |x|^2, 20,000 plain steps of 50 from zero; the same "
-          "with dropped tokens at attention <= 1e-4",
+          "Abstract of arXiv 2308.16898: as equivalence-relu; quadratic heads with dropped tokens at these bounds are "
+          "our test.",
+          "orthonormal tokens (3,4,d), d = 6, 10, head v'x - 0.3 |x|^2, 20,000 plain steps of 50 from zero; the "
+          "same with dropped tokens at attention <= 1e-4",
           "1 - correlation of the equivalence", 24, test_equivalence_quadratic},
     Claim{"sequence",
-          "With one query a position that sees the tokens up to itself, the direction of W tends to the SVM over all "
-          "positions of the tokens that training selects.",
+          "With one query a position that sees the tokens up to itself, the direction of W tends to the SVM "
+          "over all positions of the tokens that training selects.",
+          "The statement is ours.",
           "random causal tasks (2,5,8), 20,000 normalized steps of 0.1 from zero; held: 1 - correlation <= 1e-4",
           "1 - correlation at the end", 48, test_sequence},
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "attsvm/optimality.h"
 #include "theory/claim_tests.h"
 #include "theory/claim_tools.h"
 
@@ -89,6 +90,36 @@ Stuck explain(const AttentionTask& task, const std::vector<Index>& best, const s
   return stuck;
 }
 
+constexpr std::array<std::string_view, 3> kStarts{"a random W of norm 1", "a random W of norm 10", "10 away from W^mm"};
+
+/// Start `which` of kStarts for every task.
+std::vector<Start> far_starts(std::span<const MarginSolution> svm, std::size_t which, std::uint64_t seed, Index first) {
+  std::vector<Start> starts;
+  for (std::size_t k = 0; k < svm.size(); ++k) {
+    const Random random(seed, static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(k),
+                        kStartStream + static_cast<std::uint32_t>(which));
+    const RowMatrix& mm = svm[k].W;
+    starts.push_back({.W = which == 2 ? RowMatrix(-10 / mm.norm() * mm)
+                                      : random_matrix(random, mm.rows(), mm.cols(), which == 0 ? 1 : 10)});
+  }
+  return starts;
+}
+
+/// The example of docs/claims.md: two inputs of two tokens each, differences (1,0) and (−2,1), started at (6,0).
+struct TwoInputs {
+  double to_svm, to_first;  // 1 − correlation of the end with p^mm = (1,3), and with (1,0)
+};
+
+TwoInputs run_two_inputs(Threads& threads) {
+  const AttentionTask task({.tokens = Array::own(std::vector<double>{1, 0, 1, 0}, {2, 2, 1}),
+                            .keys = Array::own(std::vector<double>{1, 0, 0, 0, -2, 1, 0, 0}, {2, 2, 2}),
+                            .head = Array::own(std::vector<double>{1}, {1})});
+  const RowMatrix start{{6}, {0}}, first{{1}, {0}};
+  const auto svm = solve_verified(attention_problems({&task, 1}, optimal_of({&task, 1})), Norm::frobenius(), threads);
+  const TrainedRun run = train(task, {.steps = kSteps}, threads, {.W = start});
+  return {distance(run.W, svm.front()), 1 - correlation(run.W, first)};
+}
+
 }  // namespace
 
 ClaimResult test_direction(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
@@ -101,13 +132,13 @@ ClaimResult test_sequence(const Claim& claim, const ClaimSettings& settings, Thr
 
 ClaimResult test_global(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
   constexpr Recipe kRecipe{.n = 6, .T = 8, .d = 10};
-  constexpr std::array<std::string_view, 3> kStarts{"a random W of norm 1", "a random W of norm 10",
-                                                    "10 away from W^mm"};
+  constexpr Recipe kOneInput{.n = 1, .T = 8, .d = 10};
   Tally tally(claim, settings);
   std::array<std::vector<double>, kStarts.size()> distances;
   std::array<Index, kStarts.size()> missed{};
   Index stuck_runs = 0, predicted = 0;
   std::vector<double> to_others;
+  double worst_of_one = 0;
   tally.for_batches(0, [&](Index first, Index count) {
     const auto tasks = draw_equal_scores(kRecipe, settings.seed, first, count);
     const auto best = optimal_of(tasks);
@@ -117,14 +148,7 @@ ClaimResult test_global(const Claim& claim, const ClaimSettings& settings, Threa
     std::vector<RowMatrix> worst_W(tasks.size());
     std::vector<std::vector<Index>> worst_end = best;
     for (std::size_t s = 0; s < kStarts.size(); ++s) {
-      std::vector<Start> starts;
-      for (std::size_t k = 0; k < tasks.size(); ++k) {
-        const Random random(settings.seed, static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(k),
-                            kStartStream + static_cast<std::uint32_t>(s));
-        const RowMatrix& mm = svm[k].W;
-        starts.push_back({.W = s == 2 ? RowMatrix(-10 / mm.norm() * mm)
-                                      : random_matrix(random, mm.rows(), mm.cols(), s == 0 ? 1 : 10)});
-      }
+      const std::vector<Start> starts = far_starts(svm, s, settings.seed, first);
       const auto runs = train_many(tasks, {.steps = kSteps}, threads, starts);
       const auto selected = selected_by(tasks, runs, threads);
       for (std::size_t k = 0; k < tasks.size(); ++k) {
@@ -149,6 +173,13 @@ ClaimResult test_global(const Claim& claim, const ClaimSettings& settings, Threa
                 fmt::format("from {}: {}", kStarts[worst_start[k]], far_from(worst[k], worst_end[k])),
                 {{"x_W0", Array::own(worst_W[k])}});
     }
+    const auto single = draw_equal_scores(kOneInput, settings.seed, first, count);
+    const auto single_svm = solve_verified(attention_problems(single, optimal_of(single)), Norm::frobenius(), threads);
+    for (std::size_t s = 0; s < kStarts.size(); ++s) {
+      const auto runs = train_many(single, {.steps = kSteps}, threads, far_starts(single_svm, s, settings.seed, first));
+      for (std::size_t k = 0; k < single.size(); ++k)
+        worst_of_one = std::max(worst_of_one, distance(runs[k].W, single_svm[k]));
+    }
   });
   for (std::size_t s = 0; s < kStarts.size() && !distances[s].empty(); ++s) {
     tally.figure(fmt::format("median 1 - correlation from {}", kStarts[s]), median(distances[s]));
@@ -159,6 +190,10 @@ ClaimResult test_global(const Claim& claim, const ClaimSettings& settings, Threa
               stuck_runs);
   if (stuck_runs > 0)
     tally.figure("median 1 - correlation of those with the SVM of the other queries", median(to_others));
+  tally.figure("one input: largest 1 - correlation", worst_of_one);
+  const TwoInputs two = run_two_inputs(threads);
+  tally.figure("two-input example: 1 - correlation with p^mm", two.to_svm);
+  tally.figure("two-input example: 1 - correlation with the first input's difference", two.to_first);
   return std::move(tally).result();
 }
 

@@ -1,4 +1,4 @@
-// The claim that weights grow without bound, in the two cases in which it is a theorem.
+// The claim that weights grow without bound, in two cases.
 
 #include <fmt/format.h>
 

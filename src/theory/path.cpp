@@ -46,7 +46,7 @@ std::vector<PathPoint> regularization_path(const AttentionTask& task, const Path
   const auto stop_at = [&](Index start, double radius) {
     return stopped = stop() || (settings.progress && settings.progress(start, radius));
   };
-  PathLimits limits(task, settings.param, settings.joint, stop, threads);
+  PathLimits limits(task, settings.param, settings.joint ? settings.head_radius : 0, stop, threads);
   std::vector<PathPoint> best;
   std::vector<std::set<std::vector<Index>>> seen(radii.size());
   // Where the least loss is not known, log_excess is log L, which losses below zero do not have.

@@ -1,9 +1,11 @@
 #include "theory/path_limits.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "attsvm/optimality.h"
 #include "attsvm/score.h"
+#include "theory/joint_svm.h"
 
 namespace attsvm {
 namespace {
@@ -15,11 +17,11 @@ double correlation_or_nan(const RowMatrix& W, const MarginSolution& solution) {
 
 }  // namespace
 
-PathLimits::PathLimits(const AttentionTask& task, Parametrization param, bool joint, const std::function<bool()>& stop,
-                       Threads& threads)
+PathLimits::PathLimits(const AttentionTask& task, Parametrization param, double head_radius,
+                       const std::function<bool()>& stop, Threads& threads)
     : task_(task),
       norm_(param == Parametrization::KQ ? Norm::nuclear() : Norm::frobenius()),
-      joint_(joint),
+      head_radius_(head_radius),
       stop_(stop),
       solver_(threads) {}
 
@@ -49,7 +51,7 @@ std::vector<Index> PathLimits::best_labelled() {
 
 const PathLimits::Limit* PathLimits::prediction() {
   std::vector<Index> tokens;
-  if (joint_) {
+  if (head_radius_ > 0) {
     tokens = best_labelled();
   } else if (task_.head().kind == HeadKind::linear) {
     const Selection best = optimal_tokens(task_).selection;
@@ -70,15 +72,17 @@ const PathLimits::Limit& PathLimits::limit(const std::vector<Index>& selected) {
   Limit& limit = entry->second;
   if (!fresh) return limit;
   const Selection selection = Selection::single(selected);
-  std::vector<Index> relax;
-  if (joint_) {
-    solve(MarginProblem::value(task_, selection), {}, limit.head);
-    for (Index i = 0; limit.head.status == MarginStatus::optimal && i < task_.queries(); ++i) {
-      if (limit.head.slack(i) > kSupportTolerance) relax.push_back(i);
-    }
+  const auto solve_weights = [&](const MarginProblem& problem, MarginSolution& solution) {
+    solve(problem, norm_, solution);
+  };
+  if (head_radius_ > 0) solve(MarginProblem::value(task_, selection), {}, limit.head);
+  if (head_radius_ > 0 && limit.head.status == MarginStatus::optimal) {
+    const std::vector<double> beyond = beyond_margin(limit.head, head_radius_);
+    limit.relaxed = std::count_if(beyond.begin(), beyond.end(), [](double one) { return one > 0; });
+    limit.weights = solve_joint_svm(task_, selection, beyond, solve_weights).weights;
+  } else {
+    solve_weights(MarginProblem::attention(task_, selection), limit.weights);
   }
-  limit.relaxed = static_cast<Index>(relax.size());
-  solve(MarginProblem::attention(task_, selection, relax), norm_, limit.weights);
   return limit;
 }
 
@@ -86,7 +90,8 @@ void PathLimits::compare(PathPoint& point) {
   const Limit& known = limit(point.selected);
   point.correlation = correlation_or_nan(point.W, known.weights);
   point.relaxed = known.relaxed;
-  point.head_correlation = joint_ ? correlation_or_nan(point.v, known.head) : std::numeric_limits<double>::quiet_NaN();
+  point.head_correlation =
+      head_radius_ > 0 ? correlation_or_nan(point.v, known.head) : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace attsvm

@@ -11,14 +11,14 @@ namespace attsvm {
 /// The directions in which the theory says that regularization paths of a task end.
 class PathLimits {
  public:
-  /// Where `stop` says so solves that take their time end early, and what they would have told is missing. It must
-  /// outlive this.
-  PathLimits(const AttentionTask& task, Parametrization param, bool joint, const std::function<bool()>& stop,
+  /// `head_radius` is ‖v‖/‖W‖ where the head is trained, 0 where it is not. Where `stop` says so solves that take their
+  /// time end early, and what they would have told is missing. It must outlive this.
+  PathLimits(const AttentionTask& task, Parametrization param, double head_radius, const std::function<bool()>& stop,
              Threads& threads);
 
   struct Limit {
     MarginSolution weights, head;
-    Index relaxed = 0;
+    Index relaxed = 0;  ///< inputs with a smaller right-hand side than the others (joint_svm.h)
   };
 
   /// Where to start: the limit of the optimal tokens; where the head is trained, the SVMs (none relaxed) of the tokens
@@ -35,7 +35,7 @@ class PathLimits {
 
   const AttentionTask& task_;
   Norm norm_;
-  bool joint_;
+  double head_radius_;
   const std::function<bool()>& stop_;
   MarginSolver solver_;
   std::map<std::vector<Index>, Limit> known_;

@@ -35,15 +35,15 @@ def test_json_fields(tested, tmp_path):
 
 
 def test_a_failed_claim_leaves_a_task(attsvm, tested, tmp_path):
-    (claim,) = tested("joint-loose", "--tasks", 2)["claims"]
+    (claim,) = tested("global", "--tasks", 4, "--seed", 2)["claims"]
     assert claim["held"] < claim["tasks"]
-    assert claim["counterexample"] == str(tmp_path / "out" / "joint-loose.npz") and claim["words"]
+    assert claim["counterexample"] == str(tmp_path / "out" / "global.npz") and claim["words"]
     info = attsvm("info", claim["counterexample"], "--json")
-    assert info.code == 0 and info.json()["attention"] == "prompt"
+    assert info.code == 0 and info.json()["attention"] == "cross"
     with np.load(claim["counterexample"]) as arrays:
-        assert arrays["x_p"].shape == (6, 1)
-    table = attsvm("claims", "joint-loose", "--tasks", 2, "--out", tmp_path / "out")
-    assert table.code == 0 and "joint-loose" in table.out, "updated in place"
+        assert arrays["x_W0"].shape == (10, 10)
+    table = attsvm("claims", "global", "--tasks", 4, "--seed", 2, "--out", tmp_path / "out")
+    assert table.code == 0 and "global" in table.out, "updated in place"
     assert "".join(claim["words"].split()) in "".join(table.out.split()), "lines are broken between words"
 
 
@@ -54,6 +54,9 @@ def test_list(attsvm, tested):
             "p-W-lemma", "equivalence-relu", "equivalence-quadratic", "sequence"} == {c["name"] for c in listed}
     text = attsvm("claims", "list").out
     assert all(claim["name"] in text for claim in listed)
+    assert all("bstract of arXiv" in claim["source"] or "ours" in claim["source"] for claim in listed)
+    (kq,) = (claim for claim in listed if claim["name"] == "path-KQ")
+    assert "vanishing regularization" in kq["source"]
 
 
 def test_groups_and_repetitions(tested):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -85,7 +86,8 @@ def test_optimal_tokens_that_no_w_keeps(attsvm, tmp_path):
     np.savez(task, tokens=np.array([[[0.0], [1.0], [0.0]]]), keys=np.array([[[0.0], [1.0], [2.0]]]), head=np.ones(1))
     fields = attsvm("check", task, "--json").json()
     assert fields["selected"] == fields["optimal"] == [1] and fields["is_optimal"] is True
-    assert fields["separable"] is False and fields["locally_optimal"] is False and fields["verdict"] == "global"
+    assert fields["separable"] is False and fields["locally_optimal"] is False
+    assert fields["verdict"] == "infeasible"
     assert "but no W separates these tokens" in attsvm("check", task).out
 
 
@@ -186,3 +188,71 @@ def test_path_refuses_what_makes_no_sense(attsvm, tmp_path):
         assert "--radius" in result.err and "task.npz" not in result.err
     assert attsvm("path", task, "--param", "p", "-o", tmp_path / "p.npz").code == 2
     assert not (tmp_path / "p.npz").exists()
+
+
+def test_ten_tokens_in_the_plane_are_separable_for_every_selection(attsvm, task_file):
+    """The condition of attsvm info suffices, and is not necessary: tokens on a circle, d = 2 < 9."""
+    angles = 2 * np.pi * np.arange(10) / 10
+    task = task_file(tokens=np.stack([np.cos(angles), np.sin(angles)], axis=1)[None], head=np.array([1, 0.3]))
+    assert "not guaranteed" in attsvm("info", task).out
+    found = attsvm("check", task, "--enumerate", "--json").json()["enumerated"]
+    assert found["selections"] == found["separable"] == 10
+
+
+def test_two_inputs_that_pull_apart(attsvm, tmp_path):
+    """docs/claims.md, finding 2: all other scores are equal, and yet this start does not lead to p^mm = (1, 3)."""
+    fixtures, run = pathlib.Path(os.environ["ATTSVM_FIXTURES"]), tmp_path / "run.npz"
+    task = fixtures / "global_min.task.npz"
+    assert attsvm("train", task, "--param", "p", "--init", fixtures / "global_min.start.npz", "--steps", 20000,
+                  "-o", run).code == 0
+    p = np.load(run)["W"][:, 0]
+    p /= np.linalg.norm(p)
+    assert 1 - p[0] < 1e-10, "the direction of the first input's difference"
+    assert 1 - p @ np.array([1, 3]) / np.sqrt(10) > 0.68
+    assert attsvm("check", task, "--run", run, "--json").json()["verdict"] == "local"
+
+
+def without(path, name, to):
+    with np.load(path) as arrays:
+        np.savez(to, **{key: value for key, value in arrays.items() if key != name})
+    return to
+
+
+def test_a_run_of_another_task_is_refused(attsvm, trained, tmp_path):
+    task, run = trained
+    other, page = tmp_path / "other.npz", tmp_path / "page.html"
+    assert attsvm("generate", "random", "--seed", 4, "-o", other).code == 0  # the same sizes
+    for options in (["check", other, "--run", run], ["check", other, "--run", run, "--json"],
+                    ["report", other, "--run", run, "-o", page]):
+        result = attsvm(*options)
+        assert result.code == 2 and result.out == "" and len(result.err.splitlines()) == 1, result
+        assert str(run) in result.err and "another task" in result.err and "task_fingerprint" in result.err
+    assert not page.exists()
+    stranger = without(run, "task_fingerprint", tmp_path / "stranger.npz")
+    assert attsvm("check", other, "--run", stranger).code == 0, "a file that does not say is taken at its word"
+    assert attsvm("train", other, "--init", run, "--steps", 1, "-o", tmp_path / "onward.npz").code == 0
+
+
+@pytest.mark.parametrize("change", [dict(head=lambda head: head * (1 + 1e-15)), dict(labels=lambda labels: -labels),
+                                    dict(tokens=lambda tokens: tokens[::-1])], ids=lambda change: [*change][0])
+def test_the_fingerprint_is_of_what_is_trained(attsvm, trained, tmp_path, change):
+    task, run = trained
+    with np.load(task) as arrays:
+        arrays = dict(arrays)
+    ((name, function),) = change.items()
+    np.savez(tmp_path / "changed.npz", **{**arrays, name: function(arrays[name])})
+    assert attsvm("check", tmp_path / "changed.npz", "--run", run).code == 2
+    # Compressed, in another order and byte order, with a selection: the same task.
+    same = {key: np.asfortranarray(value).astype(value.dtype.newbyteorder(">")) for key, value in arrays.items()}
+    same["select"] = np.zeros(len(arrays["queries"]), np.int32)
+    np.savez_compressed(tmp_path / "same.npz", **same)
+    assert attsvm("check", tmp_path / "same.npz", "--run", run).code == 0
+
+
+@pytest.mark.parametrize("fingerprint", [np.array("text"), np.array([1, 2]), np.array(0.5), np.zeros(0, np.int64)])
+def test_a_fingerprint_that_is_none_is_refused(attsvm, trained, tmp_path, fingerprint):
+    task, run = trained
+    with np.load(run) as arrays:
+        np.savez(tmp_path / "odd.npz", **{**arrays, "task_fingerprint": fingerprint})
+    result = attsvm("check", task, "--run", tmp_path / "odd.npz")
+    assert result.code == 2 and len(result.err.splitlines()) == 1 and "task_fingerprint" in result.err, result

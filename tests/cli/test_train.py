@@ -152,6 +152,16 @@ def test_zero_gradient(train, task_file):
     assert run["record_step"].tolist() == [0, 5, 2000] and not run["record_W"].any()
 
 
+def test_scores_an_ulp_apart_are_a_tie(train, task_file):
+    """docs/algorithms.md: gaps that rounding of the data could have made give a zero gradient, larger ones do not."""
+    for ulps, moves in ((1, False), (8, True)):
+        task = task_file(tokens=np.array([[[1.0], [1.0 + ulps * 2.0**-52]]]), keys=np.eye(2)[None],
+                         queries=np.array([[1.0, 0.0]]), head=np.ones(1))
+        fields, run = train(task, "--steps", 100)
+        assert (fields["stopped"] == "zero gradient") == (not moves) and run["W"].any() == moves
+        assert not moves or run["selected"].tolist() == [1]
+
+
 def test_one_visible_token_and_ragged_sequences(train, task_file):
     rng = np.random.default_rng(1)
     task = task_file(tokens=rng.normal(size=(6, 3)), offsets=np.array([0, 1, 6]), head=rng.normal(size=3),

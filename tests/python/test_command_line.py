@@ -149,6 +149,25 @@ def test_checks(program, tmp_path, files, words):
     assert attsvm.check(task).verdict == alone["verdict"]
 
 
+def test_a_run_of_another_task_is_refused(tmp_path):
+    task, other = (attsvm.generate("random", seed=seed) for seed in (1, 2))
+    run = attsvm.train(task, steps=10)
+    run.save(tmp_path / "run.npz")
+    for one in (run, attsvm.load(tmp_path / "run.npz")):
+        assert attsvm.check(task, one).selected.tolist() == run.selected.tolist()
+        with pytest.raises(attsvm.InputError, match="another task"):
+            attsvm.check(other, one)
+    with np.load(tmp_path / "run.npz") as arrays:
+        np.savez(tmp_path / "old.npz", **{name: arrays[name] for name in arrays if name != "task_fingerprint"})
+    attsvm.check(other, attsvm.load(tmp_path / "old.npz"))
+
+
+def test_tokens_that_no_w_keeps():
+    task = attsvm.Task([[[0.0], [1.0], [0.0]]], keys=[[[0.0], [1.0], [2.0]]], head=[1.0])
+    check = attsvm.check(task)
+    assert check.verdict == "infeasible" and check.is_optimal and not check.separable
+
+
 def test_local_optima(program, files):
     path, task = files("random", "--n", 3, "--T", 4, "--d", 5)
     theirs = json.loads(program("check", path, "--enumerate", "--json").stdout)["enumerated"]

@@ -119,10 +119,25 @@ TEST(CheckSelection, OptimalTokensThatNoWSeparatesAreSaidToBe) {
   EXPECT_TRUE(check.optimal_selection);
   EXPECT_TRUE(check.decided);
   EXPECT_FALSE(check.separable);
-  EXPECT_EQ(check.verdict, Verdict::global);
+  EXPECT_EQ(check.verdict, Verdict::infeasible);
+  EXPECT_EQ(name_of(check.verdict), "infeasible");
   EXPECT_NE(check.reason.find("no W separates"), std::string::npos);
   const MarginProblem problem = MarginProblem::attention(task, check.selection);
   EXPECT_TRUE(verify(task, stored(problem, check.report->solution, 1e-8)).valid);
+}
+
+TEST(CheckSelection, OtherTokensThatNoWSeparatesAreInfeasibleToo) {
+  Threads threads(1);
+  const std::vector<double> keys{0, 1, 2}, values{1, 0, 0}, head{1};
+  const AttentionTask task(
+      {.tokens = Array::own(values, {1, 3, 1}), .keys = Array::own(keys, {1, 3, 1}), .head = Array::own(head, {1})});
+  const Check one = check_selection(task, Selection::single(std::vector<Index>{1}), threads);
+  EXPECT_FALSE(one.optimal_selection);
+  EXPECT_EQ(one.verdict, Verdict::infeasible);
+  const std::vector<bool> mask{true, false, true};  // a set: level with each other, both ahead of the middle one
+  const Check set = check_selection(
+      task, Selection::from_array(Array::own(mask, {1, 3}), task.visible(), task.longest(), "select"), threads);
+  EXPECT_EQ(set.verdict, Verdict::infeasible);
 }
 
 TEST(CheckSelection, StopsWhenToldAndSaysThatItIsNotDecided) {

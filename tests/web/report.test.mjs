@@ -30,6 +30,8 @@ before(async () => {
   attsvm("report", "infeasible.npz", "-o", "infeasible.html");
   attsvm("generate", "single-global", "-o", "tiny.npz");
   attsvm("report", "tiny.npz", "-o", "tiny.html");
+  attsvm("generate", "random", "--n", 10, "--T", 5, "--d", 3, "--seed", 1, "-o", "apart.npz");
+  attsvm("report", "apart.npz", "-o", "apart.html");
   browser = await startBrowser();
 });
 after(() => browser?.close());
@@ -76,6 +78,16 @@ for (const file of ["relu.html", "infeasible.html", "tiny.html"]) {
       }
     }));
 }
+
+test("tokens that no W keeps have a verdict of their own", () =>
+  on("apart.html", {}, async (page) => {
+    const { check } = dataOf(page);
+    assertSchema(dataOf(page));
+    assert.equal(check.verdict, "infeasible");
+    assert.equal(check.separable, false);
+    await page.getByRole("heading", { name: "No W keeps these tokens" }).waitFor();
+    await page.getByText("no W keeps them all").waitFor();
+  }));
 
 test("a conflict is told in words and shown", () =>
   on("infeasible.html", { hash: "#proof" }, async (page) => {

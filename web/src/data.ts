@@ -34,9 +34,9 @@ export interface TokenList {
 }
 
 export interface Check {
-  verdict: "global" | "local" | "neither";
+  verdict: "global" | "local" | "neither" | "infeasible";
   reason: string;
-  separable: boolean;
+  separable: boolean | null;
   locally_optimal: boolean | null;
   ties: number;
   support: TokenList;

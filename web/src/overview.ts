@@ -12,11 +12,13 @@ const verdicts = {
   global: "Every query keeps its best token",
   local: "A local optimum",
   neither: "Neither global nor local",
+  infeasible: "No W keeps these tokens",
 };
 const ends = {
   global: "Training found the best token of every query",
   local: "Training ended at a local optimum",
   neither: "Training ended at neither a global nor a local optimum",
+  infeasible: "Training ended at tokens that no W keeps",
 };
 
 /** The page in a sentence or two. */
@@ -96,7 +98,10 @@ function verdictCard(data: Report): HTMLElement {
   const list: Fact[] = [["selected tokens", text("selection", data.selection)]];
   if (check) {
     list.unshift(["because", text("check.reason", check.reason)]);
-    list.push(["separable", check.separable ? "yes" : "no W keeps them all"]);
+    list.push([
+      "separable",
+      check.separable === null ? "not decided" : check.separable ? "yes" : "no W keeps them all",
+    ]);
     if (check.locally_optimal !== null) list.push(["locally optimal", check.locally_optimal ? "yes" : "no"]);
     list.push(["support tokens", num("check.support.count", check.support.count)]);
     if (check.ties > 0) list.push(["queries with tied scores", num("check.ties", check.ties)]);
