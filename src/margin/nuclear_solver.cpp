@@ -18,6 +18,7 @@ constexpr Index kBarrierSteps = 16, kBarrierTries = 3;
 constexpr double kTryBarrier = 0.05;   // its gap from which Newton's method on the face is tried
 constexpr Index kAtOnce = 1000;        // rows that join at a time, or twice the unknowns if that is less
 constexpr double kNear = 0.25;         // slack of the rows that the interior point method starts with
+constexpr double kNearlyViolated = 0.05;  // slack, of the largest right-hand side, with which rows join
 constexpr double kNearlyAll = 0.8;     // share of the rows from which on it takes all of them
 constexpr double kTryFace = 1e-2;      // gap from which Newton's method on the face is tried
 constexpr double kRounding = 5e-13;    // gap beyond which the interior point method cannot see
@@ -94,7 +95,7 @@ bool NuclearSolver::follow_barrier(const MarginSolution& frobenius,
 /// where that saves little, the nearest where there are many.
 void NuclearSolver::choose_near(const MarginSolution& frobenius) {
   near_.clear();
-  const bool few = rows_.count() <= kFewRows;
+  const bool few = rows_.count() <= kFewRows, many = rows_.count() > kMostRows;
   value_.grow(rows_.count());
   for (Index k = 0; k < rows_.count(); ++k) {
     const Index row = rows_.row(k);
@@ -102,7 +103,8 @@ void NuclearSolver::choose_near(const MarginSolution& frobenius) {
   }
   const double within = lowest(kNear);
   for (Index k = 0; k < rows_.count(); ++k) {
-    if (few || rows_.equal(k) || frobenius.dual(rows_.row(k)) != 0 || value_[k] <= within) near_.push(k);
+    const bool carries = !many && frobenius.dual(rows_.row(k)) != 0;  // of many rows the duals may all be positive
+    if (few || rows_.equal(k) || carries || value_[k] <= within) near_.push(k);
   }
   if (static_cast<double>(near_.size()) < kNearlyAll * static_cast<double>(rows_.count())) return;
   near_.clear();
@@ -119,22 +121,29 @@ double NuclearSolver::lowest(double limit) {
   return std::min(limit, sorted_[most]);
 }
 
-/// Takes into near_ what the interior point method's W violates.
+/// Takes into near_ what the interior point method's W violates, and of many rows those that it nearly violates: as W
+/// comes closer to the optimum, a few more would be needed time and again. False: none is violated.
 bool NuclearSolver::add_violated() {
   interior_.weights(W_);
   value_.grow(rows_.count());
   rows_.values(W_, value_.data());
-  for (Index k = 0; k < rows_.count(); ++k) value_[k] -= rows_.rhs(k);
-  const double below = lowest(0);
+  double asked = 0;
+  for (Index k = 0; k < rows_.count(); ++k) {
+    value_[k] -= rows_.rhs(k);
+    asked = std::max(asked, rows_.rhs(k));
+  }
+  const double below = lowest(rows_.count() > kMostRows ? kNearlyViolated * asked : 0);
   next_.clear();
+  bool violated = false;
   Index member = 0;
   for (Index k = 0; k < rows_.count(); ++k) {
     const bool in = member < near_.size() && near_[member] == k;
     if (in) ++member;
+    violated = violated || (!in && value_[k] < 0);
     if (in || value_[k] < below) next_.push(k);
   }
-  next_.swap(near_);
-  return near_.size() > next_.size();
+  if (violated) next_.swap(near_);
+  return violated;
 }
 
 /// The interior point method on `rows`, which are rows near_ of all; Newton on the face sees all of them, and takes in

@@ -30,6 +30,7 @@ constexpr Index kPatience = 40;              // rounds that may pass without hal
 constexpr double kNegligible = 1e-12;        // of the largest singular value
 constexpr Index kLengths = 5;                // of a line search
 constexpr double kOvershoot = 0.9;  // slope at the end of a step, over that at its beginning, which is put up with
+constexpr double kRetreat = 0.1;    // of a step's length, where W vanished
 constexpr double kGoodSlope = 0.3;  // and from which on the damping falls
 
 }  // namespace
@@ -148,9 +149,10 @@ void NuclearWorkingSet::step(double accuracy) {
   double length = 1, before = 0, after = 0;
   for (Index count = 1;; ++count) {
     after = try_length(lambda, before, length);
-    if (after > -kOvershoot * slope || count == kLengths) break;
+    const bool vanished = split_.rank_above(tau_) == 0;  // no derivative leads back from W = 0
+    if ((after > -kOvershoot * slope && !vanished) || count == kLengths) break;
     before = length;
-    length *= std::clamp(slope / (slope - after), 0.1, 0.8);
+    length *= vanished ? kRetreat : std::clamp(slope / (slope - after), 0.1, 0.8);
   }
   newton_.took(length, length == 1 && after > -kGoodSlope * slope);
 }
