@@ -124,8 +124,8 @@ void print_table(const Check& check, const std::optional<StoredRun>& run, const 
                                       check.nuclear ? fmt::format(", {:.9g} (nuclear, rank {})",
                                                                   check.nuclear->objective, check.nuclear->rank.rank)
                                                     : "")
-                    : smallest(check).status == MarginStatus::limit ? "not decided: the solver stopped early"
-                                                                    : "no W keeps this selection");
+                    : !is_settled(smallest(check).status) ? "not decided: the solver stopped early"
+                                                          : "no W keeps this selection");
   if (check.report && check.separable) {
     auto closest = check.report->support;
     std::sort(closest.begin(), closest.end(),

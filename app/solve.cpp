@@ -113,13 +113,10 @@ Json to_json(const MarginProblem& problem, const MarginSolution& solution, const
   return fields;
 }
 
-std::string why_stopped(const MarginSolution& solution, const Options& options) {
+std::string why_stopped(const MarginSolution& solution) {
   if (Session::interrupted()) return "by Ctrl-C";
-  if (options.settings.time_limit > 0 && !solution.history.empty() &&
-      solution.history.back().seconds >= options.settings.time_limit) {
-    return "by the time limit, which is looked at between iterations";
-  }
-  return "by rounding: double precision gets no closer to the tolerance here";
+  if (solution.status == MarginStatus::limit) return "by the time limit, which is looked at between iterations";
+  return "by the solver, which could not reach the tolerance; the bound holds, and so does a gap that is shown";
 }
 
 void print_table(const MarginProblem& problem, const MarginSolution& solution, const Options& options, double seconds) {
@@ -139,7 +136,8 @@ void print_table(const MarginProblem& problem, const MarginSolution& solution, c
     line("support", counted(solution.support, "row") + " met with equality");
     line("rank", rank_words(solution));
   }
-  if (solution.status == MarginStatus::limit) line("stopped", why_stopped(solution, options));
+  if (solution.status == MarginStatus::limit || solution.status == MarginStatus::stalled)
+    line("stopped", why_stopped(solution));
   line("work", fmt::format("{}, {:.3g} s, {}{}", counted(solution.iterations, "iteration"), seconds, solution.method,
                            solution.warm_started ? ", warm started" : ""));
 }
@@ -204,6 +202,8 @@ ExitCode run(Session& session, Options& options) {
       return kInfeasible;
     case MarginStatus::limit:
       return Session::interrupted() ? kInterrupted : kLimit;
+    case MarginStatus::stalled:
+      return kLimit;
   }
   return kInternalError;
 }
@@ -221,7 +221,7 @@ void add_solve(CLI::App& program, Session& session) {
   attsvm solve task.npz --problem v -o v.npz             labels against the selected values
   attsvm verify task.npz solution.npz                    check it independently
 The file holds W (nuc: K and Q too), a multiplier and the slack of every row (docs/formats.md).
-Exit codes: 0 optimal, 3 infeasible with a certificate, 4 stopped at a limit, 130 interrupted)",
+Exit codes: 0 optimal, 3 infeasible with a certificate, 4 stopped at a limit or stalled, 130 interrupted)",
                                     [&session, options] { return run(session, *options); });
   const CLI::Validator positive = positive_number();
   verb->add_option("TASK", options->task, "Task file")->required();
@@ -235,7 +235,7 @@ Exit codes: 0 optimal, 3 infeasible with a certificate, 4 stopped at a limit, 13
                    "att: tokens kept against dropped; v: labels against values (default: att)")
       ->check(CLI::IsMember({"att", "v"}));
   verb->add_option("--tolerance", options->settings.tolerance,
-                   "Relative gap to reach (default: 1e-8; up to 200 rows: to rounding)")
+                   "Relative gap to reach (default: 1e-8; up to 1,500 rows: to rounding)")
       ->check(positive);
   verb->add_option("--time-limit", options->settings.time_limit, "Seconds after which the best answer so far is given")
       ->check(positive);

@@ -26,6 +26,7 @@
 #include "attsvm/separability.h"
 #include "attsvm/simd.h"
 #include "attsvm/solution_file.h"
+#include "attsvm/stored.h"
 #include "attsvm/stored_run.h"
 #include "attsvm/study.h"
 #include "attsvm/task.h"

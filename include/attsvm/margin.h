@@ -16,11 +16,17 @@ namespace attsvm {
 /// What a solve ended with, and what the arrays of the solution then hold.
 enum class MarginStatus : std::uint8_t {
   optimal,     ///< W is feasible and proven optimal to the tolerance; dual is the proof
-  infeasible,  ///< no W meets the rows; dual is the Farkas certificate, W is zero, objective and bound are NaN
-  limit,       ///< stopped by a limit or the callback; W and dual are the best so far, gap and violation are honest
+  infeasible,  ///< no W meets the rows (see kInfeasibleFactor); dual proves it, W is zero, objective and bound are NaN
+  limit,       ///< a limit that was set, or the callback, ended it; W and dual are the best so far, gap and violation
+               ///< are honest
+  stalled,     ///< the solver could not reach its tolerance; the arrays hold what they do for `limit`
 };
 
 std::string_view name_of(MarginStatus status);
+/// Whether the problem is solved, one way or the other.
+inline bool is_settled(MarginStatus status) {
+  return status == MarginStatus::optimal || status == MarginStatus::infeasible;
+}
 
 /// How a solve stands: what the callback sees, and what the history keeps.
 struct SolveProgress {

@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "attsvm/margin.h"
+#include "attsvm/norm.h"
+#include "attsvm/task.h"
 
 namespace attsvm {
 
@@ -23,27 +24,43 @@ struct StoredSolution {
   bool w_only = false;      ///< another solver's answer: there is nothing but W
 };
 
-StoredSolution stored(const MarginProblem& problem, const MarginSolution& solution, double tolerance);
-
 /// Gives an answer that is W alone what it is judged against: the task's own selection, else the optimal tokens, and no
 /// relaxed query. InputError if the task has neither selection nor head. Other answers stay as they are.
 void complete(const AttentionTask& task, StoredSolution& solution);
 
-/// What a warm start takes from a stored answer: its multipliers, and W. InputError if its norm is none.
-MarginSolution warm_start_from(const StoredSolution& solution);
+/// Multipliers λ prove infeasibility if they prove that no W of norm up to this times ω meets the rows. ω is the
+/// largest b/(‖δ‖ ‖ζ‖) of the rows with a right-hand side b > 0 that λ weighs: the norm that the neediest of them needs
+/// alone.
+inline constexpr double kInfeasibleFactor = 1e12;
 
-struct Verification {
-  bool valid = false;
-  std::string status, reason;  ///< reason: why not valid
-  // Recomputed from the task; NaN where the claim has none (a certificate has no W, W alone no bound).
-  double objective = 0, dual_objective = 0, gap = 0, violation = 0;
-  double residual = 0;  ///< ‖A(dual)‖_F of a certificate
+struct VerifySettings {
+  double tolerance = 1e-8;  ///< of the relative gap that an optimum may have; the file's own is not believed
 };
 
-/// Recomputes every claim from the raw arrays, in extended precision and with code that shares nothing with the
-/// solvers. Valid: rows as the task and the selection give them, violation ≤ 1e-9 (times the largest |rhs|), dual signs
-/// right, objective, bound and slack as stated to 1e-9 (nuclear: W = KQᵀ and KᵀK = QᵀQ too), gap within the tolerance
-/// unless the status is `limit`; for a certificate Σ rhs·dual = 1 and ‖A(dual)‖_F ≤ 1e-12 Σ |dual| ‖δ‖ ‖ζ‖.
-Verification verify(const AttentionTask& task, const StoredSolution& solution);
+/// What was proven. Objective, violation, scaling, residual and gap are upper ends of what was enclosed, bounds lower
+/// ends, rounded outward to doubles. NaN where the claim has none (a certificate has no W, W alone no bound).
+struct Verification {
+  bool valid = false;
+  std::string status, reason;   ///< reason: why not valid
+  double objective = 0;         ///< at least ‖W‖
+  double dual_objective = 0;    ///< every W that meets these rows has at least this norm
+  double gap = 0;               ///< (objective − dual_objective) / objective; NaN if the bound is above the objective
+  double violation = 0;         ///< largest absolute violation of a row
+  double scaling = 0;           ///< ε: W (1+ε) meets every row ≥ 1
+  double homogeneous = 0;       ///< largest violation of a row = 0 or ≥ 0, relative to ‖δ‖ ‖W‖_F ‖ζ‖
+  double residual = 0;          ///< ‖A(dual)‖_F of a certificate
+  double norm_bound = 0;        ///< bᵀdual/‖A(dual)‖_F of a certificate: no W that meets the rows is smaller
+  std::optional<Index> rank{};  ///< of a nuclear answer: the columns of K and Q, none of them superfluous
+  bool own_selection = true;    ///< the rows are those of the task's own selection, else of its optimal tokens
+  std::vector<Index> relaxed{};  ///< queries whose ≥ 1 was read as ≥ 0
+  std::string question{};        ///< whose rows were checked, in words; empty if they are the task's own
+  std::string arithmetic{};      ///< "ball, 128 bits" or "double with error bounds"
+};
+
+/// Proves every claim from the raw arrays, with code that shares nothing with the solvers. All inputs are doubles,
+/// hence exact numbers; everything computed from them is enclosed, in balls of 128 bits, or more where that leaves a
+/// decision open, or in doubles with a-priori error bounds where that is too long (from 10⁸ multiplications on).
+/// docs/formats.md lists the rules.
+Verification verify(const AttentionTask& task, const StoredSolution& solution, const VerifySettings& settings = {});
 
 }  // namespace attsvm

@@ -67,7 +67,8 @@ class Solution(Result):
 
     @property
     def status(self) -> str:
-        """optimal, infeasible (with a certificate), or limit (stopped early; W is the best so far)."""
+        """optimal, infeasible (with a certificate), limit (stopped by a limit that was set) or stalled (the solver could not
+        reach its tolerance); in the last two W is the best so far."""
         return self._core.status
 
     @property

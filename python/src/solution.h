@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "attsvm/margin.h"
-#include "attsvm/verify.h"
+#include "attsvm/stored.h"
 
 namespace attsvm::python {
 

@@ -1,21 +1,24 @@
 #include "margin/certificate.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
-#include "base/stream_kernels.h"
+#include "attsvm/verify.h"
 
 namespace attsvm {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kCancellation = 1e4;       // terms this much larger than their sum: double is not enough to judge
-constexpr double kAllowedViolation = 1e-9;  // what verify accepts, for rows of size one
-constexpr double kScaling = 1e-7;           // how far rounding may move ‖A(dual)‖ from 1
-constexpr double kProofShare = 1e-2;        // of the tolerance, that the proof of ‖A(dual)‖ may cost
-constexpr double kCertificate = 1e-12;      // ‖A(λ)‖ relative to Σ |λ| ‖δ‖ ‖ζ‖
+constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
+// What verify accepts of a row: with a right-hand side b this share of |b|, or what rounding W to double leaves, a
+// share of ‖δ‖ ‖W‖ ‖ζ‖; with b = 0 a share of that.
+constexpr double kRowTolerance = 0.9e-9;
+constexpr double kRowRounding = 0.9 * 0x1p-50;
+constexpr double kMostMissing = 0.4;   // of |b|, whatever rounding leaves
+constexpr double kScaling = 1e-7;      // how far rounding may move ‖A(dual)‖ from 1
+constexpr double kProofShare = 1e-2;   // of the tolerance, that the proof of ‖A(dual)‖ may cost
+constexpr double kLargestLift = 1e-9;  // how far a bound may lie above ‖W‖ and be put down to rounding
 
 double relative_gap(double objective, double bound) {
   return objective > 0 ? std::max(0.0, objective - bound) / objective : 0;
@@ -41,121 +44,15 @@ double weighted_rhs(const MarginProblem& problem, const Eigen::VectorXd& dual) {
 
 }  // namespace
 
-void Certifier::measure(const MarginProblem& problem, const MarginSolution& solution) {
-  if (!careful_) measure_fast(problem, solution.W, solution.dual);
-  careful_ = careful_ || !(size_ <= kCancellation * norm_ && reach_ <= kCancellation);
-  if (careful_) measure_carefully(problem, solution.W, solution.dual);
-}
-
-void Certifier::gather(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual, std::size_t begin,
-                       std::size_t end, Share& share) {
-  const Index d = problem.d(), dz = problem.dz();
-  share.u.setZero(pad4(d));
-  share.g.resize(kOuters, pad4(d));
-  share.z.setZero(kOuters, pad4(dz));
-  share.A.setZero(d, pad4(dz));
-  share.size = share.reach = 0;
-  std::array<const double*, kOuters> g{}, z{};
-  Index waiting = 0;
-  const auto flush = [&] {
-    add_outers(g.data(), z.data(), waiting, d, share.z.cols(), share.A.data());
-    waiting = 0;
-  };
-  for (const MarginGroup& group : problem.groups().subspan(begin, end - begin)) {
-    row_dots(W.data(), d, dz, group.z, share.u.data());
-    const double* weights = dual.data() + group.first_row;
-    double* squares = squares_.data() + group.first_row;
-    double* sum = share.g.row(waiting).data();
-    measure_rows({group.X, d, group.keep, group.sign, problem.drops(group).data(), group.rows}, share.u.data(), weights,
-                 values_.data() + group.first_row, squares, sum);
-    double group_size = 0, longest = 0;
-    for (Index k = 0; k < group.rows; ++k) {
-      longest = std::max(longest, squares[k]);
-      if (weights[k] != 0) group_size += std::abs(weights[k]) * std::sqrt(squares[k]);
-    }
-    double* zeta = share.z.row(waiting).data();
-    std::copy_n(group.z, dz, zeta);
-    const double z_norm = share.z.row(waiting).norm();
-    share.reach = std::max(share.reach, std::sqrt(longest) * z_norm);
-    if (group_size == 0) continue;
-    share.size += group_size * z_norm;
-    g[static_cast<std::size_t>(waiting)] = sum;
-    z[static_cast<std::size_t>(waiting)] = zeta;
-    if (++waiting == kOuters) flush();
-  }
-  flush();
-}
-
-void Certifier::measure_fast(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual) {
-  constexpr Index kRowsAShare = 4096;
-  constexpr std::size_t kMostShares = 8;
-  const std::size_t groups = problem.groups().size();
-  const auto shares = std::clamp<std::size_t>(static_cast<std::size_t>(problem.rows() / kRowsAShare), 1, kMostShares);
-  values_.resize(problem.rows());
-  squares_.resize(problem.rows());
-  if (shares_.size() < shares) shares_.resize(shares);
-  const auto work = [&](std::int64_t share) {
-    const auto s = static_cast<std::size_t>(share);
-    gather(problem, W, dual, groups * s / shares, groups * (s + 1) / shares, shares_[s]);
-  };
-  if (shares == 1) {
-    work(0);  // without what it costs to share
-  } else {
-    threads_.for_each(static_cast<std::int64_t>(shares), work);
-  }
-  size_ = shares_[0].size;
-  reach_ = shares_[0].reach;
-  for (std::size_t s = 1; s < shares; ++s) {
-    shares_[0].A += shares_[s].A;
-    size_ += shares_[s].size;
-    reach_ = std::max(reach_, shares_[s].reach);
-  }
-  norm_ = norm_of(shares_[0].A);
-  reach_ *= norm_of(W);
-}
-
-void Certifier::measure_carefully(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual) {
-  const Index d = problem.d(), dz = problem.dz();
-  wide_u_.resize(d);
-  wide_g_.resize(d);
-  wide_A_.setZero(d, dz);
-  Real size = 0;
-  for (const MarginGroup& group : problem.groups()) {
-    const auto z = ConstVector(group.z, dz).cast<Real>();
-    wide_u_.noalias() = W.cast<Real>() * z;
-    wide_g_.setZero();
-    Real group_size = 0;
-    for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
-      const Index t = problem.drop(k);
-      Real value = 0, square = 0;
-      for (Index j = 0; j < d; ++j) {
-        const Real kept = static_cast<Real>(group.sign) * group.X[group.keep * d + j];
-        const Real delta = t < 0 ? kept : kept - group.X[t * d + j];
-        value += delta * wide_u_(j);
-        square += delta * delta;
-        wide_g_(j) += dual(k) * delta;
-      }
-      values_(k) = static_cast<double>(value);
-      group_size += std::abs(static_cast<Real>(dual(k))) * std::sqrt(square);
-    }
-    size += group_size * z.norm();
-    wide_A_.noalias() += wide_g_ * z.transpose();
-  }
-  size_ = static_cast<double>(size);
-  norm_ = static_cast<double>(wide_A_.norm());
-  if (shares_.empty()) shares_.resize(1);
-  shares_[0].A = wide_A_.cast<double>();
-}
-
 double Certifier::dual_norm(const Norm& norm, double tolerance) {
   switch (norm.kind) {
     case NormKind::frobenius:
-      return norm_;
+      return measure_.norm();
     case NormKind::nuclear:
-      spectrum_.compute(shares_[0].A, kProofShare * tolerance);
+      spectrum_.compute(measure_.A(), kProofShare * tolerance);
       return spectrum_.bound();
     case NormKind::entrywise:
-      return norm.dual_of(shares_[0].A);
+      return norm.dual_of(measure_.A());
   }
   throw std::logic_error("unknown norm");
 }
@@ -184,37 +81,55 @@ void Certifier::stretch_weights(double factor, MarginSolution& solution) {
 
 double Certifier::needed_stretch(const MarginProblem& problem) const {
   double stretch = 1;
-  for (Index k = 0; problem.all_positive() && k < problem.rows(); ++k) {
-    const double needed = problem.rhs(k) / values_(k);
+  for (Index k = 0; k < problem.rows(); ++k) {
+    if (problem.rhs(k) == 0) continue;  // met by every multiple of W, or by none
+    if (problem.equal(k)) return 1;     // leaves W no other length
+    const double needed = problem.rhs(k) / measure_.values()(k);
     if (!(needed > 0 && std::isfinite(needed))) return 1;  // a row that is not positive: no scaling helps
     stretch = std::max(stretch, needed);
   }
   return stretch;
 }
 
-double Certifier::violation(const MarginProblem& problem) const {
-  double worst = 0;
-  for (Index k = 0; k < problem.rows(); ++k) {
-    const double slack = values_(k) - problem.rhs(k);
-    const double missing = problem.equal(k) ? std::abs(slack) : -slack;
-    if (!(missing <= worst)) worst = missing;  // NaN included
+/// The largest violation of a row, and whether every row is met as far as verify demands.
+Certifier::Feasibility Certifier::feasibility(const MarginProblem& problem, const RowMatrix& W) const {
+  Feasibility result;
+  double weights = -1;  // ‖W‖_F, once a row asks for it
+  for (const MarginGroup& group : problem.groups()) {
+    for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
+      const double rhs = problem.rhs(k), slack = measure_.values()(k) - rhs;
+      const double missing = problem.equal(k) ? std::abs(slack) : -slack;
+      if (missing <= 0) continue;
+      if (!(missing <= result.violation)) result.violation = missing;  // NaN included
+      if (missing <= kRowTolerance * std::abs(rhs)) continue;
+      if (weights < 0) weights = norm_of(W);
+      const double reach = size_of(problem, group, k) * weights;
+      const double allowed =
+          rhs == 0 ? kRowTolerance * reach : std::min(kRowRounding * reach, kMostMissing * std::abs(rhs));
+      if (!(missing <= allowed)) result.met = false;
+    }
   }
-  return worst;
+  return result;
 }
 
-void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSolution& solution) {
-  careful_ = false;
-  clip(problem, solution.dual);
-  if (solution.norm.kind == NormKind::nuclear) stretch_weights(1, solution);
-  measure(problem, solution);
+/// ‖δ_k‖ ‖ζ_k‖
+double Certifier::size_of(const MarginProblem& problem, const MarginGroup& group, Index k) {
+  Eigen::VectorXd delta(problem.d());
+  problem.delta(group, k, delta.data());
+  return delta.stableNorm() * ConstVector(group.z, problem.dz()).stableNorm();
+}
+
+/// The bound of the multipliers, which are scaled to ‖A(dual)‖ = 1.
+void Certifier::find_bound(const MarginProblem& problem, double tolerance, MarginSolution& solution) {
+  measure_.take(problem, solution.W, solution.dual);
   double norm = dual_norm(solution.norm, tolerance);
   if (norm > 0) {
     solution.dual /= norm;
-    if (careful_) {
-      measure(problem, solution);  // rounding the multipliers moved A
-      norm = dual_norm(solution.norm, tolerance);
-    } else {
+    if (measure_.arithmetic() == RowMeasure::Arithmetic::fast) {
       norm = 1;
+    } else {
+      measure_.take(problem, solution.W, solution.dual);  // rounding the multipliers moved A
+      norm = dual_norm(solution.norm, tolerance);
     }
   }
   if (std::abs(norm - 1) <= kScaling) {
@@ -223,37 +138,63 @@ void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSo
     solution.dual.setZero();
     solution.dual_objective = 0;
   }
+}
 
+/// Scales W up until it meets every row ≥ 1, and until it is as large as the bound: that is what a W that meets all
+/// rows is, and rounding alone can have left it smaller. False: the bound is above ‖W‖ by more than rounding, which
+/// proves that W does not meet the rows.
+bool Certifier::restore(const MarginProblem& problem, double tolerance, MarginSolution& solution) {
+  const bool fast = measure_.arithmetic() == RowMeasure::Arithmetic::fast;
   double stretch = needed_stretch(problem);
   // Rounding alone can cost more than the tolerance where ‖W‖ is huge; W then stays as it is if it meets the rows
   // nearly.
   const bool leave = relative_gap(primal_norm(solution) * stretch, solution.dual_objective) > tolerance &&
-                     violation(problem) <= kAllowedViolation / 2;
+                     feasibility(problem, solution.W).met;
   for (int round = 0; round < 3 && stretch > 1 && !leave; ++round) {
     stretch_weights(stretch, solution);
-    if (!careful_) {
-      values_ *= stretch;
+    if (fast) {
+      measure_.stretch(stretch);
       break;
     }
-    measure(problem, solution);
+    measure_.take(problem, solution.W, solution.dual);
     stretch = needed_stretch(problem);
   }
+  const double cancelled = fast ? measure_.size() / measure_.norm() : 1;
+  const double least = solution.dual_objective * (1 + 2 * kEpsilon * (8 + cancelled));
+  const double objective = primal_norm(solution);
+  if (!(objective < least)) return true;
+  if (!(least <= objective * (1 + std::min(kLargestLift, tolerance)))) return false;
+  stretch_weights(least / objective, solution);
+  if (fast) {
+    measure_.stretch(least / objective);
+  } else {
+    measure_.take(problem, solution.W, solution.dual);
+  }
+  return true;
+}
+
+void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSolution& solution) {
+  measure_.start(RowMeasure::Arithmetic::fast);
+  clip(problem, solution.dual);
+  if (solution.norm.kind == NormKind::nuclear) stretch_weights(1, solution);
+  find_bound(problem, tolerance, solution);
+  const bool consistent = restore(problem, tolerance, solution);
 
   solution.objective = primal_norm(solution);
-  solution.violation = violation(problem);
-  solution.gap = relative_gap(solution.objective, solution.dual_objective);
+  const Feasibility found = feasibility(problem, solution.W);
+  const bool feasible = consistent && found.met;
+  solution.violation = found.violation;
+  solution.gap = feasible ? relative_gap(solution.objective, solution.dual_objective) : kNaN;
   solution.residual = 0;
   solution.support = 0;
   solution.slack.resize(problem.rows());
   for (Index k = 0; k < problem.rows(); ++k) {
-    solution.slack(k) = values_(k) - problem.rhs(k);
+    solution.slack(k) = measure_.values()(k) - problem.rhs(k);
     if (std::abs(solution.slack(k)) <= kSupportTolerance * std::max(1.0, std::abs(problem.rhs(k)))) ++solution.support;
   }
-  const bool feasible = solution.violation <= kAllowedViolation;
-  if (!feasible) solution.gap = kNaN;  // a gap to an infeasible W says nothing
   const bool proven =
       feasible && solution.gap <= tolerance && std::isfinite(solution.objective) && solution.dual.allFinite();
-  solution.status = proven ? MarginStatus::optimal : MarginStatus::limit;
+  solution.status = proven ? MarginStatus::optimal : MarginStatus::stalled;
   if (solution.norm.kind == NormKind::nuclear) solution.rank = rank_.certify(problem, solution, spectrum_);
 }
 
@@ -261,18 +202,27 @@ bool Certifier::certify_conflict(const MarginProblem& problem, MarginSolution& s
   clip(problem, solution.dual);
   const double total = weighted_rhs(problem, solution.dual);
   if (!(total > 0) || !std::isfinite(total)) return false;
-  careful_ = true;
   solution.dual /= total;
+  if (!solution.dual.allFinite()) return false;
+  double alone = 0;  // the norm that one of these rows asks for by itself
+  for (const MarginGroup& group : problem.groups()) {
+    for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
+      if (problem.rhs(k) == 0 || solution.dual(k) == 0) continue;
+      const double size = size_of(problem, group, k);
+      if (size > 0) alone = std::max(alone, std::abs(problem.rhs(k)) / size);
+    }
+  }
   solution.W.setZero(problem.d(), problem.dz());
-  values_.setZero(problem.rows());
-  measure(problem, solution);
-  solution.residual = norm_;
+  const double enough = 1 / (kInfeasibleFactor * alone);  // ‖A(dual)‖ of a certificate; any where alone is 0
+  measure_.start(RowMeasure::Arithmetic::extended);
+  measure_.take(problem, solution.W, solution.dual, enough);
+  solution.residual = measure_.norm();
   solution.status = MarginStatus::infeasible;
   solution.slack.resize(problem.rows());
   for (Index k = 0; k < problem.rows(); ++k) solution.slack(k) = -problem.rhs(k);
   solution.objective = solution.dual_objective = solution.gap = solution.violation = kNaN;
   solution.support = 0;
-  return norm_ <= kCertificate * size_;
+  return solution.residual + measure_.error() <= enough;
 }
 
 }  // namespace attsvm

@@ -14,6 +14,7 @@
 #include "margin/interior_point.h"
 #include "margin/nuclear_solver.h"
 #include "margin/nuclear_working_set.h"
+#include "margin/wide_active_set.h"
 #include "margin/working_set.h"
 
 namespace attsvm {
@@ -43,6 +44,8 @@ std::string_view name_of(MarginStatus status) {
       return "infeasible";
     case MarginStatus::limit:
       return "limit";
+    case MarginStatus::stalled:
+      return "stalled";
   }
   throw std::logic_error("unknown status");
 }
@@ -57,6 +60,7 @@ struct MarginSolver::State {
   void solve_nuclear_at_scale(const MarginProblem& problem, const MarginSolution& first, MarginSolution& solution);
   void solve_entrywise(const MarginProblem& problem, MarginSolution& solution);
   void solve_exactly(const MarginProblem& problem, MarginSolution& solution);
+  void solve_widely(const MarginProblem& problem, MarginSolution& solution);
   void solve_at_scale(const MarginProblem& problem, MarginSolution& solution);
   template <class Solver>
   void take(const MarginProblem& problem, const Solver& solver, std::string_view method, MarginSolution& solution);
@@ -102,9 +106,33 @@ void MarginSolver::State::solve_exactly(const MarginProblem& problem, MarginSolu
   exact.write(solution.W, solution.dual);
   solution.iterations += exact.iterations();
   solution.method = exact.was_robust() ? "dual active set" : "block pivoting";
-  if (outcome != ExactSolver::Outcome::infeasible || !certifier.certify_conflict(problem, solution)) {
-    certifier.certify(problem, tolerance, solution);
+  if (outcome == ExactSolver::Outcome::infeasible && certifier.certify_conflict(problem, solution)) return;
+  certifier.certify(problem, tolerance, solution);
+  // Where every row asks for something, scaling has made W meet it, and the gap is a proof whatever the solver took for
+  // dependent. A row that asks for 0 is only met to rounding.
+  const bool settled = solution.status == MarginStatus::optimal && (problem.all_positive() || !exact.doubtful());
+  if (!settled && !stopped && WideActiveSet::suits(problem)) solve_widely(problem, solution);
+}
+
+/// The last resort of small problems: where double cannot tell which rows depend on each other, or conflict.
+void MarginSolver::State::solve_widely(const MarginProblem& problem, MarginSolution& solution) {
+  WideActiveSet wide;
+  const WideActiveSet::Outcome outcome = wide.solve(problem, solution.dual, [&] { return stop({.iteration = asked}); });
+  solution.iterations += wide.iterations();
+  if (outcome == WideActiveSet::Outcome::stopped) {  // only an end is worth more than what double found
+    solution.status = MarginStatus::stalled;
+    return;
   }
+  const Eigen::VectorXd before = solution.dual;
+  wide.write(solution.W, solution.dual);
+  solution.method = "dual active set in 512 bits";
+  if (outcome == WideActiveSet::Outcome::infeasible && certifier.certify_conflict(problem, solution)) return;
+  certifier.certify(problem, tolerance, solution);
+  if (solution.status == MarginStatus::optimal) return;
+  other = solution;  // multipliers so large that rounding them shows: those of fewer rows may prove more
+  other.dual = before;
+  certifier.certify(problem, tolerance, other);
+  if (other.dual_objective > solution.dual_objective) std::swap(solution, other);
 }
 
 template <class Solver>
@@ -282,7 +310,7 @@ void MarginSolver::solve(const MarginProblem& problem, const SolveSettings& sett
   state.start = std::chrono::steady_clock::now();
   state.asked = 0;
   state.stopped = false;
-  solution.status = MarginStatus::limit;
+  solution.status = MarginStatus::stalled;
   solution.history.clear();
   solution.iterations = 0;
   const MarginSolution* warm = settings.warm_start;
@@ -301,6 +329,7 @@ void MarginSolver::solve(const MarginProblem& problem, const SolveSettings& sett
       state.solve_entrywise(problem, solution);
       break;
   }
+  if (solution.status == MarginStatus::stalled && state.stopped) solution.status = MarginStatus::limit;
   solution.history.push_back({solution.iterations, solution.objective, solution.dual_objective, state.seconds()});
 }
 

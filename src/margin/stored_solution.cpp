@@ -1,5 +1,4 @@
-#include "attsvm/score.h"
-#include "attsvm/verify.h"
+#include "attsvm/stored.h"
 
 namespace attsvm {
 
@@ -30,15 +29,6 @@ StoredSolution stored(const MarginProblem& problem, const MarginSolution& soluti
   result.select = problem.selection().mask(problem.task().longest());
   result.relax = problem.relaxed();
   return result;
-}
-
-void complete(const AttentionTask& task, StoredSolution& solution) {
-  if (!solution.w_only) return;
-  if (!solution.select.given()) {
-    const Selection chosen = task.select() ? *task.select() : optimal_tokens(task).selection;
-    solution.select = chosen.mask(task.longest());
-  }
-  if (solution.relax.empty()) solution.relax.assign(static_cast<std::size_t>(task.queries()), false);
 }
 
 MarginSolution warm_start_from(const StoredSolution& solution) {

@@ -13,7 +13,8 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kAllowedViolation = 4e-10;  // a little below what the certifier accepts
 constexpr Index kStepLimit = 30;             // Newton steps a round
-constexpr Index kPatience = 40;              // rounds that may pass without halving the gap
+constexpr Index kPatience = 40;              // rounds that may pass without halving the gap, or raising the bound
+constexpr double kRaised = 1.02;             // by this factor
 constexpr double kManyRows = 1e-3;           // share of new rows from which on one Newton step a round is best
 constexpr double kSlowDecline = 0.6;         // new rows of a round over those of the round before
 constexpr Index kUsualRounds = 10;           // well-conditioned problems take hardly more
@@ -47,7 +48,7 @@ WorkingSetSolver::Outcome WorkingSetSolver::solve(double tolerance, const Eigen:
   warm ? start_from(*warm_dual) : start_cold();
 
   Standing standing{1, kInfinity, 0, 1, kInfinity};
-  double closest = 1;
+  double closest = 1, highest = 0;
   Index closest_round = 0;
   if (!warm && improve(standing)) return Outcome::stopped;
   for (round_ = 1;; ++round_) {
@@ -57,8 +58,9 @@ WorkingSetSolver::Outcome WorkingSetSolver::solve(double tolerance, const Eigen:
     keep_best(standing, converged);
     history_.push_back(progress());
     if (converged) return Outcome::converged;
-    if (now <= 0.5 * closest) {
-      closest = now;
+    if (now <= 0.5 * closest || standing.bound >= kRaised * highest) {  // a W that meets all rows may come late
+      closest = std::min(now, closest);
+      highest = std::max(standing.bound, highest);
       closest_round = round_;
     } else if (round_ - closest_round >= kPatience) {
       return Outcome::stalled;

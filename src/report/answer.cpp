@@ -8,6 +8,7 @@
 
 #include "attsvm/error.h"
 #include "attsvm/score.h"
+#include "attsvm/stored.h"
 #include "base/spectrum.h"
 #include "report/conflict.h"
 
@@ -169,7 +170,7 @@ std::vector<std::size_t> shown_rows(const StoredSolution& stored) {
 }
 
 bool Answer::settles(std::string_view norm, const Array& select) const {
-  if (!verification.valid || stored.w_only || stored.status == "limit") return false;
+  if (!verification.valid || stored.w_only || stored.status == "limit" || stored.status == "stalled") return false;
   if (stored.norm != norm || stored.problem != "att" ||
       std::find(stored.relax.begin(), stored.relax.end(), true) != stored.relax.end())
     return false;

@@ -1,6 +1,7 @@
 #pragma once
 
-#include "attsvm/solution_file.h"
+#include "attsvm/margin_problem.h"
+#include "attsvm/verify.h"
 #include "report/plane.h"
 
 namespace attsvm {

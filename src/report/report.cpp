@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "attsvm/check.h"
+#include "attsvm/stored.h"
 #include "attsvm/version.h"
 #include "base/refuse.h"
 #include "io/file.h"

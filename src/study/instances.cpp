@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 
-#include "attsvm/verify.h"
+#include "attsvm/stored.h"
 
 namespace attsvm {
 

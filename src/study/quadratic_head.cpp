@@ -6,7 +6,7 @@
 
 #include "attsvm/equivalence.h"
 #include "attsvm/optimality.h"
-#include "attsvm/verify.h"
+#include "attsvm/stored.h"
 #include "study/instances.h"
 #include "study/training.h"
 

@@ -77,7 +77,7 @@ class SvmRank final : public Study {
       for (std::size_t k = 0; k < open.size(); ++k) {
         StudyRow& row = rows[place[k]];
         const MarginSolution& solution = solved.solutions[k];
-        if (solved.valid[k] == 0 || solution.status == MarginStatus::limit) {
+        if (solved.valid[k] == 0 || !is_settled(solution.status)) {
           row = {fmt::format("{} solution not verified", norm.words), Json::object()};
         } else if (solution.status == MarginStatus::infeasible) {
           row = {"infeasible", Json::object()};

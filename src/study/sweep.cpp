@@ -165,7 +165,7 @@ class UserSweep final : public Study {
     MarginSolver solver(alone);
     const MarginProblem problem = MarginProblem::attention(task, selection);
     const MarginSolution fro = solve_verified(problem, Norm::frobenius(), solver, verified);
-    if (!verified || fro.status == MarginStatus::limit) return {"SVM not verified", Json::object()};
+    if (!verified || !is_settled(fro.status)) return {"SVM not verified", Json::object()};
     const bool feasible = fro.status == MarginStatus::optimal;
     if (!feasible && plan_.require_feasible) return {"infeasible", Json::object()};
     all["feasible"] = feasible ? 1 : 0;

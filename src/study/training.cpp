@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "attsvm/verify.h"
+#include "attsvm/stored.h"
 #include "study/instances.h"
 
 namespace attsvm {
@@ -97,7 +97,7 @@ MarginSolution solve_verified(const MarginProblem& problem, const Norm& norm, Ma
   MarginSolution solution;
   const SolveSettings settings{.norm = norm};
   solver.solve(problem, settings, solution);
-  verified = verified && solution.status != MarginStatus::limit &&
+  verified = verified && is_settled(solution.status) &&
              verify(problem.task(), stored(problem, solution, settings.tolerance)).valid;
   return solution;
 }

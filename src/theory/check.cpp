@@ -45,7 +45,7 @@ void assess(const AttentionTask& task, const std::function<bool()>& stop, Margin
     solver.solve(problem, settings, *check.gen);
   }
   check.separable = smallest->status == MarginStatus::optimal;
-  check.decided = smallest->status != MarginStatus::limit;
+  check.decided = is_settled(smallest->status);
   if (check.separable) {
     settings.norm = Norm::nuclear();
     settings.warm_start = smallest;

@@ -8,7 +8,7 @@
 
 #include "attsvm/optimality.h"
 #include "attsvm/score.h"
-#include "attsvm/verify.h"
+#include "attsvm/stored.h"
 
 namespace attsvm {
 namespace {

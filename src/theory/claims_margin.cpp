@@ -29,7 +29,7 @@ Counted count_separable(const AttentionTask& task, Threads& threads) {
   Counted counted{.selections = static_cast<Index>(problems.size())};
   for (std::size_t k = 0; k < problems.size(); ++k) {
     if (solutions[k].status == MarginStatus::optimal) continue;
-    if (solutions[k].status == MarginStatus::limit) throw std::logic_error("an SVM was not solved");
+    if (!is_settled(solutions[k].status)) throw std::logic_error("an SVM was not solved");
     if (counted.refused++ > 0) continue;
     for (Index i = 0; i < task.queries(); ++i) counted.example.push_back(problems[k].selection().first(i));
   }

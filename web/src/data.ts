@@ -82,7 +82,7 @@ export interface Solution {
   norm: string;
   norm_words: string;
   problem: "att" | "v";
-  status: "optimal" | "infeasible" | "limit" | null;
+  status: "optimal" | "infeasible" | "limit" | "stalled" | null;
   valid: boolean;
   reason: string | null;
   objective: Maybe;

@@ -12,6 +12,7 @@ function status(solution: Solution): [string, string] {
   if (!solution.valid) return ["bad", "not verified"];
   if (solution.status === "infeasible") return ["warn", "no solution exists, proven"];
   if (solution.status === "optimal") return ["good", "optimal, proven"];
+  if (solution.status === "stalled") return ["warn", "not solved to the tolerance"];
   return solution.status === "limit" ? ["warn", "stopped early"] : ["warn", "feasible, no bound"];
 }
 

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <vector>
+
+#include "attsvm/margin_problem.h"
+#include "attsvm/threads.h"
+#include "margin/wide_rows.h"
+
+namespace attsvm {
+
+/// One pass over the rows: values δ_kᵀ W ζ_k, and A = Σ dual_k δ_k ζ_kᵀ, in arithmetic that is wide enough for what
+/// cancels. Memory is kept.
+class RowMeasure {
+ public:
+  enum class Arithmetic : std::uint8_t { fast, extended, wide };  ///< double, long double, 512 bits
+
+  explicit RowMeasure(Threads& threads) : threads_(threads) {}
+
+  /// The next passes use at least this arithmetic; a pass that needs more raises it for those after it.
+  void start(Arithmetic least) { arithmetic_ = least; }
+  /// Where ‖A‖ is at most `enough`, error included, that is all one needs to know of it.
+  void take(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual, double enough = 0);
+
+  Arithmetic arithmetic() const { return arithmetic_; }
+  const Eigen::VectorXd& values() const { return values_; }
+  void stretch(double factor) { values_ *= factor; }        ///< the values of W times that
+  const RowMatrix& A() const { return shares_.front().A; }  ///< (d, at least dz), zeros beyond dz
+  double norm() const { return norm_; }                     ///< ‖A‖_F
+  double size() const { return size_; }  ///< Σ |dual_k| ‖δ_k‖ ‖ζ_k‖: ‖A‖ if no terms cancelled
+  double error() const;                  ///< how far rounding may have moved ‖A‖
+
+ private:
+  using Real = long double;
+
+  void take_fast(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual);
+  void take_extended(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual);
+  void take_wide(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual);
+  bool suffices(const MarginProblem& problem, double enough) const;
+
+  /// What one thread gathers over its share of the groups.
+  struct Share {
+    Eigen::VectorXd u;
+    RowMatrix g, z;  // Σ dual_k δ_k and ζ of the queries that A still lacks, padded with zeros to multiples of 4
+    RowMatrix A;     // (d, padded dz)
+    double size = 0, reach = 0;
+  };
+  void gather(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual, std::size_t begin,
+              std::size_t end, Share& share);
+
+  Threads& threads_;
+  Arithmetic arithmetic_ = Arithmetic::fast;
+  Index terms_ = 0;  // summed per entry of A
+  double norm_ = 0, size_ = 0;
+  double reach_ = 0;                  // largest ‖δ_k‖ ‖ζ_k‖ ‖W‖
+  Eigen::VectorXd values_, squares_;  // squares_: ‖δ‖² as the fast pass sees it
+  std::vector<Share> shares_;         // A ends up in the first
+  Eigen::Matrix<Real, Eigen::Dynamic, 1> wide_u_, wide_g_;
+  Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic> wide_A_;
+  WideRows rows_;
+};
+
+}  // namespace attsvm

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <functional>
+
+#include "margin/wide_rows.h"
+
+namespace attsvm {
+
+/// The dual active-set method of Goldfarb and Idnani in wide numbers: the last resort where rows depend on each other
+/// so nearly that double cannot tell, or nearly conflict. Slow, and for small problems; what double can represent of
+/// its answer is right to rounding.
+class WideActiveSet {
+ public:
+  enum class Outcome : std::uint8_t { optimal, infeasible, stopped };
+
+  /// Whether the work stays within seconds.
+  static bool suits(const MarginProblem& problem);
+
+  /// Minimises ‖W‖_F over the rows. `guess`: a multiplier per row; those that are not zero mark rows to start from.
+  Outcome solve(const MarginProblem& problem, const Eigen::VectorXd& guess, const std::function<bool()>& stop);
+  /// λ is given up to a positive factor. Infeasible: W is zero, λ is a Farkas certificate.
+  void write(RowMatrix& W, Eigen::VectorXd& lambda) const;
+  Index iterations() const { return iterations_; }
+
+ private:
+  /// What a row is to the set: its combination r of the set's rows, and the square of what no combination reaches
+  /// (zero for a dependent row).
+  struct Split {
+    WideVector y, r;
+    Wide rest;
+  };
+
+  void start_from(const Eigen::VectorXd& guess);
+  Index most_violated() const;
+  bool bring_in(Index p);
+  Split split(Index p) const;
+  void push(Index p, Split split);
+  void drop(Index j);
+  void refresh();
+  void keep_conflict(Index p, const Split& split, int sign);
+  WideVector solve_upper(const WideVector& y) const;
+
+  WideRows rows_;
+  Index rows_of_problem_ = 0;
+  WideVector rhs_;          // of scaled rows
+  std::vector<char> free_;  // equalities
+  // The set, the lower triangles of its Gram matrix and of that one's Cholesky factor, multipliers, L⁻¹ b.
+  std::vector<Index> set_;
+  std::vector<char> member_;
+  std::vector<WideVector> gram_, factor_;
+  WideVector x_, y_;
+  WideVector W_, value_, lambda_;  // lambda_: of the problem's rows, once done
+  Wide norm_;
+  Index iterations_ = 0;
+};
+
+}  // namespace attsvm

@@ -1,0 +1,38 @@
+// The two ways of enclosing what a claim is judged by.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "verify/norms.h"
+#include "verify/rows.h"
+
+namespace attsvm::proof {
+
+/// Encloses the numbers of one claim about one question.
+class Arithmetic {
+ public:
+  virtual ~Arithmetic() = default;
+
+  /// "ball, 128 bits"
+  virtual std::string name() const = 0;
+
+  /// Calls visit(k, δ_kᵀ W ζ_k) for every row, in order.
+  virtual void read_rows(const std::function<void(std::size_t, const Ball&)>& visit) = 0;
+  virtual Ball norm_of_W() = 0;       ///< in the norm of the claim
+  virtual Ball frobenius_of_W() = 0;  ///< ‖W‖_F
+  virtual Ball dual_norm_of_A() = 0;  ///< of A(dual) = Σ dual_k δ_k ζ_kᵀ, in the dual norm
+  virtual Ball frobenius_of_A() = 0;  ///< ‖A(dual)‖_F
+  virtual Ball product_defect() = 0;  ///< at least max |(K Qᵀ − W)_ab|
+  virtual Ball balance_defect() = 0;  ///< at least max |(KᵀK − QᵀQ)_ij|
+  virtual SpectralProof spectrum_of_W() = 0;
+};
+
+/// In balls of the thread's working precision. Precise, and some 10 ns per multiplication.
+std::unique_ptr<Arithmetic> ball_arithmetic(const Question& question, const StoredSolution& claim, const Norm& norm);
+
+/// In doubles and long doubles, each sum with a bound of what rounding can have changed. At the speed of the processor;
+/// numbers whose products leave the range of doubles are enclosed by anything at all.
+std::unique_ptr<Arithmetic> bounded_arithmetic(const Question& question, const StoredSolution& claim, const Norm& norm);
+
+}  // namespace attsvm::proof

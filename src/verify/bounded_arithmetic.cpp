@@ -1,0 +1,249 @@
+#include <algorithm>
+#include <cmath>
+
+#include "verify/arithmetic.h"
+
+// A sum of n products, in any order, is off by at most γ Σ |terms| with γ = n u / (1 − n u), u the unit of rounding.
+// The factors below are twice that and a few terms more, which covers the rounding of the bounds themselves. Products
+// below the range of doubles are covered by kSmall, which is added to sums of absolute values.
+
+namespace attsvm::proof {
+namespace {
+
+using Long = long double;
+using LongMatrix = Eigen::Matrix<Long, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+constexpr double kSmall = 0x1p-1000;
+constexpr Index kFew = 16;
+constexpr Index kBlock = 64;  // queries whose products are taken together
+
+double gamma_double(Index terms) { return static_cast<double>(terms + kFew) * 0x1p-52; }
+Long gamma_long(Index terms) { return static_cast<Long>(terms + kFew) * 0x1p-63L; }
+
+Ball exactly(Long x) {
+  int exponent = 0;
+  const Long fraction = std::frexp(x, &exponent);
+  const auto high = static_cast<double>(fraction);
+  Ball result = Ball(high) + Ball(static_cast<double>(fraction - static_cast<Long>(high)));
+  arb_mul_2exp_si(result.get(), result.get(), exponent);
+  return result;
+}
+
+/// x (1 ± relative) ± absolute
+Ball widened(const Ball& x, double relative, const Ball& absolute) {
+  Ball result = x;
+  arb_add_error(result.get(), (abs(x) * Ball(relative)).get());
+  arb_add_error(result.get(), absolute.get());
+  return result;
+}
+
+/// The largest absolute row sum, and what rounding can have taken from it.
+Ball row_sum(const Eigen::MatrixXd& M) {
+  return widened(Ball(M.cwiseAbs().rowwise().sum().maxCoeff()), gamma_double(M.cols()), Ball(kSmall));
+}
+
+/// ‖MᵀM − I‖ for M with columns of length about one; Undecided if they are not.
+Ball defect(const Eigen::MatrixXd& M) {
+  Eigen::MatrixXd square = M.transpose() * M;
+  square.diagonal().array() -= 1;
+  const auto columns = static_cast<double>(M.cols());
+  const Ball rounding = Ball(columns) * Ball(2 * gamma_double(M.rows()));
+  const Ball result = widened(row_sum(square), 0, rounding);
+  if (!surely_at_most(result, Ball(0.1))) throw Undecided{"singular vectors"};
+  return result;
+}
+
+/// D: doubles of size about one that differ from the matrix meant by at most `error` (Frobenius norm).
+SpectralProof prove_spectrum(const RowMatrix& D, const Ball& error) {
+  const SingularVectors vectors = singular_vectors(D);
+  SpectralProof proof{.defect_u = defect(vectors.U), .defect_v = defect(vectors.V)};
+  const Eigen::MatrixXd Y = vectors.transposed ? Eigen::MatrixXd(D.transpose() * vectors.V) : D * vectors.V;
+  const Index m = Y.rows(), n = Y.cols();
+  const Ball size = widened(Ball(D.norm()), gamma_double(D.size()), Ball(kSmall));
+  // Columns of U and V are no longer than 1.1: their defects are at most 0.1.
+  const Ball column_error = Ball(1.1) * (Ball(gamma_double(std::max(m, n))) * size + error) + Ball(kSmall);
+  for (Index j = 0; j < n; ++j) {
+    const double column = Y.col(j).norm();
+    proof.columns.push_back(max(Ball(0), widened(Ball(column), gamma_double(m), column_error)));
+    const Ball inner_error = Ball(1.1) * (Ball(gamma_double(m) * column) + column_error);
+    proof.inner = proof.inner + widened(Ball(vectors.U.col(j).dot(Y.col(j))), 0, inner_error);
+  }
+  const Ball all = widened(Ball(Y.norm()), gamma_double(Y.size()), Ball(kSmall));
+  const Ball all_error = sqrt(Ball(static_cast<double>(n))) * column_error;
+  const Ball square_error =
+      Ball(gamma_double(m)) * all * all + Ball(2) * all * all_error + all_error * all_error + Ball(kSmall);
+  const Eigen::MatrixXd square = Y.transpose() * Y;
+  proof.top = Ball::between(proof.columns.front(), sqrt(widened(row_sum(square), 0, square_error)));
+  return proof;
+}
+
+void scale(SpectralProof& proof, int exponent) {
+  for (Ball& column : proof.columns) arb_mul_2exp_si(column.get(), column.get(), exponent);
+  arb_mul_2exp_si(proof.top.get(), proof.top.get(), exponent);
+  arb_mul_2exp_si(proof.inner.get(), proof.inner.get(), exponent);
+}
+
+/// A power of two near the largest entry.
+int exponent_of(const LongMatrix& A) {
+  int exponent = 0;
+  std::frexp(A.cwiseAbs().maxCoeff(), &exponent);
+  return exponent;
+}
+
+class BoundedArithmetic final : public Arithmetic {
+ public:
+  BoundedArithmetic(const Question& question, const StoredSolution& claim, const Norm& norm)
+      : question_(question), claim_(claim), norm_(norm), d_(question.d()), dz_(question.dz()) {}
+
+  std::string name() const override { return "double with error bounds"; }
+
+  void read_rows(const std::function<void(std::size_t, const Ball&)>& visit) override {
+    const auto& groups = question_.groups();
+    const RowMatrix size = claim_.W.cwiseAbs();
+    for (std::size_t first = 0; first < groups.size(); first += kBlock) {
+      const Index count = std::min(kBlock, static_cast<Index>(groups.size() - first));
+      Eigen::MatrixXd Z(dz_, count);
+      for (Index j = 0; j < count; ++j) {
+        for (Index b = 0; b < dz_; ++b) Z(b, j) = question_.zeta(groups[first + static_cast<std::size_t>(j)].query, b);
+      }
+      const Eigen::MatrixXd U = claim_.W * Z;
+      const Eigen::MatrixXd bounds = (size * Z.cwiseAbs()).array() + kSmall;
+      for (Index j = 0; j < count; ++j)
+        read_group(groups[first + static_cast<std::size_t>(j)], U.col(j), bounds.col(j), visit);
+    }
+  }
+
+  Ball norm_of_W() override {
+    if (norm_.kind == NormKind::nuclear) return spectrum_of_W().nuclear_norm();
+    return norm_.kind == NormKind::frobenius ? frobenius_of_W() : power_norm(BallMatrix(claim_.W), Ball(norm_.power));
+  }
+
+  Ball frobenius_of_W() override { return frobenius_norm(BallMatrix(claim_.W)); }
+
+  Ball dual_norm_of_A() override {
+    combine();
+    if (norm_.kind == NormKind::frobenius) return frobenius_of_A();
+    if (norm_.kind == NormKind::nuclear) return operator_norm_of_A();
+    const Ball q = dual_power(norm_.power);
+    BallMatrix A(d_, dz_);
+    for (Index k = 0; k < A_.size(); ++k) arb_set(A.at(k / dz_, k % dz_), exactly(A_.data()[k]).get());
+    // ‖E‖_q ≤ N^(1/q − 1/2) ‖E‖_F for q < 2, ≤ ‖E‖_F else.
+    const Ball factor =
+        norm_.power > 2 ? power(Ball(static_cast<double>(A_.size())), Ball(1) / q - Ball(0.5)) : Ball(1);
+    return max(Ball(0), widened(power_norm(A, q), 0, factor * A_error_));
+  }
+
+  Ball frobenius_of_A() override {
+    combine();
+    const Ball norm = exactly(std::sqrt(A_.squaredNorm()));
+    return max(Ball(0), widened(norm, static_cast<double>(gamma_long(A_.size())), A_error_));
+  }
+
+  Ball product_defect() override {
+    const RowMatrix product = claim_.K * claim_.Q.transpose();
+    const Ball rounding =
+        Ball(gamma_double(claim_.K.cols())) * Ball(longest_row(claim_.K)) * Ball(longest_row(claim_.Q));
+    return difference(product, claim_.W, rounding);
+  }
+
+  Ball balance_defect() override {
+    const RowMatrix left = claim_.K.transpose() * claim_.K, right = claim_.Q.transpose() * claim_.Q;
+    const double k = longest_row(claim_.K.transpose()), q = longest_row(claim_.Q.transpose());
+    const Ball rounding = Ball(gamma_double(std::max(d_, dz_))) * (Ball(k) * Ball(k) + Ball(q) * Ball(q));
+    return difference(left, right, rounding);
+  }
+
+  SpectralProof spectrum_of_W() override {
+    if (!spectrum_) {
+      const int exponent = exponent_of(claim_.W.cast<Long>());
+      const RowMatrix D = claim_.W.unaryExpr([&](double x) { return std::ldexp(x, -exponent); });
+      spectrum_ = prove_spectrum(D, Ball(kSmall));  // scaling is exact but for entries below 2^-1022 of the largest
+      scale(*spectrum_, exponent);
+    }
+    return *spectrum_;
+  }
+
+ private:
+  void read_group(const Group& group, const Eigen::Ref<const Eigen::VectorXd>& u,
+                  const Eigen::Ref<const Eigen::VectorXd>& bound,
+                  const std::function<void(std::size_t, const Ball&)>& visit) const {
+    const double gamma = gamma_double(d_ + dz_);
+    const Row& head = question_.rows()[group.first];
+    const ConstVector keep(question_.token(head, head.keep), d_);
+    Eigen::VectorXd delta = question_.sign(head) * keep;
+    for (std::size_t k = group.first; k < group.first + group.count; ++k) {
+      const Row& row = question_.rows()[k];
+      if (row.drop >= 0) delta = keep - ConstVector(question_.token(row, row.drop), d_);
+      visit(k, Ball::around(delta.dot(u), gamma * (delta.cwiseAbs().dot(bound) + kSmall)));
+    }
+  }
+
+  /// A(dual) in long double, and a bound of its error: γ Σ |dual_k| ‖δ_k‖ ‖ζ_k‖. Products of three doubles stay far
+  /// inside the range of long doubles.
+  void combine() {
+    if (A_.size() > 0) return;
+    A_.setZero(d_, dz_);
+    Eigen::Matrix<Long, Eigen::Dynamic, 1> g(d_), zeta(dz_);
+    Long size = 0;
+    Index terms = 0;
+    for (const Group& group : question_.groups()) {
+      g.setZero();
+      Long delta_sizes = 0;
+      for (std::size_t k = group.first; k < group.first + group.count; ++k) {
+        if (claim_.dual[k] == 0) continue;
+        const Row& row = question_.rows()[k];
+        const double* keep = question_.token(row, row.keep);
+        const double* drop = row.drop < 0 ? nullptr : question_.token(row, row.drop);
+        const Long weight = static_cast<Long>(question_.sign(row)) * claim_.dual[k];
+        Long square = 0;
+        for (Index a = 0; a < d_; ++a) {
+          const Long entry = static_cast<Long>(keep[a]) - (drop == nullptr ? 0.0L : static_cast<Long>(drop[a]));
+          g(a) += weight * entry;
+          square += entry * entry;
+        }
+        delta_sizes += std::abs(weight) * std::sqrt(square);
+        ++terms;
+      }
+      if (delta_sizes == 0) continue;
+      for (Index b = 0; b < dz_; ++b) zeta(b) = question_.zeta(group.query, b);
+      A_.noalias() += g * zeta.transpose();
+      size += delta_sizes * zeta.norm();
+    }
+    A_error_ = exactly(2 * gamma_long(2 * terms) * size);
+  }
+
+  Ball operator_norm_of_A() {
+    const int exponent = exponent_of(A_);
+    const RowMatrix D = A_.unaryExpr([&](Long x) { return std::ldexp(x, -exponent); }).cast<double>();
+    Ball error = A_error_;
+    arb_mul_2exp_si(error.get(), error.get(), -exponent);
+    SpectralProof proof = prove_spectrum(D, error + Ball(0x1p-52 * D.norm()) + Ball(kSmall));
+    scale(proof, exponent);
+    return proof.operator_norm();
+  }
+
+  static double longest_row(const RowMatrix& M) { return M.size() == 0 ? 0 : M.rowwise().norm().maxCoeff(); }
+
+  static Ball difference(const RowMatrix& a, const RowMatrix& b, const Ball& rounding) {
+    if (a.size() == 0) return Ball(0);
+    const double largest = a.cwiseAbs().maxCoeff() + b.cwiseAbs().maxCoeff();
+    return widened(Ball((a - b).cwiseAbs().maxCoeff()), 0, rounding + Ball(0x1p-50 * largest) + Ball(kSmall));
+  }
+
+  const Question& question_;
+  const StoredSolution& claim_;
+  const Norm& norm_;
+  Index d_, dz_;
+  LongMatrix A_;
+  Ball A_error_;
+  std::optional<SpectralProof> spectrum_;
+};
+
+}  // namespace
+
+std::unique_ptr<Arithmetic> bounded_arithmetic(const Question& question, const StoredSolution& claim,
+                                               const Norm& norm) {
+  return std::make_unique<BoundedArithmetic>(question, claim, norm);
+}
+
+}  // namespace attsvm::proof

@@ -1,0 +1,278 @@
+#include "verify/rules.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/refuse.h"
+
+namespace attsvm::proof {
+namespace {
+
+constexpr double kAgree = 1e-9;  // a number is as stated if it is to this, relative to what it is made of
+constexpr double kViolation = 1e-9;  // of a row, relative to its right-hand side, or to ‖δ‖ ‖W‖_F ‖ζ‖ if that is 0
+constexpr double kRounding = 0x1p-50;  // of ‖δ‖ ‖W‖_F ‖ζ‖: W in doubles cannot do better
+constexpr double kMostMissing = 0.5;   // of a right-hand side, whatever rounding allows: W times two meets the row
+constexpr double kScaling = 1e-6;  // ‖A(dual)‖ = 1 is a convention; the bound is divided by the norm it really has
+constexpr double kNoRank = 1e-12;  // a singular value at most this part of the largest is none
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Whether left ≤ right, if the arithmetic can tell.
+bool is_at_most(const Ball& left, const Ball& right, std::string_view what) {
+  if (surely_at_most(left, right)) return true;
+  if (surely_above(left, right)) return false;
+  throw Undecided{std::string(what)};
+}
+
+/// ‖δ‖ ‖ζ‖ of rows; ‖ζ‖ is kept from one row of a query to the next.
+class RowSizes {
+ public:
+  explicit RowSizes(const Question& question) : question_(question) {}
+  Ball of(const Row& row) {
+    if (row.query != query_) {
+      query_ = row.query;
+      zeta_ = question_.zeta_size(query_);
+    }
+    return question_.delta_size(row) * zeta_;
+  }
+
+ private:
+  const Question& question_;
+  Index query_ = -1;
+  Ball zeta_;
+};
+
+/// Follows the rows of W.
+class RowJudge {
+ public:
+  explicit RowJudge(const Case& on) : on_(on), sizes_(on.question), W_size_(on.arithmetic.frobenius_of_W()) {}
+
+  void look_at(std::size_t k, const Ball& value) {
+    const Row& row = on_.question.rows()[k];
+    const Ball slack = row.rhs == 0 ? value : value - Ball(row.rhs);
+    if (!on_.claim.w_only) compare_slack(k, value, slack);
+    if (row.rhs > 0) scale_to(row.rhs, value);
+    if (!row.equal && arb_is_nonnegative(slack.get())) return;
+    const Ball missing = row.equal ? abs(slack) : max(Ball(0), -slack);
+    const double amount = missing.upper();
+    if (row.rhs == 0) measure_homogeneous(row, missing);
+    if (!is_met(row, missing) && (worst_ == kNone || !(amount <= violation_))) worst_ = k;
+    violation_ = std::max(violation_, amount);
+  }
+
+  void conclude() const {
+    on_.result.violation = violation_;
+    on_.result.scaling = scaling_;
+    on_.result.homogeneous = homogeneous_;
+    if (worst_ != kNone) reject(fmt::format("W violates {} by {:.3g}", name_of(on_.question, worst_), violation_));
+  }
+
+ private:
+  /// Rule 4. The terms of a row are added up only where a plainer comparison does not settle it.
+  void compare_slack(std::size_t k, const Ball& value, const Ball& slack) const {
+    const double stated = on_.claim.slack[k];
+    const auto mismatch = [&] { reject(fmt::format("slack[{}] is {}, stated as {}", k, slack.middle(), stated)); };
+    if (!std::isfinite(stated)) mismatch();
+    const Ball difference = abs(slack - Ball(stated));
+    if (surely_at_most(difference, Ball(kAgree) * (Ball(1) + abs(value)))) return;
+    const Ball terms = on_.question.term_sum(on_.question.rows()[k], on_.claim.W);
+    if (!is_at_most(difference, Ball(kAgree) * (Ball(1) + terms), fmt::format("slack[{}]", k))) mismatch();
+  }
+
+  void scale_to(double rhs, const Ball& value) {
+    if (surely_at_most(Ball(rhs), value)) return;
+    scaling_ = std::max(scaling_, arb_is_positive(value.get()) ? (Ball(rhs) / value - Ball(1)).upper() : kInfinity);
+  }
+
+  void measure_homogeneous(const Row& row, const Ball& missing) {
+    if (missing.is_zero()) return;
+    homogeneous_ = std::max(homogeneous_, (missing / (sizes_.of(row) * W_size_)).upper());
+  }
+
+  /// Rule 3.
+  bool is_met(const Row& row, const Ball& missing) {
+    const auto what = fmt::format("the violation of the row (query {}, drop {})", row.query, row.drop);
+    if (row.rhs == 0)
+      return missing.is_zero() || is_at_most(missing, Ball(kViolation) * sizes_.of(row) * W_size_, what);
+    const Ball rhs = abs(Ball(row.rhs)), allowed = Ball(kViolation) * rhs;
+    if (surely_at_most(missing, allowed)) return true;
+    const Ball rounding = min(Ball(kRounding) * sizes_.of(row) * W_size_, Ball(kMostMissing) * rhs);
+    return is_at_most(missing, max(allowed, rounding), what);
+  }
+
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+  const Case& on_;
+  RowSizes sizes_;
+  Ball W_size_;
+  std::size_t worst_ = kNone;
+  double violation_ = 0, scaling_ = 0, homogeneous_ = 0;
+};
+
+/// bᵀ dual
+Ball weighted_rhs(const Case& on) {
+  Ball sum;
+  for (std::size_t k = 0; k < on.claim.dual.size(); ++k) {
+    if (on.question.rows()[k].rhs != 0) sum = sum + Ball(on.question.rows()[k].rhs) * Ball(on.claim.dual[k]);
+  }
+  return sum;
+}
+
+/// Multipliers that weigh nothing prove that norms are not negative.
+bool weigh_nothing(const Case& on) {
+  for (std::size_t k = 0; k < on.claim.dual.size(); ++k) {
+    if (on.claim.dual[k] != 0 && !on.question.is_zero(on.question.rows()[k])) return false;
+  }
+  return true;
+}
+
+/// A number of the file against the one that was enclosed.
+void require_stated(const Ball& found, double stated, const Ball& size, std::string_view name) {
+  if (!std::isfinite(stated) || !is_at_most(abs(found - Ball(stated)), Ball(kAgree) * size, name))
+    reject(fmt::format("{} is {}, stated as {}", name, found.middle(), stated));
+}
+
+/// Rule 7, and what the multipliers prove: every W that meets the rows has at least the norm returned.
+Ball proven_bound(const Case& on) {
+  if (weigh_nothing(on)) return Ball(0);
+  const Ball norm = on.arithmetic.dual_norm_of_A();
+  if (!is_at_most(abs(norm - Ball(1)), Ball(kScaling), "the dual norm of A(dual)"))
+    reject(fmt::format("the dual norm of A(dual) is {}; must be 1", norm.middle()));
+  return weighted_rhs(on) / norm;
+}
+
+}  // namespace
+
+void require_tolerance(const StoredSolution& claim) {
+  if (!(claim.tolerance > 0 && claim.tolerance < 1))
+    reject(fmt::format("tolerance is {}; must be above 0 and below 1", claim.tolerance));
+}
+
+void require_multipliers(const Question& question, const StoredSolution& claim) {
+  for (std::size_t k = 0; k < claim.dual.size(); ++k) {
+    if (!std::isfinite(claim.dual[k])) reject(fmt::format("dual[{}] is not finite", k));
+    if (!question.rows()[k].equal && claim.dual[k] < 0)
+      reject(fmt::format("dual[{}] = {}; must not be negative on an inequality", k, claim.dual[k]));
+  }
+}
+
+void require_matrix(const Question& question, const StoredSolution& claim) {
+  if (claim.W.rows() != question.d() || claim.W.cols() != question.dz()) {
+    reject(fmt::format("W has shape ({},{}); must be ({},{})", claim.W.rows(), claim.W.cols(), question.d(),
+                       question.dz()));
+  }
+  for (Index a = 0; a < claim.W.rows(); ++a) {
+    for (Index b = 0; b < claim.W.cols(); ++b) {
+      if (!std::isfinite(claim.W(a, b))) reject(fmt::format("W[{},{}] is not finite", a, b));
+    }
+  }
+}
+
+void require_factors(const Question& question, const StoredSolution& claim) {
+  if (!claim.has_factors) reject("K and Q are missing; a nuclear answer has them");
+  const RowMatrix &K = claim.K, &Q = claim.Q;
+  if (K.rows() != question.d() || Q.rows() != question.dz() || Q.cols() != K.cols()) {
+    reject(fmt::format("K has shape ({},{}) and Q ({},{}); must be ({},r) and ({},r)", K.rows(), K.cols(), Q.rows(),
+                       Q.cols(), question.d(), question.dz()));
+  }
+  if (!K.allFinite() || !Q.allFinite()) reject("K and Q have entries that are not finite");
+}
+
+void require_nothing(const Question& question, const StoredSolution& claim) {
+  if ((claim.W.array() != 0).any()) reject("W is not zero; an infeasible file has none");
+  for (std::size_t k = 0; k < claim.slack.size(); ++k) {
+    if (claim.slack[k] != -claim.rhs[k])
+      reject(fmt::format("slack[{}] is {}; an infeasible file has -rhs", k, claim.slack[k]));
+  }
+  if (!std::isnan(claim.objective) || !std::isnan(claim.dual_objective))
+    reject("objective and dual_objective must be NaN in an infeasible file");
+  if (claim.norm != "nuc") {
+    if (claim.has_factors) reject("K and Q belong to nuclear answers only");
+    return;
+  }
+  require_factors(question, claim);
+  if (claim.K.cols() != 0) reject(fmt::format("K and Q have {} columns; an infeasible file has none", claim.K.cols()));
+}
+
+void judge_rows(const Case& on) {
+  RowJudge judge(on);
+  on.arithmetic.read_rows([&](std::size_t k, const Ball& value) { judge.look_at(k, value); });
+  judge.conclude();
+}
+
+void judge_objective(const Case& on) {
+  const Ball norm = on.arithmetic.norm_of_W();
+  on.result.objective = norm.upper();
+  if (!on.claim.w_only) require_stated(norm, on.claim.objective, norm, "objective");
+}
+
+void judge_factors(const Case& on) {
+  if (on.norm.kind != NormKind::nuclear) {
+    if (on.claim.has_factors) reject("K and Q belong to nuclear answers only");
+    return;
+  }
+  require_factors(on.question, on.claim);
+  const RowMatrix &K = on.claim.K, &Q = on.claim.Q, &W = on.claim.W;
+  const Ball size = Ball(kAgree) * Ball(W.cwiseAbs().maxCoeff()) * sqrt(Ball(static_cast<double>(W.size())));
+  const Ball off = on.arithmetic.product_defect(), unbalanced = on.arithmetic.balance_defect();
+  if (!is_at_most(off, size, "K Q' = W")) reject(fmt::format("K Q' differs from W by {:.3g}", off.upper()));
+  if (!is_at_most(unbalanced, size, "K'K = Q'Q"))
+    reject(fmt::format("K and Q are not balanced: K'K and Q'Q differ by {:.3g}", unbalanced.upper()));
+  for (Index j = 0; j < K.cols(); ++j) {
+    if ((K.col(j).array() == 0).all() || (Q.col(j).array() == 0).all())
+      reject(fmt::format("column {} of K or Q is zero; the rank has no such column", j));
+  }
+  if (K.cols() > std::min(W.rows(), W.cols()))
+    reject(fmt::format("K and Q have {} columns; the rank of W is at most {}", K.cols(), std::min(W.rows(), W.cols())));
+  on.result.rank = K.cols();
+  if (K.cols() == 0) return;
+  const SpectralProof spectrum = on.arithmetic.spectrum_of_W();
+  const Ball last = spectrum.singular_value_bound(K.cols()), top = spectrum.operator_norm();
+  if (surely_at_most(last, Ball(kNoRank) * top)) {
+    reject(fmt::format("K and Q have {} columns, but that singular value of W is at most {:.2g} of the largest",
+                       K.cols(), (last / top).upper()));
+  }
+}
+
+void judge_bound(const Case& on) {
+  const Ball objective = on.arithmetic.norm_of_W(), bound = proven_bound(on);
+  on.result.dual_objective = std::max(0.0, bound.lower());
+  require_stated(bound, on.claim.dual_objective, max(objective, bound), "dual_objective");
+  if (surely_above(bound, objective)) {  // rule 5: W is too small to meet the rows that bound it
+    reject(fmt::format("the bound is above the objective: every W that meets the rows has norm at least {}, W has {}",
+                       bound.lower(), objective.upper()));
+  }
+  const Ball distance = max(Ball(0), objective - bound);
+  on.result.gap = distance.is_zero() ? 0 : (distance / objective).upper();
+  if (on.claim.status != "optimal" || objective.is_zero()) return;
+  if (!is_at_most(distance, Ball(on.settings.tolerance) * objective, "the gap")) {  // rule 6
+    reject(fmt::format("the gap is {:.3g}, above the tolerance {:.3g}", on.result.gap, on.settings.tolerance));
+  }
+}
+
+void judge_certificate(const Case& on) {
+  const Ball norm = on.arithmetic.frobenius_of_A(), weight = weighted_rhs(on);
+  on.result.residual = norm.upper();
+  if (!is_at_most(abs(weight - Ball(1)), Ball(kAgree), "rhs'dual"))
+    reject(fmt::format("rhs'dual is {}; a certificate has 1", weight.middle()));
+  on.result.norm_bound = norm.is_zero() ? kInfinity : (Ball(weight.lower()) / Ball(norm.upper())).lower();
+  RowSizes sizes(on.question);
+  Ball need;  // ω
+  for (std::size_t k = 0; k < on.claim.dual.size(); ++k) {
+    const Row& row = on.question.rows()[k];
+    if (!(row.rhs > 0 && on.claim.dual[k] > 0)) continue;
+    if (on.question.is_zero(row)) {  // 0 ≥ b: no W meets it
+      on.result.norm_bound = kInfinity;
+      return;
+    }
+    need = max(need, Ball(row.rhs) / sizes.of(row));
+  }
+  // N ≥ kInfeasibleFactor ω, without a division by what may be zero.
+  if (!is_at_most(Ball(kInfeasibleFactor) * need * norm, weight, "the certificate")) {
+    reject(fmt::format(
+        "the certificate proves norm at least {:.3g}; infeasible means {:.3g}, {:.0e} times what the rows need alone",
+        on.result.norm_bound, (Ball(kInfeasibleFactor) * need).middle(), kInfeasibleFactor));
+  }
+}
+
+}  // namespace attsvm::proof

@@ -1,0 +1,68 @@
+#include "attsvm/score.h"
+#include "base/refuse.h"
+#include "verify/rows.h"
+
+namespace attsvm {
+
+void complete(const AttentionTask& task, StoredSolution& solution) {
+  if (!solution.w_only) return;
+  if (!solution.select.given()) {
+    const Selection chosen = task.select() ? *task.select() : optimal_tokens(task).selection;
+    solution.select = chosen.mask(task.longest());
+  }
+  if (solution.relax.empty()) solution.relax.assign(static_cast<std::size_t>(task.queries()), false);
+}
+
+namespace proof {
+namespace {
+
+/// The task's selection, else its optimal tokens; nothing if it has no head either.
+std::optional<Selection> own_selection(const AttentionTask& task) {
+  if (task.select()) return task.select();
+  try {
+    return optimal_tokens(task).selection;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+/// "3 queries (0, 2, 5)", the first few of them.
+std::string list_words(const std::vector<Index>& queries) {
+  constexpr std::size_t kMostNamed = 8;
+  const std::size_t named = std::min(queries.size(), kMostNamed);
+  return fmt::format("{} {} ({}{})", queries.size(), queries.size() == 1 ? "query" : "queries",
+                     fmt::join(queries.begin(), queries.begin() + static_cast<std::ptrdiff_t>(named), ", "),
+                     named < queries.size() ? ", ..." : "");
+}
+
+}  // namespace
+
+void name_question(const AttentionTask& task, const StoredSolution& claim, Verification& result) {
+  const std::optional<Selection> own = own_selection(task);
+  std::vector<Index> changed;
+  for (Index i = 0; i < task.queries() && own; ++i) {
+    for (Index t = 0; t < task.longest(); ++t) {
+      if ((claim.select.data[i * task.longest() + t] != std::byte{0}) == own->keeps(i, t)) continue;
+      changed.push_back(i);
+      break;
+    }
+  }
+  for (Index i = 0; i < task.queries(); ++i) {
+    if (claim.relax[static_cast<std::size_t>(i)]) result.relaxed.push_back(i);
+  }
+  result.own_selection = own.has_value() && changed.empty();
+  const std::string whose = task.select() ? "the task's own selection" : "the task's optimal tokens";
+  std::string& words = result.question;
+  if (!own) {
+    words = "the file's selection; the task has none of its own";
+  } else if (!changed.empty()) {
+    words = fmt::format("the file's selection, which differs from {} for {}", whose, list_words(changed));
+  }
+  if (!result.relaxed.empty()) {
+    words +=
+        fmt::format("{}, with >= 1 relaxed to >= 0 for {}", words.empty() ? whose : "", list_words(result.relaxed));
+  }
+}
+
+}  // namespace proof
+}  // namespace attsvm

@@ -1,0 +1,114 @@
+#include "attsvm/verify.h"
+
+#include <limits>
+
+#include "base/refuse.h"
+#include "verify/rules.h"
+
+// This library uses none of the solvers' code and nothing they computed but the claims themselves.
+
+namespace attsvm {
+namespace proof {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kLongWork = 1e8;  // multiplications from which on doubles with error bounds are tried first
+constexpr slong kFirstBits = 128, kMostBits = 4096;
+
+Norm read_norm(const StoredSolution& claim) {
+  try {
+    return Norm::parse(claim.norm);
+  } catch (const InputError& error) {
+    reject(error.what());
+  }
+}
+
+void judge(const Case& on) {
+  on.result.arithmetic = on.arithmetic.name();
+  if (on.claim.status == "infeasible" && !on.claim.w_only) {
+    judge_certificate(on);
+    return;
+  }
+  judge_rows(on);
+  judge_objective(on);
+  if (on.claim.w_only) return;
+  judge_factors(on);
+  judge_bound(on);
+}
+
+void require_status(const StoredSolution& claim) {
+  for (const std::string_view known : {"optimal", "infeasible", "limit", "stalled"}) {
+    if (claim.status == known) return;
+  }
+  reject(fmt::format("status '{}' is unknown; must be optimal, infeasible, limit or stalled", claim.status));
+}
+
+/// What does not depend on the arithmetic.
+void check_contents(const Question& question, const StoredSolution& claim) {
+  if (!claim.w_only) {
+    require_status(claim);
+    require_rows(question, claim);
+    require_multipliers(question, claim);
+    require_tolerance(claim);
+  }
+  require_matrix(question, claim);
+  if (!claim.w_only && claim.status == "infeasible") require_nothing(question, claim);
+}
+
+double work_of(const Question& question, const Norm& norm) {
+  const auto d = static_cast<double>(question.d()), dz = static_cast<double>(question.dz());
+  constexpr double kSpectralProducts = 10;  // of the size of the matrix times its smaller side, W and A together
+  return question.work() + (norm.kind == NormKind::nuclear ? kSpectralProducts * d * dz * std::min(d, dz) : 0);
+}
+
+void forget(Verification& result) {
+  result.objective = result.dual_objective = result.gap = result.violation = result.scaling = kNaN;
+  result.homogeneous = result.residual = result.norm_bound = kNaN;
+  result.rank.reset();
+}
+
+void prove(const AttentionTask& task, const StoredSolution& claim, const VerifySettings& settings,
+           Verification& result) {
+  const Norm norm = read_norm(claim);
+  const Question question(task, claim);
+  name_question(task, claim, result);
+  check_contents(question, claim);
+  if (work_of(question, norm) > kLongWork) {
+    const WorkingBits precision(kFirstBits);
+    try {
+      const auto arithmetic = bounded_arithmetic(question, claim, norm);
+      judge({question, claim, settings, norm, *arithmetic, result});
+      return;
+    } catch (const Undecided&) {
+      forget(result);
+    }
+  }
+  for (slong bits = kFirstBits;; bits *= 2) {
+    const WorkingBits precision(bits);
+    try {
+      const auto arithmetic = ball_arithmetic(question, claim, norm);
+      judge({question, claim, settings, norm, *arithmetic, result});
+      return;
+    } catch (const Undecided& open) {
+      if (bits == kMostBits) reject(fmt::format("{}: undecided even with {} bits", open.what, bits));
+      forget(result);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace proof
+
+Verification verify(const AttentionTask& task, const StoredSolution& solution, const VerifySettings& settings) {
+  Verification result{.status = solution.status};
+  proof::forget(result);
+  try {
+    proof::prove(task, solution, settings, result);
+    result.valid = true;
+  } catch (const proof::Refusal& refusal) {
+    result.reason = printable(refusal.reason);
+  }
+  return result;
+}
+
+}  // namespace attsvm

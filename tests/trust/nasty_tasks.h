@@ -1,0 +1,23 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "attsvm/margin_problem.h"
+
+namespace attsvm::test {
+
+/// A small task on which something may go wrong, and what is asked of it.
+struct NastyTask {
+  AttentionTask task;
+  std::vector<Index> relax{};
+  bool value_problem = false;
+
+  MarginProblem problem() const;
+};
+
+/// Duplicates, integers, near conflicts, mixed scales, sets, relaxed rows, causal masks, …
+std::span<const std::string_view> nasty_classes();
+NastyTask nasty_task(std::string_view name, std::uint64_t seed);
+
+}  // namespace attsvm::test

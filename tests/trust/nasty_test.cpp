@@ -1,0 +1,83 @@
+#include <cstdlib>
+#include <map>
+#include <sstream>
+
+#include "support.h"
+#include "trust/exact_oracle.h"
+#include "trust/nasty_tasks.h"
+
+// Tasks that are meant to go wrong, against what rational arithmetic says is true. A solve may stall where the optimum
+// is out of double's reach; it may never claim what is false, and every claim must pass verify.
+
+namespace attsvm::test {
+namespace {
+
+constexpr double kHardFrobenius = 1e8, kHardOthers = 1e6;  // conditions from which on a solve may stall
+constexpr double kBeyondDouble = 1e10;                     // and be called infeasible
+constexpr Index kMostRows = 130;
+
+/// Tasks per class: few in every run, many where ATTSVM_NASTY says so.
+std::uint64_t tasks_per_class() {
+  const char* text = std::getenv("ATTSVM_NASTY");
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : 8;
+}
+
+/// The norms to solve in, with commas between: ATTSVM_NASTY_NORMS.
+std::vector<std::string> norms() {
+  const char* text = std::getenv("ATTSVM_NASTY_NORMS");
+  std::istringstream list(text != nullptr ? text : "fro,nuc,lp:1.5,lp:4");
+  std::vector<std::string> names;
+  for (std::string name; std::getline(list, name, ',');) names.push_back(name);
+  return names;
+}
+
+class NastyTasks : public testing::TestWithParam<std::string_view> {};
+
+std::string complaint(const MarginProblem& problem, const MarginSolution& solution, const ExactAnswer& truth) {
+  const Verification verdict = verify(problem.task(), stored(problem, solution, SolveSettings{}.tolerance));
+  const bool frobenius = solution.norm.kind == NormKind::frobenius;
+  const double condition = truth.condition();
+  if (is_settled(solution.status) && !verdict.valid) return "not verified: " + verdict.reason;
+  if (solution.status == MarginStatus::optimal && !truth.feasible) return "optimal, but no W exists";
+  if (solution.status == MarginStatus::infeasible && condition < kBeyondDouble)
+    return "infeasible, but a W of norm " + std::to_string(truth.norm) + " exists";
+  if (solution.status == MarginStatus::optimal && frobenius &&
+      std::abs(solution.objective - truth.norm) > 1e-7 * truth.norm)
+    return "optimal at " + std::to_string(solution.objective) + ", truly " + std::to_string(truth.norm);
+  if (solution.dual_objective > solution.objective) return "the bound is above the objective";
+  if (!is_settled(solution.status) && condition < (frobenius ? kHardFrobenius : kHardOthers))
+    return "stalled with gap " + std::to_string(solution.gap);
+  return "";
+}
+
+TEST_P(NastyTasks, AnswersHold) {
+  Threads threads(1);
+  MarginSolver solver(threads);
+  std::map<std::string, int> counts;
+  for (std::uint64_t seed = 0; seed < tasks_per_class(); ++seed) {
+    const NastyTask nasty = nasty_task(GetParam(), seed);
+    const MarginProblem problem = nasty.problem();
+    if (problem.rows() == 0 || problem.rows() > kMostRows) continue;
+    const ExactAnswer truth = solve_exactly(problem);
+    for (const std::string& norm : norms()) {
+      MarginSolution solution;
+      solver.solve(problem, {.norm = Norm::parse(norm)}, solution);
+      const std::string wrong = complaint(problem, solution, truth);
+      EXPECT_EQ(wrong, "") << "seed " << seed << ", " << norm << ", condition " << truth.condition();
+      ++counts[norm + (truth.feasible ? " feasible " : " infeasible ") + std::string(name_of(solution.status))];
+    }
+  }
+  if (std::getenv("ATTSVM_NASTY") != nullptr) {
+    for (const auto& [what, count] : counts) std::printf("  %-32s %d\n", what.c_str(), count);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Trust, NastyTasks, testing::ValuesIn(nasty_classes().begin(), nasty_classes().end()),
+                         [](const testing::TestParamInfo<std::string_view>& info) {
+                           std::string name;
+                           for (const char letter : info.param) name += std::isalnum(letter) != 0 ? letter : '_';
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace attsvm::test
