@@ -15,14 +15,14 @@ constexpr Index kIterations = 100;
 constexpr Index kFewRows = 64;       // up to here the interior point method sees all of them
 constexpr Index kBarrierRows = 600;  // up to here the path from the Frobenius answer is tried
 constexpr Index kBarrierSteps = 16, kBarrierTries = 3;
-constexpr double kTryBarrier = 0.05;   // its gap from which Newton's method on the face is tried
-constexpr Index kAtOnce = 1000;        // rows that join at a time, or twice the unknowns if that is less
-constexpr double kNear = 0.25;         // slack of the rows that the interior point method starts with
+constexpr double kTryBarrier = 0.05;      // its gap from which Newton's method on the face is tried
+constexpr Index kAtOnce = 1000;           // rows that join at a time, or twice the unknowns if that is less
+constexpr double kNear = 0.25;            // slack of the rows that the interior point method starts with
 constexpr double kNearlyViolated = 0.05;  // slack, of the largest right-hand side, with which rows join
-constexpr double kNearlyAll = 0.8;     // share of the rows from which on it takes all of them
-constexpr double kTryFace = 1e-2;      // gap from which Newton's method on the face is tried
-constexpr double kRounding = 5e-13;    // gap beyond which the interior point method cannot see
-constexpr double kNegligible = 1e-12;  // singular values of a matrix that is not of a known rank
+constexpr double kNearlyAll = 0.8;        // share of the rows from which on it takes all of them
+constexpr double kTryFace = 1e-2;         // gap from which Newton's method on the face is tried
+constexpr double kRounding = 5e-13;       // gap beyond which the interior point method cannot see
+constexpr double kNegligible = 1e-12;     // singular values of a matrix that is not of a known rank
 
 /// A bound on the nuclear norm of a W that meets the rows.
 double feasible_objective(const MarginSolution& frobenius) {
@@ -68,8 +68,8 @@ NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const 
 bool NuclearSolver::follow_barrier(const MarginSolution& frobenius,
                                    const std::function<bool(const SolveProgress&)>& stop) {
   lambda_.grow(rows_.count());
-  for (Index k = 0; k < rows_.count(); ++k)
-    lambda_[k] = frobenius.dual(rows_.row(k)) * rows_.dual_in(k) / rows_.weight_scale();
+  rows_.duals_in(frobenius.dual, lambda_.data());
+  for (Index k = 0; k < rows_.count(); ++k) lambda_[k] /= rows_.weight_scale();
   if (!barrier_.start(rows_, lambda_.data())) return false;
   const double feasible = feasible_objective(frobenius);
   for (Index tries = 0; tries < kBarrierTries && iterations_ < kBarrierSteps; ++iterations_) {
@@ -152,7 +152,8 @@ NuclearSolver::Outcome NuclearSolver::descend(NuclearRows& rows, const MarginSol
                                               const std::function<bool(const SolveProgress&)>& stop) {
   const bool all = rows.count() == rows_.count();
   lambda_.grow(rows_.count());
-  for (Index k = 0; k < rows.count(); ++k) lambda_[k] = frobenius.dual(rows.row(k)) * rows.dual_in(k);
+  rows_.duals_in(frobenius.dual, lambda_.data());
+  for (Index k = 0; k < rows.count(); ++k) lambda_[k] = lambda_[near_[k]];
   interior_.start(rows, start_, lambda_.data());
   const double feasible = feasible_objective(frobenius);
   for (const Index first = iterations_;; ++iterations_) {
@@ -198,10 +199,8 @@ bool NuclearSolver::refine(const MarginProblem& problem, const MarginSolution& n
   lambda_.grow(count);
   slack_.grow(count);
   rows_.values(W_, slack_.data());
-  for (Index k = 0; k < count; ++k) {
-    lambda_[k] = near.dual(rows_.row(k)) * rows_.dual_in(k);
-    slack_[k] -= rows_.rhs(k);
-  }
+  rows_.duals_in(near.dual, lambda_.data());
+  for (Index k = 0; k < count; ++k) slack_[k] -= rows_.rhs(k);
   if (count == 0 || !face_.solve(rows_, W_, lambda_.data(), balance(rows_, lambda_.data(), slack_.data())))
     return false;
   iterations_ = face_.steps();
@@ -224,11 +223,6 @@ double NuclearSolver::balance(const NuclearRows& rows, const double* lambda, con
   return widest > 0 ? heaviest / widest : 1;
 }
 
-void NuclearSolver::export_dual(const double* lambda) {
-  dual_.setZero(problem_->rows());
-  for (Index k = 0; k < rows_.count(); ++k) dual_(rows_.row(k)) = lambda[k] / rows_.dual_in(k);
-}
-
 void NuclearSolver::take_frobenius(const MarginSolution& frobenius) {
   method_ = "Frobenius answer";
   dual_ = frobenius.dual;
@@ -244,7 +238,7 @@ void NuclearSolver::take_face() {
   const Eigen::VectorXd root = (face_.sigma() * rows_.weight_scale()).cwiseSqrt();
   rows_.left_out(face_.U() * root.asDiagonal(), K_);
   rows_.right_out(face_.V() * root.asDiagonal(), Q_);
-  export_dual(face_.lambda());
+  rows_.duals_out(face_.lambda(), dual_);
 }
 
 void NuclearSolver::take_interior_point() {
@@ -258,7 +252,7 @@ void NuclearSolver::take_interior_point() {
   rows_.left_out(svd.matrixU().leftCols(r) * root.asDiagonal(), K_);
   rows_.right_out(svd.matrixV().leftCols(r) * root.asDiagonal(), Q_);
   spread_dual();
-  export_dual(lambda_.data());
+  rows_.duals_out(lambda_.data(), dual_);
 }
 
 void NuclearSolver::write(RowMatrix& K, RowMatrix& Q, Eigen::VectorXd& lambda) const {

@@ -50,7 +50,6 @@ class NuclearSolver {
   void take_face();
   void take_interior_point();
   static double balance(const NuclearRows& rows, const double* lambda, const double* slack);
-  void export_dual(const double* lambda);
 
   const MarginProblem* problem_ = nullptr;
   NuclearRows rows_, some_;
