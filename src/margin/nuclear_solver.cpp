@@ -22,6 +22,8 @@ constexpr double kNearlyViolated = 0.05;  // slack, of the largest right-hand si
 constexpr double kNearlyAll = 0.8;        // share of the rows from which on it takes all of them
 constexpr double kTryFace = 1e-2;         // gap from which Newton's method on the face is tried
 constexpr double kRounding = 5e-13;       // gap beyond which the interior point method cannot see
+constexpr double kNoise = 1e-14;          // singular values of rounding, relative to the largest
+constexpr double kShareOfGap = 0.1;       // nuclear mass, relative to the gap, that is not told from none
 constexpr double kNegligible = 1e-12;     // singular values of a matrix that is not of a known rank
 
 /// A bound on the nuclear norm of a W that meets the rows.
@@ -228,29 +230,44 @@ void NuclearSolver::take_frobenius(const MarginSolution& frobenius) {
   dual_ = frobenius.dual;
   const Eigen::BDCSVD<Eigen::MatrixXd> svd(frobenius.W, Eigen::ComputeThinU | Eigen::ComputeThinV);
   const Eigen::VectorXd& sigma = svd.singularValues();
-  Index r = 0;
-  while (r < sigma.size() && sigma(r) > kNegligible * sigma(0)) ++r;
+  const Index r = directions(sigma, kNegligible * sigma(0));
   K_ = svd.matrixU().leftCols(r) * sigma.head(r).cwiseSqrt().asDiagonal();
   Q_ = svd.matrixV().leftCols(r) * sigma.head(r).cwiseSqrt().asDiagonal();
 }
 
+/// How many singular values, largest first, are not noise: what is left of the others is at most `noise`, or rounding.
+Index NuclearSolver::directions(const Eigen::VectorXd& sigma, double noise) {
+  Index r = sigma.size();
+  double tail = 0;
+  while (r > 0 && tail + sigma(r - 1) <= std::max(noise, kNoise * sigma(0))) tail += sigma(--r);
+  return r;
+}
+
+void NuclearSolver::take_factors(const Eigen::MatrixXd& U, const Eigen::VectorXd& sigma, const Eigen::MatrixXd& V,
+                                 double noise) {
+  const Index r = directions(sigma, noise);
+  const Eigen::VectorXd root = (sigma.head(r) * rows_.weight_scale()).cwiseSqrt();
+  rows_.left_out(U.leftCols(r) * root.asDiagonal(), K_);
+  rows_.right_out(V.leftCols(r) * root.asDiagonal(), Q_);
+}
+
 void NuclearSolver::take_face() {
-  const Eigen::VectorXd root = (face_.sigma() * rows_.weight_scale()).cwiseSqrt();
-  rows_.left_out(face_.U() * root.asDiagonal(), K_);
-  rows_.right_out(face_.V() * root.asDiagonal(), Q_);
+  take_factors(face_.U(), face_.sigma(), face_.V(), 0);
   rows_.duals_out(face_.lambda(), dual_);
 }
 
+/// Directions whose nuclear mass is well below the gap are not told from none. Leaving them out costs the rows that
+/// much, which is measured by what the rows ask for.
 void NuclearSolver::take_interior_point() {
   method_ = "interior point";
   interior_.weights(W_);
   const Eigen::BDCSVD<Eigen::MatrixXd> svd(W_, Eigen::ComputeThinU | Eigen::ComputeThinV);
-  const Eigen::VectorXd& sigma = svd.singularValues();
-  Index r = 0;
-  while (r < sigma.size() && sigma(r) > kNegligible * sigma(0)) ++r;
-  const Eigen::VectorXd root = (sigma.head(r) * rows_.weight_scale()).cwiseSqrt();
-  rows_.left_out(svd.matrixU().leftCols(r) * root.asDiagonal(), K_);
-  rows_.right_out(svd.matrixV().leftCols(r) * root.asDiagonal(), Q_);
+  double least = 1;
+  for (Index k = 0; k < rows_.count(); ++k) {
+    if (rows_.rhs(k) > 0) least = std::min(least, rows_.rhs(k));
+  }
+  const double noise = kShareOfGap * std::min(interior_.gap(), 1.0) * least * svd.singularValues().sum();
+  take_factors(svd.matrixU(), svd.singularValues(), svd.matrixV(), noise);
   spread_dual();
   rows_.duals_out(lambda_.data(), dual_);
 }
