@@ -22,9 +22,8 @@ constexpr double kNearlyViolated = 0.05;  // slack, of the largest right-hand si
 constexpr double kNearlyAll = 0.8;        // share of the rows from which on it takes all of them
 constexpr double kTryFace = 1e-2;         // gap from which Newton's method on the face is tried
 constexpr double kRounding = 5e-13;       // gap beyond which the interior point method cannot see
-constexpr double kNoise = 1e-14;          // singular values of rounding, relative to the largest
+constexpr double kNoise = 2e-12;          // of the largest singular value: less is no direction of W; verify says 1e-12
 constexpr double kShareOfGap = 0.1;       // nuclear mass, relative to the gap, that is not told from none
-constexpr double kNegligible = 1e-12;     // singular values of a matrix that is not of a known rank
 
 /// A bound on the nuclear norm of a W that meets the rows.
 double feasible_objective(const MarginSolution& frobenius) {
@@ -230,16 +229,18 @@ void NuclearSolver::take_frobenius(const MarginSolution& frobenius) {
   dual_ = frobenius.dual;
   const Eigen::BDCSVD<Eigen::MatrixXd> svd(frobenius.W, Eigen::ComputeThinU | Eigen::ComputeThinV);
   const Eigen::VectorXd& sigma = svd.singularValues();
-  const Index r = directions(sigma, kNegligible * sigma(0));
+  const Index r = directions(sigma, 0);
   K_ = svd.matrixU().leftCols(r) * sigma.head(r).cwiseSqrt().asDiagonal();
   Q_ = svd.matrixV().leftCols(r) * sigma.head(r).cwiseSqrt().asDiagonal();
 }
 
-/// How many singular values, largest first, are not noise: what is left of the others is at most `noise`, or rounding.
+/// How many singular values, largest first, are not noise: the others are none to verify, or sum to at most `noise`.
 Index NuclearSolver::directions(const Eigen::VectorXd& sigma, double noise) {
   Index r = sigma.size();
-  double tail = 0;
-  while (r > 0 && tail + sigma(r - 1) <= std::max(noise, kNoise * sigma(0))) tail += sigma(--r);
+  for (double tail = 0; r > 0; --r) {
+    tail += sigma(r - 1);
+    if (!(sigma(r - 1) <= kNoise * sigma(0) || tail <= noise)) break;
+  }
   return r;
 }
 

@@ -27,7 +27,8 @@ constexpr Index kMostRows = 8;               // that a query may add a round
 constexpr double kAllowedViolation = 4e-10;  // a little below what the certifier accepts
 constexpr double kCaution = 0.9;             // of the tolerance: the certifier rounds differently
 constexpr Index kPatience = 40;              // rounds that may pass without halving the gap
-constexpr double kNoise = 1e-14;             // of τ: W's singular values are differences to τ, and rounded like it
+constexpr double kNoise = 2e-12;             // of the largest singular value: less is no direction of W
+constexpr double kRounded = 1e-14;           // of τ: W's singular values are differences to τ, and rounded like it
 constexpr double kNegligible = 1e-12;        // of the largest singular value
 constexpr Index kLengths = 5;                // of a line search
 constexpr double kOvershoot = 0.9;  // slope at the end of a step, over that at its beginning, which is put up with
@@ -227,7 +228,8 @@ void NuclearWorkingSet::keep_best(const Standing& standing) {
   const double objective = standing.violation <= allowed_violation_ ? standing.objective : kInfinity;
   if (!first && !(objective < best_.objective)) return;
   best_.objective = objective;
-  const Index d = problem_.d(), dz = problem_.dz(), rank = split_.rank_above((1 + kNoise) * tau_);
+  const double noise = std::max(kRounded * tau_, kNoise * (split_.value(0) - tau_));
+  const Index d = problem_.d(), dz = problem_.dz(), rank = split_.rank_above(tau_ + noise);
   best_.K.resize(d, rank);
   best_.Q.resize(dz, rank);
   for (Index k = 0; k < rank; ++k) {
