@@ -41,17 +41,19 @@ struct VerifySettings {
 /// ends, rounded outward to doubles. NaN where the claim has none (a certificate has no W, W alone no bound).
 struct Verification {
   bool valid = false;
-  std::string status, reason;   ///< reason: why not valid
-  double objective = 0;         ///< at least ‖W‖
-  double dual_objective = 0;    ///< every W that meets these rows has at least this norm
-  double gap = 0;               ///< (objective − dual_objective) / objective; NaN if the bound is above the objective
-  double violation = 0;         ///< largest absolute violation of a row
-  double scaling = 0;           ///< ε: W (1+ε) meets every row ≥ 1
-  double homogeneous = 0;       ///< largest violation of a row = 0 or ≥ 0, relative to ‖δ‖ ‖W‖_F ‖ζ‖
-  double residual = 0;          ///< ‖A(dual)‖_F of a certificate
-  double norm_bound = 0;        ///< bᵀdual/‖A(dual)‖_F of a certificate: no W that meets the rows is smaller
-  std::optional<Index> rank{};  ///< of a nuclear answer: the columns of K and Q, none of them superfluous
-  bool own_selection = true;    ///< the rows are those of the task's own selection, else of its optimal tokens
+  std::string status, reason;  ///< reason: why not valid
+  double objective = 0;        ///< at least ‖W‖
+  double dual_objective = 0;   ///< every W that meets these rows has at least this norm
+  double gap = 0;              ///< (objective − dual_objective) / objective; NaN if the bound is above the objective
+  double violation = 0;        ///< largest absolute violation of a row
+  double scaling = 0;          ///< ε: W (1+ε) meets every row ≥ 1
+  double homogeneous = 0;      ///< largest violation of a row = 0 or ≥ 0, relative to ‖δ‖ ‖W‖_F ‖ζ‖
+  double distance =
+      0;  ///< to the nearest matrix that meets the rows = 0 and ≥ 0, relative to ‖W‖_F; NaN if not looked for
+  double residual = 0;           ///< ‖A(dual)‖_F of a certificate
+  double norm_bound = 0;         ///< bᵀdual/‖A(dual)‖_F of a certificate: no W that meets the rows is smaller
+  std::optional<Index> rank{};   ///< of a nuclear answer: the columns of K and Q, none of them superfluous
+  bool own_selection = true;     ///< the rows are those of the task's own selection, else of its optimal tokens
   std::vector<Index> relaxed{};  ///< queries whose ≥ 1 was read as ≥ 0
   std::string question{};        ///< whose rows were checked, in words; empty if they are the task's own
   std::string arithmetic{};      ///< "ball, 128 bits" or "double with error bounds"

@@ -16,7 +16,7 @@ constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 constexpr double kRowTolerance = 0.9e-9;
 constexpr double kRowRounding = 0.9 * 0x1p-50;
 constexpr double kMostMissing = 0.4;   // of |b|, whatever rounding leaves
-constexpr double kScaling = 1e-7;      // how far rounding may move ‖A(dual)‖ from 1
+constexpr double kScaling = 9e-7;      // how far rounding may move ‖A(dual)‖ from 1
 constexpr double kProofShare = 1e-2;   // of the tolerance, that the proof of ‖A(dual)‖ may cost
 constexpr double kLargestLift = 1e-9;  // how far a bound may lie above ‖W‖ and be put down to rounding
 
@@ -159,8 +159,8 @@ bool Certifier::restore(const MarginProblem& problem, double tolerance, MarginSo
     measure_.take(problem, solution.W, solution.dual);
     stretch = needed_stretch(problem);
   }
-  const double cancelled = fast ? measure_.size() / measure_.norm() : 1;
-  const double least = solution.dual_objective * (1 + 2 * kEpsilon * (8 + cancelled));
+  const double rounding = fast ? kEpsilon * measure_.size() : measure_.error();  // of ‖A(dual)‖, and so of the bound
+  const double least = solution.dual_objective * (1 + 2 * (8 * kEpsilon + rounding / measure_.norm()));
   const double objective = primal_norm(solution);
   if (!(objective < least)) return true;
   if (!(least <= objective * (1 + std::min(kLargestLift, tolerance)))) return false;

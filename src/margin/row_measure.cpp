@@ -11,7 +11,7 @@ namespace attsvm {
 namespace {
 
 // Terms this much larger than their sum: the arithmetic is not enough to judge by.
-constexpr double kFastCancellation = 1e4, kExtendedCancellation = 1e8;
+constexpr double kFastCancellation = 1e4, kExtendedCancellation = 1e6;
 constexpr Index kWideProducts = 5'000'000;  // wide multiplications that one pass may take: 0.3 s
 
 /// ‖M‖_F, also where the squares leave the range of double.

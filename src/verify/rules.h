@@ -24,6 +24,7 @@ void require_factors(const Question& question,
 void require_nothing(const Question& question, const StoredSolution& claim);  // 9: an infeasible file holds no W
 
 void judge_rows(const Case& on);         // 3 and 4: every row is met, slacks are as stated
+void judge_nearby(const Case& on);       // 11: an optimum is near a W that meets the rows that ask for 0
 void judge_objective(const Case& on);    // 4: ‖W‖ is as stated
 void judge_factors(const Case& on);      // 8: W = K Qᵀ, KᵀK = QᵀQ, no column too many
 void judge_bound(const Case& on);        // 4 to 7: what the multipliers prove, and how far ‖W‖ is from it

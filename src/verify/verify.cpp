@@ -34,6 +34,7 @@ void judge(const Case& on) {
   if (on.claim.w_only) return;
   judge_factors(on);
   judge_bound(on);
+  if (on.claim.status == "optimal") judge_nearby(on);
 }
 
 void require_status(const StoredSolution& claim) {
@@ -63,7 +64,7 @@ double work_of(const Question& question, const Norm& norm) {
 
 void forget(Verification& result) {
   result.objective = result.dual_objective = result.gap = result.violation = result.scaling = kNaN;
-  result.homogeneous = result.residual = result.norm_bound = kNaN;
+  result.homogeneous = result.distance = result.residual = result.norm_bound = kNaN;
   result.rank.reset();
 }
 

@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/refuse.h"
+#include "base/wide.h"
+#include "verify/rules.h"
+
+// Rows that ask for 0 are met by W to rounding at best. Whether that is good enough cannot be told from the rows one at
+// a time: where two of them nearly coincide, a W that misses both by little may be far from every W that meets them.
+// So such a W is looked for: the nearest one to W, in wide numbers, whose rows are then checked.
+
+namespace attsvm::proof {
+namespace {
+
+constexpr std::size_t kMostEquations = 300;  // beyond, or where one look at all rows takes longer than
+constexpr double kMostProducts = 1e6;        // wide multiplications, each row is judged by itself only
+constexpr slong kDependent = -256;  // log₂ of the squared share of a row outside the span of others that is none
+constexpr slong kMet = -100;        // log₂ of the violation, relative to ‖δ‖ ‖W‖ ‖ζ‖, that is none
+constexpr int kRounds = 20;
+
+class NearestW {
+ public:
+  NearestW(const Question& question, const RowMatrix& W) : question_(question), start_(at(W.size())) {
+    for (Index k = 0; k < W.size(); ++k) start_[at(k)] = W.data()[k];
+    for (const Row& row : question.rows()) {
+      Factors factors{WideVector(at(question.d())), WideVector(at(question.dz()))};
+      for (Index a = 0; a < question.d(); ++a) {
+        factors.delta[at(a)] = question.sign(row) * question.token(row, row.keep)[a];
+        if (row.drop >= 0) factors.delta[at(a)] -= question.token(row, row.drop)[a];
+      }
+      for (Index b = 0; b < question.dz(); ++b) factors.zeta[at(b)] = question.zeta(row.query, b);
+      rows_.push_back(std::move(factors));
+    }
+    is_taken_.assign(rows_.size(), 0);
+    W_ = start_;
+    size_ = norm(start_);
+  }
+
+  /// Moves W onto the rows that ask for 0: equations, and inequalities that it misses. False: it does not end.
+  bool move() {
+    for (int round = 0; round < kRounds; ++round) {
+      const std::size_t before = taken_.size();
+      bool all = true;
+      for_each_row([&](std::size_t k, const Wide& value) {
+        const Row& row = question_.rows()[k];
+        if (row.rhs != 0 || is_taken_[k] != 0 || (row.equal ? value.is_zero() : value.sign() >= 0)) return;
+        if (round > 0 && is_none(k, value)) return;
+        all = false;
+        take(k);
+      });
+      if (all) return true;
+      if (taken_.size() == before && round > 0) return false;
+      project();
+    }
+    return false;
+  }
+
+  /// How far W moved, relative to its size.
+  double distance() const {
+    WideVector step = W_;
+    for (std::size_t k = 0; k < step.size(); ++k) step[k] -= start_[k];
+    return (norm(step) / size_).to_double();
+  }
+
+  /// The W found, scaled by 1+ε, meets every row that asks for more than 0.
+  double scaling() const {
+    double most = 0;
+    for_each_row([&](std::size_t k, const Wide& value) {
+      const Wide rhs(question_.rows()[k].rhs);
+      if (rhs.sign() > 0 && value < rhs)
+        most = std::max(most, value.sign() > 0 ? (rhs / value - Wide(1)).to_double() : HUGE_VAL);
+    });
+    return most;
+  }
+
+ private:
+  struct Factors {
+    WideVector delta, zeta;
+  };
+
+  static std::size_t at(Index k) { return static_cast<std::size_t>(k); }
+  static Wide norm(const WideVector& x) { return sqrt(dot(x.data(), x.data(), static_cast<Index>(x.size()))); }
+
+  template <class Visit>
+  void for_each_row(const Visit& visit) const {
+    const Index d = question_.d(), dz = question_.dz();
+    WideVector u(at(d));
+    for (std::size_t k = 0; k < rows_.size(); ++k) {
+      if (k == 0 || question_.rows()[k].query != question_.rows()[k - 1].query) {
+        for (Index a = 0; a < d; ++a) u[at(a)] = dot(W_.data() + a * dz, rows_[k].zeta.data(), dz);
+      }
+      visit(k, dot(rows_[k].delta.data(), u.data(), d));
+    }
+  }
+  Wide read(std::size_t k) const {
+    const Index d = question_.d(), dz = question_.dz();
+    WideVector u(at(d));
+    for (Index a = 0; a < d; ++a) u[at(a)] = dot(W_.data() + a * dz, rows_[k].zeta.data(), dz);
+    return dot(rows_[k].delta.data(), u.data(), d);
+  }
+  bool is_none(std::size_t k, const Wide& value) const {
+    return abs(value) <= (norm(rows_[k].delta) * norm(rows_[k].zeta) * size_).shifted(kMet);
+  }
+  Wide inner(std::size_t k, std::size_t l) const {
+    return dot(rows_[k].delta.data(), rows_[l].delta.data(), question_.d()) *
+           dot(rows_[k].zeta.data(), rows_[l].zeta.data(), question_.dz());
+  }
+
+  /// Adds a row to the Cholesky factor of the Gram matrix; rows that depend on others are met where those are.
+  void take(std::size_t k) {
+    WideVector column;
+    for (std::size_t j = 0; j < taken_.size(); ++j) {
+      column.push_back((inner(k, taken_[j]) - dot(factor_[j].data(), column.data(), static_cast<Index>(j))) /
+                       factor_[j][j]);
+    }
+    const Wide square = inner(k, k);
+    const Wide rest = square - dot(column.data(), column.data(), static_cast<Index>(column.size()));
+    if (rest.sign() <= 0 || rest <= square.shifted(kDependent)) return;
+    column.push_back(sqrt(rest));
+    factor_.push_back(std::move(column));
+    taken_.push_back(k);
+    is_taken_[k] = 1;
+  }
+
+  /// The nearest matrix to the first W at which every row taken reads 0.
+  void project() {
+    const std::size_t count = taken_.size();
+    W_ = start_;
+    WideVector x(count);
+    for (std::size_t j = 0; j < count; ++j)
+      x[j] = (read(taken_[j]) - dot(factor_[j].data(), x.data(), static_cast<Index>(j))) / factor_[j][j];
+    for (std::size_t j = count; j-- > 0;) {
+      x[j] /= factor_[j][j];
+      for (std::size_t i = 0; i < j; ++i) x[i] -= factor_[j][i] * x[j];
+    }
+    const Index d = question_.d(), dz = question_.dz();
+    for (std::size_t j = 0; j < count; ++j) {
+      const Factors& row = rows_[taken_[j]];
+      for (Index a = 0; a < d; ++a) {
+        const Wide weight = -(x[j] * row.delta[at(a)]);
+        for (Index b = 0; b < dz; ++b) W_[at(a * dz + b)].add_product(weight, row.zeta[at(b)]);
+      }
+    }
+  }
+
+  const Question& question_;
+  WideVector start_, W_;
+  Wide size_;  // ‖W‖_F
+  std::vector<Factors> rows_;
+  std::vector<std::size_t> taken_;
+  std::vector<char> is_taken_;
+  std::vector<WideVector> factor_;
+};
+
+}  // namespace
+
+void judge_nearby(const Case& on) {
+  std::size_t equations = 0;
+  for (const Row& row : on.question.rows()) equations += row.rhs == 0 && row.equal ? 1U : 0U;
+  if (!(on.result.homogeneous > 0) || equations > kMostEquations || on.question.work() > kMostProducts) return;
+  NearestW nearest(on.question, on.claim.W);
+  if (!nearest.move()) reject("no matrix near W was found that meets the rows that ask for 0");
+  on.result.distance = nearest.distance();
+  if (!(on.result.distance <= on.settings.tolerance)) {
+    reject(fmt::format("the nearest matrix to W that meets the rows that ask for 0 is {:.3g} of |W| away",
+                       on.result.distance));
+  }
+  const double allowed = std::max(on.settings.tolerance, 2 * on.result.scaling);
+  if (!(nearest.scaling() <= allowed)) {
+    reject(
+        fmt::format("the nearest matrix to W that meets the rows that ask for 0 must grow by {:.3g} to meet the others",
+                    nearest.scaling()));
+  }
+}
+
+}  // namespace attsvm::proof

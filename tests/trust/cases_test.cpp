@@ -1,0 +1,93 @@
+#include "support.h"
+#include "trust/exact_oracle.h"
+
+// Problems on which a solver of ours once went wrong, each by its name.
+
+namespace attsvm::test {
+namespace {
+
+std::string file(const std::string& name) { return std::string(ATTSVM_FIXTURES) + "/trust/" + name + ".npz"; }
+
+AttentionTask task_of(const std::string& name) {
+  Threads threads(1);
+  return load_task(file(name), threads);
+}
+
+MarginSolution solved(const MarginProblem& problem) {
+  Threads threads(1);
+  MarginSolution solution = solve(problem, {}, threads);
+  const Verification verdict = verify(problem.task(), stored(problem, solution, 1e-8));
+  EXPECT_TRUE(verdict.valid) << verdict.reason;
+  return solution;
+}
+
+// Multipliers on rows that ask for 0 cancel, and made ‖A(λ)‖ look small.
+TEST(Cases, CancellingMultipliersProveNothing) {
+  const AttentionTask task = task_of("false_infeasible");
+  const MarginProblem problem = MarginProblem::attention(task, *task.select());
+  const MarginSolution solution = solved(problem);
+  EXPECT_EQ(solution.status, MarginStatus::optimal);
+  EXPECT_NEAR(solution.objective, 10, 1e-9);
+  Threads threads(1);
+  StoredSolution witness = load_solution(file("false_infeasible_W"), threads);
+  complete(task, witness);
+  EXPECT_TRUE(verify(task, witness).valid);
+}
+
+// Two kept tokens almost coincide: what their difference demands is no rounding.
+TEST(Cases, KeptTokensThatNearlyCoincide) {
+  for (const char* name : {"neardup_wrong", "neardup_limit"}) {
+    const AttentionTask task = task_of(name);
+    const MarginProblem problem = MarginProblem::attention(task, *task.select());
+    const ExactAnswer truth = solve_exactly(problem);
+    const MarginSolution solution = solved(problem);
+    ASSERT_TRUE(truth.feasible);
+    EXPECT_NEAR(solution.objective, truth.norm, 1e-9 * truth.norm) << name;
+    EXPECT_LE(solution.dual_objective, truth.norm * (1 + 1e-12)) << name;
+    EXPECT_NE(solution.status, MarginStatus::infeasible) << name;
+  }
+}
+
+// The answer to a task whose kept tokens coincide misses the rows of one whose tokens are 1e-10 apart by next to
+// nothing, and is still far from its optimum.
+TEST(Cases, AnAnswerThatIgnoresANearlyEqualTokenIsRefused) {
+  const AttentionTask task = task_of("neardup_limit");
+  const auto with_gap = [&](double gap) {
+    TaskArrays arrays = task.arrays();
+    const auto old = f64_span(arrays.tokens);
+    std::vector<double> tokens(old.begin(), old.end());
+    const Index d = task.key_size();
+    for (Index i = 0; i < task.sequences(); ++i) {
+      double* first = tokens.data() + task.offset(i) * d;
+      for (Index j = 0; j < d; ++j) first[2 * d + j] = first[d + j] + gap * std::cos(static_cast<double>(7 * i + j));
+    }
+    arrays.tokens = Array::own(tokens, arrays.tokens.shape);
+    arrays.select = Selection::sets(std::vector<std::vector<Index>>(3, {0, 1, 2})).mask(task.longest());
+    return AttentionTask(arrays);
+  };
+  const AttentionTask equal = with_gap(0), apart = with_gap(1e-10);
+  const MarginProblem easy = MarginProblem::attention(equal, *equal.select());
+  const MarginProblem problem = MarginProblem::attention(apart, *apart.select());
+  const ExactAnswer truth = solve_exactly(problem);
+  MarginSolution solution = solved(easy);
+  ASSERT_EQ(solution.status, MarginStatus::optimal);
+  ASSERT_GT(truth.norm, 1.001 * solution.objective);
+  for (Index k = 0; k < problem.rows(); ++k) solution.slack(k) = problem.values(solution.W)(k) - problem.rhs(k);
+  const Verification verdict = verify(apart, stored(problem, solution, 1e-8));
+  EXPECT_FALSE(verdict.valid);
+  EXPECT_LT(verdict.homogeneous, 1e-9);
+  EXPECT_NE(verdict.reason.find("the nearest matrix to W"), std::string::npos) << verdict.reason;
+}
+
+// Queries of very different sizes.
+TEST(Cases, BadlyScaledQueries) {
+  for (const char* name : {"limit_wsscale_0", "limit_wsscale_1"}) {
+    const AttentionTask task = task_of(name);
+    const MarginSolution solution = solved(MarginProblem::attention(task, *task.select()));
+    EXPECT_EQ(solution.status, MarginStatus::optimal) << name;
+    EXPECT_LE(solution.gap, 1e-8) << name;
+  }
+}
+
+}  // namespace
+}  // namespace attsvm::test
