@@ -51,8 +51,8 @@ Index rank_of(const MarginSolution& solution) {
 std::string rank_words(const MarginSolution& solution) {
   if (solution.norm.kind != NormKind::nuclear) return fmt::format("{}", rank_of(solution));
   const RankCertificate& proof = solution.rank;
-  if (!proof.certified) return fmt::format("{}, not certified: {}", proof.rank, proof.words);
-  return fmt::format("{}, certified: no optimum has more than {:.2g} of its norm in other directions", proof.rank,
+  if (!proof.certified) return fmt::format("<= {}, equality is not proven: {}", proof.rank, proof.words);
+  return fmt::format("{}, certified: of every optimum the other singular values sum to at most {:.2g}", proof.rank,
                      proof.outside_mass);
 }
 

@@ -37,13 +37,13 @@ struct SolveProgress {
 };
 
 /// What is proven about the rank of nuclear-norm optima. A(dual), of operator norm 1, has r singular values at 1 (to
-/// the gap); what any optimum has outside those r directions costs it 1 − next_singular_value a unit of nuclear norm.
+/// the gap); what any optimum has beyond r directions costs it 1 − next_singular_value per unit of nuclear norm.
 struct RankCertificate {
   Index rank = 0;                  ///< columns of K and Q
-  double next_singular_value = 0;  ///< the (rank+1)-th singular value of A(dual); 0 when there is none
-  double outside_mass = 0;         ///< no optimum has more nuclear norm than this outside the block of W
-  bool certified = false;  ///< outside_mass is at most 1e-6 of W's smallest singular value and (tested to rank 50) W
-                           ///< is the only optimum
+  double next_singular_value = 0;  ///< a bound on the (rank+1)-th singular value of A(dual); 0 when there is none
+  double outside_mass = 0;         ///< of every optimum the singular values beyond `rank` sum to at most this
+  bool certified = false;  ///< every optimum has `rank` singular values of at least half of W's smallest, and
+                           ///< outside_mass is at most 1e-6 of that; else only: W has at most this rank
   std::string_view words;  ///< why not certified; empty when it is
 };
 

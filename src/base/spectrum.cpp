@@ -24,12 +24,15 @@ void Spectrum::compute(const RowMatrix& A, double slack) {
   const Index n = std::min(A.rows(), A.cols());
   values_.setZero(n);
   bound_ = scale;
+  skew_ = 1;  // nothing is proven yet
   if (scale == 0 || !std::isfinite(scale)) return;
   scale = std::exp2(std::ilogb(scale));  // a power of two, so that dividing by it is exact
-  if (A.cols() <= A.rows()) {
-    side_ = A / scale;
-  } else {
+  scale_ = scale;
+  transposed_ = A.cols() > A.rows();
+  if (transposed_) {
     side_ = A.transpose() / scale;
+  } else {
+    side_ = A / scale;
   }
   gram_.noalias() = side_.transpose() * side_;
   find_vectors();
@@ -79,12 +82,41 @@ void Spectrum::prove_in() {
     skew = std::max(skew, off);
   }
   const auto rows = static_cast<Real>(d), columns = static_cast<Real>(n);
-  widest += 2 * (rows + columns) * unit * B.norm() * std::sqrt(columns) * std::sqrt(widest);
+  const Real gram_error = 2 * (rows + columns) * unit * B.norm() * std::sqrt(columns) * std::sqrt(widest);
+  widest += gram_error;
   skew += 4 * columns * columns * unit;
-  const Real product = std::sqrt(widest) + 2 * columns * unit * S.norm() * std::sqrt(columns) * (1 + skew);
+  const Real product_error = 2 * columns * unit * S.norm() * std::sqrt(columns) * (1 + skew);
+  const Real product = std::sqrt(widest) + product_error;
+  proven_gram_ = G.template cast<double>();
+  gram_error_ = static_cast<double>(gram_error);
+  product_error_ = static_cast<double>(product_error);
+  skew_ = static_cast<double>(skew);
   bound_ = skew < 0.5
                ? static_cast<double>(product / std::sqrt(1 - skew)) * (1 + 4 * std::numeric_limits<double>::epsilon())
                : side_.norm() * (1 + static_cast<double>(2 * rows * columns * unit));
+}
+
+double Spectrum::bound_beyond(Index rank) const {
+  constexpr double kUp = 1 + 16 * std::numeric_limits<double>::epsilon();  // what storing and these sums may have lost
+  const Index rest = values_.size() - rank;                                // columns with the smaller singular values
+  if (rest <= 0) return 0;
+  if (!(skew_ < 0.5)) return bound_;
+  const double sums = rest == 1 ? std::abs(proven_gram_(0, 0))
+                                : proven_gram_.topLeftCorner(rest, rest).cwiseAbs().rowwise().sum().maxCoeff();
+  const double size = static_cast<double>(rest) * std::numeric_limits<double>::epsilon();
+  const double square = sums * (1 + size) + gram_error_;
+  return std::min(bound_, (std::sqrt(square) + product_error_) / std::sqrt(1 - skew_) * scale_ * kUp);
+}
+
+double Spectrum::misfit(const Eigen::MatrixXd& U, const Eigen::MatrixXd& V) const {
+  const double factor = scale_ / bound_;
+  Eigen::MatrixXd tall = Eigen::MatrixXd::Zero(side_.rows(), U.cols()), flat(side_.cols(), U.cols());
+  flat.setZero();
+  (transposed_ ? flat : tall).topRows(U.rows()) = U;
+  (transposed_ ? tall : flat).topRows(V.rows()) = V;
+  const double one = (factor * (side_ * flat) - tall).squaredNorm();
+  const double other = (factor * (side_.transpose() * tall) - flat).squaredNorm();
+  return std::sqrt((one + other) / 2);
 }
 
 }  // namespace attsvm

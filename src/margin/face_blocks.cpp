@@ -7,10 +7,13 @@ namespace attsvm {
 namespace {
 
 constexpr double kLiftedPivot = 1e-6;  // relative to the diagonal; the blocks are known to single precision
+constexpr double kRidge = 1e-5;        // on the diagonal of blocks whose rows depend on each other, also relative
 
-/// Lower Cholesky factor of K on the members, with the diagonal inverted.
-void factor_block(const double* K, Index size, const std::vector<Index>& member, double* factor) {
+/// Lower Cholesky factor of K on the members, its diagonal times 1 + ridge, with the factor's diagonal inverted. False:
+/// a pivot was lifted, and where several were, the factor may be anything.
+bool factor_block(const double* K, Index size, const std::vector<Index>& member, double ridge, double* factor) {
   const auto n = static_cast<Index>(member.size());
+  bool good = true;
   for (Index e = 0; e < n; ++e) {
     const double* K_row = K + member[static_cast<std::size_t>(e)] * size;
     double* row = factor + e * n;
@@ -21,10 +24,12 @@ void factor_block(const double* K, Index size, const std::vector<Index>& member,
       row[c] = sum * other[c];
     }
     const double diagonal = K_row[member[static_cast<std::size_t>(e)]];
-    double pivot = diagonal;
+    double pivot = diagonal * (1 + ridge);
     for (Index h = 0; h < e; ++h) pivot -= row[h] * row[h];
+    good = good && pivot >= kLiftedPivot * diagonal;
     row[e] = 1 / std::sqrt(std::max(pivot, kLiftedPivot * diagonal));
   }
+  return good;
 }
 
 /// Columns of the inverse of that factor, one after the other.
@@ -49,7 +54,8 @@ void invert_face_block(const double* K, Index size, const std::uint8_t* face, Bl
   const auto n = static_cast<Index>(scratch.member.size());
   scratch.factor.resize(static_cast<std::size_t>(n * n));
   scratch.inverse_factor.resize(static_cast<std::size_t>(n * n));
-  factor_block(K, size, scratch.member, scratch.factor.data());
+  if (!factor_block(K, size, scratch.member, 0, scratch.factor.data()))
+    factor_block(K, size, scratch.member, kRidge, scratch.factor.data());
   invert_factor(scratch.factor.data(), n, scratch.inverse_factor.data());
   std::fill_n(inverse, size * size, 0.0);
   for (Index a = 0; a < n; ++a) {

@@ -19,6 +19,7 @@ void NuclearRows::load(const MarginProblem& problem, double size) {
   delta_.grow(rows * dp);
   zeta_.grow(groups * zp);
   count_ = queries_ = 0;
+  with_equations_ = 0;
   for (const MarginGroup& group : problem.groups()) {
     double* zeta = zeta_.data() + queries_ * zp;
     std::copy_n(group.z, dz, zeta);
@@ -27,9 +28,11 @@ void NuclearRows::load(const MarginProblem& problem, double size) {
     if (zeta_norm == 0) continue;  // its rows read 0 whatever W is
     for (Index j = 0; j < dz; ++j) zeta[j] /= zeta_norm;
     const Index before = count_;
+    const EquationBasis* equations = take_equations(group);
     for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
       double* delta = delta_.data() + count_ * dp;
-      problem.delta(group, k, delta);
+      double rhs = problem.rhs(k);
+      equations == nullptr ? problem.delta(group, k, delta) : equations->row(k, delta, rhs);
       std::fill(delta + d, delta + dp, 0.0);
       const double delta_norm = Eigen::Map<Eigen::VectorXd>(delta, d).stableNorm();
       if (delta_norm == 0) continue;
@@ -38,7 +41,7 @@ void NuclearRows::load(const MarginProblem& problem, double size) {
       query_[count_] = queries_;
       equal_[count_] = problem.equal(k) ? 1 : 0;
       size_[count_] = delta_norm * zeta_norm;
-      rhs_[count_] = problem.rhs(k) / delta_norm / zeta_norm / scale_;
+      rhs_[count_] = rhs / delta_norm / zeta_norm / scale_;
       ++count_;
     }
     if (count_ > before) ++queries_;
@@ -73,6 +76,24 @@ void NuclearRows::load(const MarginProblem& problem, double size) {
     zeta_.swap(full_);
   }
   lay_out();
+}
+
+/// Null: the group has none.
+const EquationBasis* NuclearRows::take_equations(const MarginGroup& group) {
+  if (with_equations_ == equations_.size()) equations_.emplace_back();
+  return equations_[with_equations_].load(*problem_, group) ? &equations_[with_equations_++] : nullptr;
+}
+
+void NuclearRows::duals_in(const Eigen::VectorXd& dual, double* lambda) {
+  dual_ = dual;
+  for (std::size_t e = 0; e < with_equations_; ++e) equations_[e].dual_in(dual_.data());
+  for (Index k = 0; k < count_; ++k) lambda[k] = dual_(row_[k]) * size_[k];
+}
+
+void NuclearRows::duals_out(const double* lambda, Eigen::VectorXd& dual) const {
+  dual.setZero(problem_->rows());
+  for (Index k = 0; k < count_; ++k) dual(row_[k]) = lambda[k] / size_[k];
+  for (std::size_t e = 0; e < with_equations_; ++e) equations_[e].dual_out(dual.data());
 }
 
 void NuclearRows::take(const NuclearRows& all, const IndexList& list) {

@@ -3,11 +3,13 @@
 #include "attsvm/margin_problem.h"
 #include "base/buffer.h"
 #include "margin/dense_kernels.h"
+#include "margin/equation_basis.h"
 #include "margin/qr_basis.h"
 
 namespace attsvm {
 
-/// The rows of a problem as the nuclear solver reads them: of unit length, in orthonormal coordinates of what the δ and
+/// The rows of a problem as the nuclear solver reads them: a query's equations taken out of its other rows, of unit
+/// length, in orthonormal coordinates of what the δ and
 /// the ζ span where those are fewer than d and dz (the nuclear norm does not see the difference), and scaled so that
 /// the expected ‖W‖ is one. Coordinates are padded with zeros to multiples of 4. Memory is kept.
 class NuclearRows {
@@ -40,9 +42,11 @@ class NuclearRows {
   void left_out(const Eigen::MatrixXd& U, RowMatrix& K) const;   ///< coordinates of columns on the left
   void right_out(const Eigen::MatrixXd& V, RowMatrix& Q) const;  ///< and on the right
   double weight_scale() const { return scale_; }                 ///< W in the problem / W here
-  double dual_in(Index k) const { return size_[k]; }             ///< multiplier here / in the problem
+  void duals_in(const Eigen::VectorXd& dual, double* lambda);    ///< multipliers here from those of the problem
+  void duals_out(const double* lambda, Eigen::VectorXd& dual) const;
 
  private:
+  const EquationBasis* take_equations(const MarginGroup& group);
   void lay_out();
 
   const MarginProblem* problem_ = nullptr;
@@ -50,6 +54,9 @@ class NuclearRows {
   double scale_ = 1;
   bool left_reduced_ = false, right_reduced_ = false;
   QrBasis left_, right_;
+  std::vector<EquationBasis> equations_;  // of the queries that have some
+  std::size_t with_equations_ = 0;        // how many of them are of this problem
+  Eigen::VectorXd dual_;
   Buffer<Index> row_, query_;
   Buffer<std::uint8_t> equal_;
   Buffer<double> rhs_, size_, delta_, zeta_, zeta_across_, full_, projected_, collected_;

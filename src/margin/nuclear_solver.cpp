@@ -15,13 +15,15 @@ constexpr Index kIterations = 100;
 constexpr Index kFewRows = 64;       // up to here the interior point method sees all of them
 constexpr Index kBarrierRows = 600;  // up to here the path from the Frobenius answer is tried
 constexpr Index kBarrierSteps = 16, kBarrierTries = 3;
-constexpr double kTryBarrier = 0.05;   // its gap from which Newton's method on the face is tried
-constexpr Index kAtOnce = 1000;        // rows that join at a time, or twice the unknowns if that is less
-constexpr double kNear = 0.25;         // slack of the rows that the interior point method starts with
-constexpr double kNearlyAll = 0.8;     // share of the rows from which on it takes all of them
-constexpr double kTryFace = 1e-2;      // gap from which Newton's method on the face is tried
-constexpr double kRounding = 5e-13;    // gap beyond which the interior point method cannot see
-constexpr double kNegligible = 1e-12;  // singular values of a matrix that is not of a known rank
+constexpr double kTryBarrier = 0.05;      // its gap from which Newton's method on the face is tried
+constexpr Index kAtOnce = 1000;           // rows that join at a time, or twice the unknowns if that is less
+constexpr double kNear = 0.25;            // slack of the rows that the interior point method starts with
+constexpr double kNearlyViolated = 0.05;  // slack, of the largest right-hand side, with which rows join
+constexpr double kNearlyAll = 0.8;        // share of the rows from which on it takes all of them
+constexpr double kTryFace = 1e-2;         // gap from which Newton's method on the face is tried
+constexpr double kRounding = 5e-13;       // gap beyond which the interior point method cannot see
+constexpr double kNoise = 2e-12;          // of the largest singular value: less is no direction of W; verify says 1e-12
+constexpr double kShareOfGap = 0.1;       // nuclear mass, relative to the gap, that is not told from none
 
 /// A bound on the nuclear norm of a W that meets the rows.
 double feasible_objective(const MarginSolution& frobenius) {
@@ -67,8 +69,8 @@ NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const 
 bool NuclearSolver::follow_barrier(const MarginSolution& frobenius,
                                    const std::function<bool(const SolveProgress&)>& stop) {
   lambda_.grow(rows_.count());
-  for (Index k = 0; k < rows_.count(); ++k)
-    lambda_[k] = frobenius.dual(rows_.row(k)) * rows_.dual_in(k) / rows_.weight_scale();
+  rows_.duals_in(frobenius.dual, lambda_.data());
+  for (Index k = 0; k < rows_.count(); ++k) lambda_[k] /= rows_.weight_scale();
   if (!barrier_.start(rows_, lambda_.data())) return false;
   const double feasible = feasible_objective(frobenius);
   for (Index tries = 0; tries < kBarrierTries && iterations_ < kBarrierSteps; ++iterations_) {
@@ -94,7 +96,7 @@ bool NuclearSolver::follow_barrier(const MarginSolution& frobenius,
 /// where that saves little, the nearest where there are many.
 void NuclearSolver::choose_near(const MarginSolution& frobenius) {
   near_.clear();
-  const bool few = rows_.count() <= kFewRows;
+  const bool few = rows_.count() <= kFewRows, many = rows_.count() > kMostRows;
   value_.grow(rows_.count());
   for (Index k = 0; k < rows_.count(); ++k) {
     const Index row = rows_.row(k);
@@ -102,7 +104,8 @@ void NuclearSolver::choose_near(const MarginSolution& frobenius) {
   }
   const double within = lowest(kNear);
   for (Index k = 0; k < rows_.count(); ++k) {
-    if (few || rows_.equal(k) || frobenius.dual(rows_.row(k)) != 0 || value_[k] <= within) near_.push(k);
+    const bool carries = !many && frobenius.dual(rows_.row(k)) != 0;  // of many rows the duals may all be positive
+    if (few || rows_.equal(k) || carries || value_[k] <= within) near_.push(k);
   }
   if (static_cast<double>(near_.size()) < kNearlyAll * static_cast<double>(rows_.count())) return;
   near_.clear();
@@ -119,22 +122,29 @@ double NuclearSolver::lowest(double limit) {
   return std::min(limit, sorted_[most]);
 }
 
-/// Takes into near_ what the interior point method's W violates.
+/// Takes into near_ what the interior point method's W violates, and of many rows those that it nearly violates: as W
+/// comes closer to the optimum, a few more would be needed time and again. False: none is violated.
 bool NuclearSolver::add_violated() {
   interior_.weights(W_);
   value_.grow(rows_.count());
   rows_.values(W_, value_.data());
-  for (Index k = 0; k < rows_.count(); ++k) value_[k] -= rows_.rhs(k);
-  const double below = lowest(0);
+  double asked = 0;
+  for (Index k = 0; k < rows_.count(); ++k) {
+    value_[k] -= rows_.rhs(k);
+    asked = std::max(asked, rows_.rhs(k));
+  }
+  const double below = lowest(rows_.count() > kMostRows ? kNearlyViolated * asked : 0);
   next_.clear();
+  bool violated = false;
   Index member = 0;
   for (Index k = 0; k < rows_.count(); ++k) {
     const bool in = member < near_.size() && near_[member] == k;
     if (in) ++member;
+    violated = violated || (!in && value_[k] < 0);
     if (in || value_[k] < below) next_.push(k);
   }
-  next_.swap(near_);
-  return near_.size() > next_.size();
+  if (violated) next_.swap(near_);
+  return violated;
 }
 
 /// The interior point method on `rows`, which are rows near_ of all; Newton on the face sees all of them, and takes in
@@ -143,7 +153,8 @@ NuclearSolver::Outcome NuclearSolver::descend(NuclearRows& rows, const MarginSol
                                               const std::function<bool(const SolveProgress&)>& stop) {
   const bool all = rows.count() == rows_.count();
   lambda_.grow(rows_.count());
-  for (Index k = 0; k < rows.count(); ++k) lambda_[k] = frobenius.dual(rows.row(k)) * rows.dual_in(k);
+  rows_.duals_in(frobenius.dual, lambda_.data());
+  for (Index k = 0; k < rows.count(); ++k) lambda_[k] = lambda_[near_[k]];
   interior_.start(rows, start_, lambda_.data());
   const double feasible = feasible_objective(frobenius);
   for (const Index first = iterations_;; ++iterations_) {
@@ -189,10 +200,8 @@ bool NuclearSolver::refine(const MarginProblem& problem, const MarginSolution& n
   lambda_.grow(count);
   slack_.grow(count);
   rows_.values(W_, slack_.data());
-  for (Index k = 0; k < count; ++k) {
-    lambda_[k] = near.dual(rows_.row(k)) * rows_.dual_in(k);
-    slack_[k] -= rows_.rhs(k);
-  }
+  rows_.duals_in(near.dual, lambda_.data());
+  for (Index k = 0; k < count; ++k) slack_[k] -= rows_.rhs(k);
   if (count == 0 || !face_.solve(rows_, W_, lambda_.data(), balance(rows_, lambda_.data(), slack_.data())))
     return false;
   iterations_ = face_.steps();
@@ -215,41 +224,53 @@ double NuclearSolver::balance(const NuclearRows& rows, const double* lambda, con
   return widest > 0 ? heaviest / widest : 1;
 }
 
-void NuclearSolver::export_dual(const double* lambda) {
-  dual_.setZero(problem_->rows());
-  for (Index k = 0; k < rows_.count(); ++k) dual_(rows_.row(k)) = lambda[k] / rows_.dual_in(k);
-}
-
 void NuclearSolver::take_frobenius(const MarginSolution& frobenius) {
   method_ = "Frobenius answer";
   dual_ = frobenius.dual;
   const Eigen::BDCSVD<Eigen::MatrixXd> svd(frobenius.W, Eigen::ComputeThinU | Eigen::ComputeThinV);
   const Eigen::VectorXd& sigma = svd.singularValues();
-  Index r = 0;
-  while (r < sigma.size() && sigma(r) > kNegligible * sigma(0)) ++r;
+  const Index r = directions(sigma, 0);
   K_ = svd.matrixU().leftCols(r) * sigma.head(r).cwiseSqrt().asDiagonal();
   Q_ = svd.matrixV().leftCols(r) * sigma.head(r).cwiseSqrt().asDiagonal();
 }
 
-void NuclearSolver::take_face() {
-  const Eigen::VectorXd root = (face_.sigma() * rows_.weight_scale()).cwiseSqrt();
-  rows_.left_out(face_.U() * root.asDiagonal(), K_);
-  rows_.right_out(face_.V() * root.asDiagonal(), Q_);
-  export_dual(face_.lambda());
+/// How many singular values, largest first, are not noise: the others are none to verify, or sum to at most `noise`.
+Index NuclearSolver::directions(const Eigen::VectorXd& sigma, double noise) {
+  Index r = sigma.size();
+  for (double tail = 0; r > 0; --r) {
+    tail += sigma(r - 1);
+    if (!(sigma(r - 1) <= kNoise * sigma(0) || tail <= noise)) break;
+  }
+  return r;
 }
 
+void NuclearSolver::take_factors(const Eigen::MatrixXd& U, const Eigen::VectorXd& sigma, const Eigen::MatrixXd& V,
+                                 double noise) {
+  const Index r = directions(sigma, noise);
+  const Eigen::VectorXd root = (sigma.head(r) * rows_.weight_scale()).cwiseSqrt();
+  rows_.left_out(U.leftCols(r) * root.asDiagonal(), K_);
+  rows_.right_out(V.leftCols(r) * root.asDiagonal(), Q_);
+}
+
+void NuclearSolver::take_face() {
+  take_factors(face_.U(), face_.sigma(), face_.V(), 0);
+  rows_.duals_out(face_.lambda(), dual_);
+}
+
+/// Directions whose nuclear mass is well below the gap are not told from none. Leaving them out costs the rows that
+/// much, which is measured by what the rows ask for.
 void NuclearSolver::take_interior_point() {
   method_ = "interior point";
   interior_.weights(W_);
   const Eigen::BDCSVD<Eigen::MatrixXd> svd(W_, Eigen::ComputeThinU | Eigen::ComputeThinV);
-  const Eigen::VectorXd& sigma = svd.singularValues();
-  Index r = 0;
-  while (r < sigma.size() && sigma(r) > kNegligible * sigma(0)) ++r;
-  const Eigen::VectorXd root = (sigma.head(r) * rows_.weight_scale()).cwiseSqrt();
-  rows_.left_out(svd.matrixU().leftCols(r) * root.asDiagonal(), K_);
-  rows_.right_out(svd.matrixV().leftCols(r) * root.asDiagonal(), Q_);
+  double least = 1;
+  for (Index k = 0; k < rows_.count(); ++k) {
+    if (rows_.rhs(k) > 0) least = std::min(least, rows_.rhs(k));
+  }
+  const double noise = kShareOfGap * std::min(interior_.gap(), 1.0) * least * svd.singularValues().sum();
+  take_factors(svd.matrixU(), svd.singularValues(), svd.matrixV(), noise);
   spread_dual();
-  export_dual(lambda_.data());
+  rows_.duals_out(lambda_.data(), dual_);
 }
 
 void NuclearSolver::write(RowMatrix& K, RowMatrix& Q, Eigen::VectorXd& lambda) const {

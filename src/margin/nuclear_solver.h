@@ -47,10 +47,11 @@ class NuclearSolver {
                   const std::function<bool(const SolveProgress&)>& stop);
   void spread_dual();
   bool needs_blas() const;
+  static Index directions(const Eigen::VectorXd& sigma, double noise);
+  void take_factors(const Eigen::MatrixXd& U, const Eigen::VectorXd& sigma, const Eigen::MatrixXd& V, double noise);
   void take_face();
   void take_interior_point();
   static double balance(const NuclearRows& rows, const double* lambda, const double* slack);
-  void export_dual(const double* lambda);
 
   const MarginProblem* problem_ = nullptr;
   NuclearRows rows_, some_;

@@ -27,9 +27,12 @@ constexpr Index kMostRows = 8;               // that a query may add a round
 constexpr double kAllowedViolation = 4e-10;  // a little below what the certifier accepts
 constexpr double kCaution = 0.9;             // of the tolerance: the certifier rounds differently
 constexpr Index kPatience = 40;              // rounds that may pass without halving the gap
+constexpr double kNoise = 2e-12;             // of the largest singular value: less is no direction of W
+constexpr double kRounded = 1e-14;           // of τ: W's singular values are differences to τ, and rounded like it
 constexpr double kNegligible = 1e-12;        // of the largest singular value
 constexpr Index kLengths = 5;                // of a line search
 constexpr double kOvershoot = 0.9;  // slope at the end of a step, over that at its beginning, which is put up with
+constexpr double kRetreat = 0.1;    // of a step's length, where W vanished
 constexpr double kGoodSlope = 0.3;  // and from which on the damping falls
 
 }  // namespace
@@ -148,9 +151,10 @@ void NuclearWorkingSet::step(double accuracy) {
   double length = 1, before = 0, after = 0;
   for (Index count = 1;; ++count) {
     after = try_length(lambda, before, length);
-    if (after > -kOvershoot * slope || count == kLengths) break;
+    const bool vanished = split_.rank_above(tau_) == 0;  // no derivative leads back from W = 0
+    if ((after >= -kOvershoot * slope && !vanished) || count == kLengths) break;
     before = length;
-    length *= std::clamp(slope / (slope - after), 0.1, 0.8);
+    length *= vanished ? kRetreat : std::clamp(slope / (slope - after), 0.1, 0.8);
   }
   newton_.took(length, length == 1 && after > -kGoodSlope * slope);
 }
@@ -224,7 +228,8 @@ void NuclearWorkingSet::keep_best(const Standing& standing) {
   const double objective = standing.violation <= allowed_violation_ ? standing.objective : kInfinity;
   if (!first && !(objective < best_.objective)) return;
   best_.objective = objective;
-  const Index d = problem_.d(), dz = problem_.dz(), rank = split_.rank_above(tau_);
+  const double noise = std::max(kRounded * tau_, kNoise * (split_.value(0) - tau_));
+  const Index d = problem_.d(), dz = problem_.dz(), rank = split_.rank_above(tau_ + noise);
   best_.K.resize(d, rank);
   best_.Q.resize(dz, rank);
   for (Index k = 0; k < rank; ++k) {

@@ -1,50 +1,144 @@
 #include "margin/rank_certifier.h"
 
+#include <Eigen/Cholesky>
 #include <cmath>
+#include <limits>
 #include <numbers>
+#include <optional>
+
+#include "base/blas.h"
 
 namespace attsvm {
 namespace {
 
-constexpr double kOutside = 1e-6;        // nuclear mass outside the block, relative to W's smallest singular value
-constexpr double kStrict = 1e-6;         // a singular value of A closer to 1 is not told from 1
-constexpr double kSupportWeight = 1e-9;  // a smaller multiplier, relative to the largest, does not hold its row
-constexpr double kDetermined = 1e-12;    // squared smallest singular value of equations that determine something
-constexpr double kRounding = 4e-16;      // relative error of objective and bound
-constexpr Index kTestedRank = 50;        // the test of uniqueness factorises a matrix of size rank²/2
+constexpr double kUnit = std::numeric_limits<double>::epsilon() / 2;
+constexpr double kOutside = 1e-6;      // nuclear mass outside the block, relative to W's smallest singular value
+constexpr double kShare = 0.5;         // of W's smallest singular value, that an optimum may be away from W
+constexpr double kStrict = 1e-6;       // a singular value of A closer to 1 is not told from 1
+constexpr double kRounding = 4e-16;    // relative error of objective and bound
+constexpr double kDetermined = 1e-12;  // mean square singular value of equations, below which they determine nothing
+constexpr double kSafety = 4;          // over a-priori bounds of rounding, for the order in which libraries take sums
+constexpr Index kMostUnknowns = 6000;  // of the block: rank 109; their matrix has the square of this
+constexpr Index kChunk = 128;          // equations at a time
+constexpr Index kOwnLoops = 48;        // sizes from which on OpenBLAS multiplies and factorises
+
+constexpr std::string_view kNotStrict =
+    "strict complementarity fails: A(dual) has more singular values at 1 than W has directions";
+constexpr std::string_view kNotUnique =
+    "the optimum is not known to be unique: the rows with multipliers do not determine W";
+constexpr std::string_view kGap = "the gap leaves room for another rank; a smaller tolerance may decide";
+constexpr std::string_view kTooLarge = "the equations that would show W to be alone are too many to factorise";
 
 }  // namespace
 
-/// Whether no other W can be optimal. Every optimum is U Y Vᵀ with Y ⪰ 0 in the block where A(dual) = UVᵀ, and meets
-/// the rows with a multiplier with equality; so W is alone where those equations determine the symmetric Y.
-bool RankCertifier::is_unique(const MarginProblem& problem, const MarginSolution& solution) {
-  const Index r = solution.K.cols(), unknowns = r * (r + 1) / 2;
-  const double least = kSupportWeight * solution.dual.cwiseAbs().maxCoeff();
-  normal_.setZero(unknowns, unknowns);
-  delta_.resize(problem.d());
-  row_.resize(unknowns);
-  sizes_ = solution.K.colwise().norm();
+/// The singular vectors of W, from its balanced factors.
+void RankCertifier::take_bases(const MarginSolution& solution) {
+  U_ = solution.K;
+  V_ = solution.Q;
+  for (Index j = 0; j < U_.cols(); ++j) {
+    U_.col(j).normalize();
+    V_.col(j).normalize();
+  }
+}
+
+/// Rows of unit length whose multiplier (for that length) is at least `least`, and the equations.
+void RankCertifier::collect(const MarginProblem& problem, const MarginSolution& solution, double least) {
+  support_ = {.lightest = std::numeric_limits<double>::infinity()};
+  Index candidates = 0;
+  for (Index k = 0; k < problem.rows(); ++k) candidates += problem.equal(k) || solution.dual(k) != 0 ? 1 : 0;
+  delta_.resize(problem.d(), candidates + 1);  // the last is for a row that turns out too light
+  zeta_.resize(problem.dz(), candidates + 1);
+  double squares = 0;
   for (const MarginGroup& group : problem.groups()) {
-    right_.noalias() = solution.Q.transpose() * ConstVector(group.z, problem.dz());
-    right_.array() /= sizes_.array();
+    const ConstVector z(group.z, problem.dz());
+    const double z_norm = z.stableNorm();
+    if (z_norm == 0) continue;
     for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
-      if (!problem.equal(k) && solution.dual(k) <= least) continue;
-      problem.delta(group, k, delta_.data());
-      left_.noalias() = solution.K.transpose() * delta_;
-      left_.array() /= sizes_.array();
-      const double size = left_.norm() * right_.norm();
-      if (size == 0) continue;
-      for (Index j = 0, t = 0; j < r; ++j) {
-        for (Index i = 0; i < j; ++i) {
-          row_(t++) = (left_(i) * right_(j) + left_(j) * right_(i)) * (std::numbers::sqrt2 / 2) / size;
-        }
-        row_(t++) = left_(j) * right_(j) / size;
-      }
-      normal_.selfadjointView<Eigen::Lower>().rankUpdate(row_);
+      if (!problem.equal(k) && solution.dual(k) == 0) continue;
+      auto delta = delta_.col(support_.count);
+      problem.delta(group, k, delta.data());
+      const double delta_norm = delta.stableNorm(), size = delta_norm * z_norm;
+      const double weight = std::abs(solution.dual(k)) * size;
+      support_.total += weight;
+      if (size == 0 || (!problem.equal(k) && weight < least)) continue;
+      delta /= delta_norm;
+      zeta_.col(support_.count) = z / z_norm;
+      if (!problem.equal(k)) support_.lightest = std::min(support_.lightest, weight);
+      squares += (solution.slack(k) / size) * (solution.slack(k) / size);
+      ++support_.count;
     }
   }
-  eigen_.compute(normal_, Eigen::EigenvaluesOnly);
-  return eigen_.eigenvalues()(0) > kDetermined * eigen_.eigenvalues()(unknowns - 1);
+  support_.misses = std::sqrt(squares);
+}
+
+/// A bound on how much a matrix of Frobenius norm one can change the support's rows together: the root of the largest
+/// absolute row sum of their Gram matrix.
+double RankCertifier::reach() {
+  const Index count = support_.count;
+  double largest = 1;
+  for (Index first = 0; first < count; first += kChunk) {
+    const Index size = std::min(kChunk, count - first);
+    gram_.noalias() = delta_.middleCols(first, size).transpose() * delta_.leftCols(count);
+    other_.noalias() = zeta_.middleCols(first, size).transpose() * zeta_.leftCols(count);
+    largest = std::max(largest, gram_.cwiseProduct(other_).cwiseAbs().rowwise().sum().maxCoeff());
+  }
+  return std::sqrt(largest) * (1 + 1e-8);
+}
+
+/// The normal matrix of δᵀU Y Vᵀζ in an orthonormal basis of symmetric Y, lower triangle.
+void RankCertifier::form_equations() {
+  const Index r = U_.cols(), unknowns = r * (r + 1) / 2, count = support_.count;
+  left_.noalias() = U_.transpose() * delta_.leftCols(count);
+  right_.noalias() = V_.transpose() * zeta_.leftCols(count);
+  normal_.setZero(unknowns, unknowns);
+  for (Index first = 0; first < count; first += kChunk) {
+    const Index size = std::min(kChunk, count - first);
+    block_.resize(unknowns, size);
+    for (Index c = 0; c < size; ++c) {
+      const auto a = left_.col(first + c), b = right_.col(first + c);
+      for (Index j = 0, t = 0; j < r; ++j) {
+        for (Index i = 0; i < j; ++i) block_(t++, c) = (a(i) * b(j) + a(j) * b(i)) * (std::numbers::sqrt2 / 2);
+        block_(t++, c) = a(j) * b(j);
+      }
+    }
+    if (unknowns < kOwnLoops) {
+      normal_.selfadjointView<Eigen::Lower>().rankUpdate(block_);
+    } else {
+      gemm(true, false, unknowns, unknowns, size, 1.0, block_.data(), unknowns, block_.data(), unknowns, 1.0,
+           normal_.data(), unknowns);
+    }
+  }
+}
+
+/// Whether a Cholesky factorisation of the normal matrix less square·I succeeds: up to the rounding that the caller
+/// accounts for, no eigenvalue is smaller then.
+bool RankCertifier::exceeds(double square) {
+  shifted_ = normal_;
+  shifted_.diagonal().array() -= square;
+  if (shifted_.rows() >= kOwnLoops) return cholesky_of_columns(shifted_.rows(), shifted_.data(), shifted_.rows());
+  return Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>>(shifted_).info() == Eigen::Success;
+}
+
+/// Whether the smallest singular value of the equations is at least needed_alone + reach·needed_each.
+RankCertifier::Verdict RankCertifier::judge(const MarginProblem& problem, double needed_alone, double needed_each) {
+  const auto r = static_cast<double>(U_.cols()), unknowns = r * (r + 1) / 2,
+             count = static_cast<double>(support_.count);
+  const auto lengths = static_cast<double>(problem.d() + problem.dz() + 8);
+  if (count < unknowns) return Verdict::undetermined;
+  const double most = std::sqrt(count / unknowns);  // rows are of unit length
+  std::optional<SingleThreadBlas> blas;
+  if (unknowns >= static_cast<double>(kOwnLoops)) blas.emplace();
+  if (!(needed_alone + needed_each <= most)) return Verdict::undecided;  // whatever the equations are
+  const double needed = needed_alone + reach() * needed_each;
+  form_equations();
+  const double trace = normal_.trace();
+  // Rounding: of the equations themselves, of their products, and of the factorisation, whose backward error is at most
+  // (n + 1)u/(1 − (n + 1)u) times |L||Lᵀ|, of norm tr LLᵀ at most.
+  const double of_rows = kSafety * lengths * r * std::sqrt(count) * kUnit;
+  const double of_products = kSafety * (count + unknowns + 2) * kUnit * trace;
+  if (exceeds((needed + of_rows) * (needed + of_rows) + of_products)) return Verdict::proven;
+  return exceeds(kDetermined * trace / unknowns + of_rows * of_rows + of_products) ? Verdict::undecided
+                                                                                   : Verdict::undetermined;
 }
 
 RankCertificate RankCertifier::certify(const MarginProblem& problem, const MarginSolution& solution,
@@ -59,21 +153,39 @@ RankCertificate RankCertifier::certify(const MarginProblem& problem, const Margi
     proof.certified = true;
     return proof;
   }
-  const double excess = std::max(solution.objective - solution.dual_objective, kRounding * solution.objective);
+  const double objective = solution.objective;
   const double smallest = solution.K.colwise().squaredNorm().minCoeff();
-  if (r < spectrum.values().size()) {
-    proof.next_singular_value = std::min(1.0, spectrum.values()(r) / spectrum.bound());
-    proof.outside_mass = excess / (1 - proof.next_singular_value);
-  }
+  double excess = std::max(objective - solution.dual_objective, 0.0) + kRounding * objective;
+  collect(problem, solution, std::sqrt(excess / objective));
+  excess += 2 * solution.violation * solution.dual.cwiseAbs().sum();  // what rows that are missed may be worth
+  // A(dual) as it is stored: the spectrum's A, its norm divided out, each multiplier rounded.
+  const double rounded =
+      kSafety * static_cast<double>(support_.count + problem.d() + problem.dz()) * kUnit * support_.total;
+  if (r < spectrum.values().size())
+    proof.next_singular_value = std::min(1.0, spectrum.bound_beyond(r) / spectrum.bound());
+  const double apart = 1 - proof.next_singular_value - rounded;
+  proof.outside_mass = apart > 0 ? excess / apart : objective;
   if (!(proof.outside_mass <= kOutside * smallest)) {
-    proof.words = 1 - proof.next_singular_value <= kStrict
-                      ? "strict complementarity fails: A(dual) has more singular values at 1 than W has directions"
-                      : "the gap leaves room for another rank; a smaller tolerance decides";
-  } else if (r <= kTestedRank && !is_unique(problem, solution)) {
-    proof.words = "the optimum is not unique: the rows with multipliers do not determine W";
-  } else {
-    proof.certified = true;
+    proof.words = apart <= kStrict ? kNotStrict : kGap;
+    return proof;
   }
+  if (r * (r + 1) / 2 > kMostUnknowns && r * (r + 1) / 2 <= support_.count) {
+    proof.words = kTooLarge;
+    return proof;
+  }
+  // X* = E Y Eᵀ + Δ for every optimum: ‖Δ‖, how far E is from the directions of W, and what both do to the rows.
+  take_bases(solution);
+  const double skew = ((U_.transpose() * U_ + V_.transpose() * V_) / 2 - Eigen::MatrixXd::Identity(r, r)).norm();
+  const double turned = (spectrum.misfit(U_, V_) + rounded) / apart + 2 * skew;
+  const double mass = 2 * proof.outside_mass;
+  const double away = std::sqrt(2 * objective * mass) + mass / 2 + 4 * objective * turned;
+  const double room = kShare * smallest - away;
+  const double misses = support_.misses + excess / support_.lightest;
+  const Verdict verdict = room > 0 ? judge(problem, misses / room, away / room)
+                                   : judge(problem, std::numeric_limits<double>::infinity(), 0);
+  proof.certified = verdict == Verdict::proven;
+  if (verdict == Verdict::undetermined) proof.words = kNotUnique;
+  if (verdict == Verdict::undecided) proof.words = kGap;
   return proof;
 }
 

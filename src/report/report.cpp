@@ -55,9 +55,10 @@ Judgement judge(const AttentionTask& task, const ReportRequest& request, std::sp
 std::string rank_words(const MarginSolution& solution) {
   if (solution.norm.kind != NormKind::nuclear || solution.status != MarginStatus::optimal) return {};
   if (!solution.rank.certified)
-    return fmt::format("Its rank is {}, which is not proven: {}.", solution.rank.rank, solution.rank.words);
+    return fmt::format("Its rank is at most {}; that it is no less is not proven: {}.", solution.rank.rank,
+                       solution.rank.words);
   return fmt::format(
-      "Its rank is {}, and that is proven: no optimum has more than {:.2g} of its norm in other directions.",
+      "Its rank is {}, and that is proven: of every optimum the other singular values sum to at most {:.2g}.",
       solution.rank.rank, solution.rank.outside_mass);
 }
 
