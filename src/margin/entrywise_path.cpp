@@ -158,8 +158,8 @@ void EntrywisePath<Real>::linearize() {
     const Real off = y(j) - curve_(j);
     Real slope = slope_(j);
     if (std::abs(y(j)) > 2 * std::abs(curve_(j))) {
-      const Real there = std::pow(std::abs(y(j)), 1 / (r_ - 1));
-      slope = std::max(slope, (r_ - 1) * std::pow(std::max(there, std::abs(x(j))), r_ - 2));
+      const Real there = std::copysign(std::pow(std::abs(y(j)), 1 / (r_ - 1)), y(j));
+      slope = std::max(slope, off / (there - x(j)));
     }
     flexible_(j) = primal_ ? 1 / slope : slope;
     missing_(j) = primal_ ? off / slope : -off;
@@ -183,16 +183,33 @@ bool EntrywisePath<Real>::factorize() {
 
 template <class Real>
 void EntrywisePath<Real>::solve_schur(const Vector& right, Vector& x) {
+  constexpr Real kRefined = 64 * std::numeric_limits<Real>::epsilon();
+  const auto apply = [&](const Vector& v, Vector& out) {
+    da_.noalias() = R_.transpose() * v;
+    da_.array() *= flexible_.array();
+    out.noalias() = R_ * da_;
+    out += damping_.cwiseProduct(v);
+  };
+  static const int rounds = (int)env("EW_REFINE", 12);
   x = right;
   divide(schur_, x);
-  static const int refine = (int)env("EW_REFINE", 1);
-  for (int round = 0; round < refine; ++round) {
-    da_.noalias() = R_.transpose() * x;
-    da_.array() *= flexible_.array();
-    rest_ = right - damping_.cwiseProduct(x);
-    rest_.noalias() -= R_ * da_;
-    divide(schur_, rest_);
-    x += rest_;
+  apply(x, product_);
+  rest_ = right - product_;
+  const Real enough = kRefined * right.cwiseAbs().maxCoeff();
+  Real before = 0;
+  for (int round = 0; round < rounds && rest_.cwiseAbs().maxCoeff() > enough; ++round) {
+    better_ = rest_;
+    divide(schur_, better_);
+    const Real now = rest_.dot(better_);
+    if (!(now > 0)) break;
+    if (round == 0) conjugate_ = better_;
+    else conjugate_ = better_ + now / before * conjugate_;
+    before = now;
+    apply(conjugate_, product_);
+    const Real curvature = conjugate_.dot(product_);
+    if (!(curvature > 0)) break;
+    x += now / curvature * conjugate_;
+    rest_ -= now / curvature * product_;
   }
 }
 
@@ -277,11 +294,22 @@ Real EntrywisePath<Real>::incline(Real step, Real target) const {
   return slope;
 }
 
+/// Takes λs closer to its mean where it is far off, by what the merit function does not see.
+template <class Real>
+void EntrywisePath<Real>::recenter(Real mean) {
+  static const Real wide = (Real)env("EW_WIDE", 10);
+  for (Index k = 0; k < m_; ++k) {
+    if (equal_[k] != 0) continue;
+    Real& given = primal_ ? lambda_(k) : slack_(k);
+    const Real central = mean / (primal_ ? slack_(k) : lambda_(k));
+    given = std::clamp(given, central / wide, central * wide);
+  }
+}
+
 template <class Real>
 bool EntrywisePath<Real>::follow(const Stop& stop) {
   const bool verbose = std::getenv("EW_V") != nullptr;
   const Real floor = static_cast<Real>(env("EW_FLOOR", 1e-16));
-  const Real wide = static_cast<Real>(env("EW_WIDE", 10));
   int patience = kPatience;
   const Real starve = (Real)env("EW_STARVE", 0.01);
   Real last = 1;
@@ -300,10 +328,9 @@ bool EntrywisePath<Real>::follow(const Stop& stop) {
     affine_dlambda_ = dlambda_;
     affine_dslack_ = dslack_;
     Real center = ratio * ratio * ratio;
-    if (last < Real(0.1)) center = std::max(center, Real(0.5));
     const Real open = std::min(Real{1}, std::abs(objective_ - bound_) / objective_) * std::pow(objective_, p_);
-    if (mu * static_cast<Real>(inequalities_) < starve * open) center = 1;
-    direction(center * mu, true);
+    if (mu * static_cast<Real>(inequalities_) < starve * open || last < Real(0.1)) center = 1;
+    direction(center * mu, !(last < Real(0.1)));
     Real step = std::min(reach(slack_, dslack_), reach(lambda_, dlambda_));
     if (!dw_.allFinite() || !dlambda_.allFinite()) { if (verbose) fprintf(stderr, "nan\n"); break; }
     old_w_ = w_;
@@ -326,17 +353,19 @@ bool EntrywisePath<Real>::follow(const Stop& stop) {
       if (last <= kOvershoot * std::abs(first) || step < kSmallestStep) break;
       step *= std::clamp(-first / (last - first), Real(0.1), Real(0.7));
     }
-    smoothing_ = std::max(floor, old_smoothing * (1 - step * (1 - center)));
-    trace();
     if (verbose)
       fprintf(stderr, "%3d gap %.2e best %.2e mu %.2e smooth %.2e dist %.2e ratio %.2e step %.2e halv %d infeas %.2e first %.1e asc %d\n", (int)iterations_, (double)(std::abs(objective_ - bound_) / objective_), best_gap_, (double)mu,
               (double)old_smoothing, (double)old_distance, (double)ratio, (double)step, halvings, (double)(b_+slack_-value_).cwiseAbs().maxCoeff(), (double)first, ascends);
     if (!(step > kSmallestStep)) break;
     last = step;
+    const Real mean = mean_product(step);
     slack_ += step * dslack_;
     lambda_ += step * dlambda_;
     value_.noalias() = R_ * w_;
+    if (step < Real(0.1)) recenter(mean);
     a_.noalias() = R_.transpose() * lambda_;
+    smoothing_ = std::max(floor, inequalities_ > 0 ? Real(0.1) * mean : old_smoothing * (1 - step * (1 - center)));
+    trace();
   }
   return true;
 }

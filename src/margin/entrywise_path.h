@@ -41,6 +41,7 @@ class EntrywisePath {
   Real reach(const Vector& x, const Vector& dx) const;
   Real mean_product(Real step) const;
   Real incline(Real step, Real target) const;
+  void recenter(Real mean);
   void judge();
 
   Real p_ = 2, q_ = 2, r_ = 2;
@@ -56,7 +57,7 @@ class EntrywisePath {
   Vector curve_, slope_;         // of the smoothed curve at x
   Vector flexible_, missing_;    // Δw = missing + flexible·A(Δλ)
   Real distance_ = 0;            // of (w, A(λ)) from the curve
-  Vector damping_, right_, rest_, goal_;
+  Vector damping_, right_, rest_, goal_, product_, better_, conjugate_;
   Vector dw_, da_, dlambda_, dslack_, affine_dlambda_, affine_dslack_;
   Vector old_w_, old_a_;
   Vector best_w_, best_lambda_;
