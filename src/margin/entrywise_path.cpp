@@ -105,11 +105,14 @@ void EntrywisePath<Real>::load(const MarginProblem& problem, double power, const
 template <class Real>
 void EntrywisePath<Real>::start(const MarginSolution& frobenius) {
   w_ = Real(1.5) / scale_ * Eigen::Map<const Eigen::VectorXd>(frobenius.W.data(), unknowns_).template cast<Real>();
-  Real total = b_.dot(lambda_), size = 0;
+  Real size = 0;
   for (Index j = 0; j < unknowns_; ++j) size += w_(j) == 0 ? 0 : std::pow(std::abs(w_(j)), p_);
-  a_.noalias() = R_.transpose() * lambda_;
-  const Real norm = power_norm(a_, q_);
-  lambda_ *= total > 0 && norm > 0 ? std::pow(total / norm, 1 / (q_ - 1)) / norm : 0;
+  const auto dual_scale = [&] {  // of λ, where bᵀλ − ‖A(λ)‖_q^q/q is largest
+    a_.noalias() = R_.transpose() * lambda_;
+    const Real norm = power_norm(a_, q_), total = b_.dot(lambda_);
+    return total > 0 && norm > 0 ? std::pow(total / norm, 1 / (q_ - 1)) / norm : Real{0};
+  };
+  lambda_ *= dual_scale();
   value_.noalias() = R_ * w_;
   slack_.setZero(m_);
   const Real mu = static_cast<Real>(env("EW_MU", 0.1)) * size / static_cast<Real>(std::max<Index>(inequalities_, 1));
@@ -120,6 +123,7 @@ void EntrywisePath<Real>::start(const MarginSolution& frobenius) {
     slack_(k) = std::max(natural, enough);
     lambda_(k) = std::max(lambda_(k), mu / slack_(k));
   }
+  if (const Real scale = dual_scale(); !primal_ && scale > 0 && scale < 1) lambda_ *= scale;
   smoothing_ = mu * static_cast<Real>(env("EW_C", 0.1));
   a_.noalias() = R_.transpose() * lambda_;
   best_w_ = w_;
@@ -311,14 +315,17 @@ bool EntrywisePath<Real>::follow(const Stop& stop) {
   const bool verbose = std::getenv("EW_V") != nullptr;
   const Real floor = static_cast<Real>(env("EW_FLOOR", 1e-16));
   int patience = kPatience;
+  double reference = HUGE_VAL;
   const Real starve = (Real)env("EW_STARVE", 0.01);
   Real last = 1;
   for (;; ++iterations_) {
-    const double before = best_gap_;
     judge();
     if (stop(static_cast<double>(objective_ * scale_), static_cast<double>(bound_ * scale_))) return false;
-    patience = best_gap_ < 0.9 * before ? kPatience : patience - 1;
-    if (best_gap_ <= kGoal || iterations_ == kIterations || patience == 0) break;
+    if (best_gap_ < 0.9 * reference) {
+      reference = best_gap_;
+      patience = kPatience;
+    }
+    if (best_gap_ <= kGoal || iterations_ == kIterations || --patience == 0) break;
     linearize();
     if (!factorize()) { if (verbose) fprintf(stderr, "cholesky\n"); break; }
     const Real mu = mean_product(0);
@@ -329,7 +336,8 @@ bool EntrywisePath<Real>::follow(const Stop& stop) {
     affine_dslack_ = dslack_;
     Real center = ratio * ratio * ratio;
     const Real open = std::min(Real{1}, std::abs(objective_ - bound_) / objective_) * std::pow(objective_, p_);
-    if (mu * static_cast<Real>(inequalities_) < starve * open || last < Real(0.1)) center = 1;
+    if (mu * static_cast<Real>(inequalities_) < starve * open) center = std::min((Real)env("EW_RAISE",10), starve * open / static_cast<Real>(inequalities_) / mu);
+    else if (last < Real(0.1)) center = 1;
     direction(center * mu, !(last < Real(0.1)));
     Real step = std::min(reach(slack_, dslack_), reach(lambda_, dlambda_));
     if (!dw_.allFinite() || !dlambda_.allFinite()) { if (verbose) fprintf(stderr, "nan\n"); break; }
