@@ -15,6 +15,7 @@ constexpr Index kIterations = 300;
 constexpr double kStay = 0.98, kSmallestStep = 1e-8;
 constexpr double kGoal = 1e-13;  // relative gap that is as good as rounding allows
 constexpr double kOvershoot = 0.3;
+constexpr int kRefinements = 10;
 constexpr int kPatience = 20;    // iterations without a better gap
 
 bool factor(Eigen::Matrix<double, -1, -1, Eigen::RowMajor>& A) { return cholesky(A.rows(), A.data(), A.rows()); }
@@ -194,26 +195,26 @@ void EntrywisePath<Real>::solve_schur(const Vector& right, Vector& x) {
     out.noalias() = R_ * da_;
     out += damping_.cwiseProduct(v);
   };
-  static const int rounds = (int)env("EW_REFINE", 12);
   x = right;
   divide(schur_, x);
   apply(x, product_);
   rest_ = right - product_;
+  Real error = rest_.cwiseAbs().maxCoeff(), before = 0;
   const Real enough = kRefined * right.cwiseAbs().maxCoeff();
-  Real before = 0;
-  for (int round = 0; round < rounds && rest_.cwiseAbs().maxCoeff() > enough; ++round) {
+  for (int round = 0; round < kRefinements && error > enough; ++round) {
     better_ = rest_;
     divide(schur_, better_);
     const Real now = rest_.dot(better_);
-    if (!(now > 0)) break;
-    if (round == 0) conjugate_ = better_;
-    else conjugate_ = better_ + now / before * conjugate_;
+    if (round > 0) better_ += now / before * conjugate_;
+    conjugate_ = better_;
     before = now;
     apply(conjugate_, product_);
-    const Real curvature = conjugate_.dot(product_);
-    if (!(curvature > 0)) break;
-    x += now / curvature * conjugate_;
-    rest_ -= now / curvature * product_;
+    const Real step = now / conjugate_.dot(product_);
+    rest_ -= step * product_;
+    const Real left = rest_.cwiseAbs().maxCoeff();
+    if (!(left < error)) break;  // rounding, or rows that depend on each other
+    x += step * conjugate_;
+    error = left;
   }
 }
 
