@@ -7,19 +7,22 @@
 
 namespace attsvm {
 
-/// Solves min (1/p)‖W‖_p^p over the rows of a problem, p > 1, by following a path with predictor and corrector:
+/// Solves min (1/p)‖W‖_p^p over the rows of a problem, 1 < p < ∞, by a primal-dual path with predictor and corrector:
 ///   A(λ) = φ(W),  δ_kᵀWζ_k − s_k = b_k,  s ≥ 0,  λ ≥ 0,  λs = 0,   φ(w) = sign(w)|w|^{p−1}.
-/// Of φ and its inverse the one that is smooth at zero, x ↦ sign(x)|x|^{r−1} with r = max(p, p/(p−1)), is the *curve*.
-/// At zero it is flat, so that Newton's equations are singular; the path has x(x² + ε²)^{(r−2)/2} in its place, and ε^r
-/// falls with λs, as it would in the barrier of the cone {|w|^p ≤ t}. Memory is kept.
+/// Of φ and its inverse the one that is smooth at zero is the *curve* y = sign(x)|x|^{r−1}, r = max(p, p/(p−1)): x = w
+/// for p ≥ 2, x = A(λ) below. Flat at zero, it would leave Newton's equations singular there; the path has
+/// x(|x|^r + ε)^{(r−2)/r} in its place, where ε falls with λs: what the barrier of the cone |w|^p ≤ t does, too, and a
+/// change of the optimum by ε an entry at most. A line search on the side of x, where the path minimises a convex
+/// function, makes every step one that gets closer. Memory is kept.
 template <class Real>
 class EntrywisePath {
  public:
-  /// What a step of the path is told: the objective and the bound of the best answer. True: stop.
+  /// Asked at every step, with the objective and the bound. True: stop.
   using Stop = std::function<bool(double objective, double bound)>;
 
-  /// Prepares for min (1/p)‖W‖_p^p from the Frobenius answer of the same problem, which is not zero.
-  void load(const MarginProblem& problem, double power, const MarginSolution& frobenius);
+  /// Starts at the Frobenius answer of the same problem, which is not zero. `centrality`: λs there, in shares of the
+  /// objective.
+  void load(const MarginProblem& problem, double power, const MarginSolution& frobenius, double centrality);
   /// Follows the path until rounding ends it. False: asked to stop.
   bool follow(const Stop& stop);
 
@@ -32,16 +35,20 @@ class EntrywisePath {
   using Vector = Eigen::Matrix<Real, Eigen::Dynamic, 1>;
   using Matrix = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-  void start(const MarginSolution& frobenius);
-  void trace();
+  void load_rows(const MarginProblem& problem, const MarginSolution& frobenius);
+  void start(const MarginSolution& frobenius, Real centrality);
+  Real best_dual_scale();
+  void trace(bool moved);
   void linearize();
   bool factorize();
-  void solve_schur(const Vector& right, Vector& x);
-  void direction(Real target, bool corrected);
-  Real reach(const Vector& x, const Vector& dx) const;
-  Real mean_product(Real step) const;
-  Real incline(Real step, Real target) const;
+  void solve_schur(bool refined);
+  void direction(Real target, bool corrected, bool refined);
+  Real choose_direction();
+  Real search(Real target);
+  Real merit_slope(Real step, Real target) const;
   void recenter(Real mean);
+  Real reach() const;
+  Real mean_product(Real step) const;
   void judge();
 
   Real p_ = 2, q_ = 2, r_ = 2;
@@ -52,14 +59,14 @@ class EntrywisePath {
   Buffer<std::uint8_t> equal_;
   Vector size_;  // of the rows, which have unit length here
   Matrix R_, scaled_, schur_;
-  Vector b_, w_, a_, lambda_, slack_, value_;
-  Real smoothing_ = 0;           // ε^r
-  Vector curve_, slope_;         // of the smoothed curve at x
-  Vector flexible_, missing_;    // Δw = missing + flexible·A(Δλ)
-  Real distance_ = 0;            // of (w, A(λ)) from the curve
-  Vector damping_, right_, rest_, goal_, product_, better_, conjugate_;
+  Vector b_, w_, a_, lambda_, slack_, value_;  // a = A(λ), value = rows of w
+  Real smoothing_ = 0;                         // ε
+  Vector power_, curve_, slope_;               // |x|^r, and the smoothed curve and its slope at x
+  Vector flexible_, missing_, damping_;        // Δw = missing + flexible·A(Δλ), Δs = … − damping·Δλ
+  Vector goal_, right_, rest_, better_, conjugate_, product_, image_;
   Vector dw_, da_, dlambda_, dslack_, affine_dlambda_, affine_dslack_;
   Vector old_w_, old_a_;
+  Real center_ = 1, last_step_ = 1;
   Vector best_w_, best_lambda_;
   Real objective_ = 0, bound_ = 0;
   double best_gap_ = 0;

@@ -9,14 +9,16 @@ namespace {
 
 constexpr Index kMostRows = 4000, kMostNumbers = 20'000'000;  // rows; rows times unknowns
 constexpr Index kWideWork = 100'000'000;  // rows² times (rows + unknowns) that extended precision may cost an iteration
+constexpr double kCentrality = 0.1, kMoreCentral = 0.3;  // of the start, and of a second one where the first fails
 
 }  // namespace
 
 /// Keeps the answer of a path if it is better. False: asked to stop.
 template <class Real>
 bool EntrywiseSolver::follow(EntrywisePath<Real>& path, const MarginProblem& problem, double power,
-                             const MarginSolution& frobenius, const std::function<bool(const SolveProgress&)>& stop) {
-  path.load(problem, power, frobenius);
+                             const MarginSolution& frobenius, double centrality,
+                             const std::function<bool(const SolveProgress&)>& stop) {
+  path.load(problem, power, frobenius, centrality);
   const Index before = iterations_;
   const bool done = path.follow([&](double objective, double bound) {
     return stop({.iteration = before + path.iterations(), .objective = objective, .dual_objective = bound});
@@ -42,10 +44,10 @@ EntrywiseSolver::Outcome EntrywiseSolver::solve(const MarginProblem& problem, do
   const Index m = problem.rows(), unknowns = problem.d() * problem.dz();
   if (m > kMostRows || m * unknowns > kMostNumbers) return Outcome::stalled;
   method_ = "interior point";
-  if (!follow(path_, problem, power, frobenius, stop)) return Outcome::stopped;
+  if (!follow(path_, problem, power, frobenius, kCentrality, stop)) return Outcome::stopped;
   if (gap_ > tolerance && m * m * (m + unknowns) <= kWideWork) {
     method_ = "interior point in extended precision";
-    if (!follow(wide_path_, problem, power, frobenius, stop)) return Outcome::stopped;
+    if (!follow(wide_path_, problem, power, frobenius, kMoreCentral, stop)) return Outcome::stopped;
   }
   return gap_ <= tolerance ? Outcome::converged : Outcome::stalled;
 }

@@ -27,7 +27,7 @@ class EntrywiseSolver {
  private:
   template <class Real>
   bool follow(EntrywisePath<Real>& path, const MarginProblem& problem, double power, const MarginSolution& frobenius,
-              const std::function<bool(const SolveProgress&)>& stop);
+              double centrality, const std::function<bool(const SolveProgress&)>& stop);
 
   EntrywisePath<double> path_;
   EntrywisePath<long double> wide_path_;
