@@ -69,8 +69,8 @@ TEST(EntrywiseSolve, OneRow) {
   expect_closed_form({3, 0}, {1});
   expect_closed_form({1e8, -2e8, 0, 3e8}, {1e-3, 5, -2});
   std::mt19937_64 random(5);
-  for (const std::size_t d : {1, 2, 5}) {
-    for (const std::size_t dz : {1, 4}) expect_closed_form(normals(random, 2 * d), normals(random, dz));
+  for (const std::size_t d : {1U, 2U, 5U}) {
+    for (const std::size_t dz : {1U, 4U}) expect_closed_form(normals(random, 2 * d), normals(random, dz));
   }
 }
 
