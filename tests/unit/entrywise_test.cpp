@@ -153,6 +153,43 @@ TEST(EntrywiseSolve, MixedScales) {
   if (proven(first_kept(integers), {}).status == MarginStatus::optimal) expect_solved(first_kept(integers));
 }
 
+TEST(EntrywiseSolve, SetsOfKeptTokens) {
+  std::mt19937_64 random(41);
+  for (int draw = 0; draw < 12; ++draw) {
+    SCOPED_TRACE(fmt::format("draw {}", draw));
+    const AttentionTask task =
+        cross_task(4, 5, normals(random, 4 * 5 * 7), normals(random, 4 * 6), {{0, 1, 2}, {0, 1}, {0, 1}, {0, 1}});
+    expect_solved(selected(task), 1e-9);
+  }
+}
+
+TEST(EntrywiseSolve, CoordinatesOfDifferentScales) {
+  std::mt19937_64 random(17);
+  std::uniform_int_distribution<int> size(1, 4), exponent(-6, 6);
+  constexpr double kHard = 1e6;  // ‖W‖ times the longest row
+  int solved = 0;
+  for (int draw = 0; draw < 60; ++draw) {
+    SCOPED_TRACE(fmt::format("draw {}", draw));
+    const Index n = size(random), T = 1 + size(random), d = size(random), dz = size(random);
+    std::vector<double> tokens = normals(random, static_cast<std::size_t>(n * T * d)),
+                        queries = normals(random, static_cast<std::size_t>(n * dz));
+    std::vector<double> scales(8);
+    for (double& scale : scales) scale = std::pow(10.0, exponent(random));
+    for (std::size_t k = 0; k < tokens.size(); ++k) tokens[k] *= scales[k % static_cast<std::size_t>(d)];
+    for (std::size_t k = 0; k < queries.size(); ++k) queries[k] *= scales[4 + k % static_cast<std::size_t>(dz)];
+    const AttentionTask task = cross_task(n, T, tokens, queries);
+    const MarginProblem problem = first_kept(task);
+    const MarginSolution frobenius = proven(problem, {});
+    double longest = 0;
+    for (Index k = 0; k < problem.rows(); ++k)
+      longest = std::max(longest, problem.weigh(Eigen::VectorXd::Unit(problem.rows(), k)).norm());
+    if (frobenius.status != MarginStatus::optimal || frobenius.objective * longest > kHard) continue;
+    ++solved;
+    expect_solved(problem);
+  }
+  EXPECT_GE(solved, 20);
+}
+
 TEST(EntrywiseSolve, EqualRowsAlone) {  // the finite part has no inequality
   const AttentionTask task = generate({.n = 3, .T = 4, .d = 6}, 2).task;
   const Selection pairs = Selection::sets({{0, 1, 2}, {1, 3}, {0, 3}});
