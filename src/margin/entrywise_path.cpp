@@ -18,12 +18,13 @@ constexpr double kStay = 0.98, kSmallestStep = 1e-8;    // share of the way to t
 constexpr double kShort = 0.1;                          // steps below are followed by a step back to the center
 constexpr double kOffCenter = 10;                       // how far λs may be from its mean then
 constexpr double kSmoothing = 0.1, kSmoothest = 1e-16;  // ε in shares of λs; what it does not fall below
-constexpr double kStarved = 1e-2, kFeed = 10;           // least share of λs in the gap; how fast λs may grow to it
-constexpr double kOvershoot = 0.3;                      // slope of the merit function after a step, to that before
-constexpr double kShorter = 0.6, kLonger = 0.8;         // by what a step that overshoots is multiplied
-constexpr double kEasy = 0.1;                           // how ε falls where no row is an inequality
-constexpr double kFree = 0.1;                           // slack of rows that have neither slack nor multiplier
-constexpr int kRefinements = 10;                        // of the solution of a linear system
+constexpr double kStarved = 1e-2,
+                 kFeed = 10;        // least share of λs in the gap from the curve; how fast λs may grow to it
+constexpr double kOvershoot = 0.3;  // slope of the merit function after a step, to that before
+constexpr double kShorter = 0.6, kLonger = 0.8;  // by what a step that overshoots is multiplied
+constexpr double kEasy = 0.1;                    // how ε falls where no row is an inequality
+constexpr double kFree = 0.1;                    // slack of rows that have neither slack nor multiplier
+constexpr int kRefinements = 10;                 // of the solution of a linear system
 
 using WideMatrix = Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using WideVector = Eigen::Matrix<long double, Eigen::Dynamic, 1>;
@@ -280,9 +281,8 @@ Real EntrywisePath<Real>::choose_direction() {
   center_ = ratio * ratio * ratio;
   const bool central = last_step_ >= static_cast<Real>(kShort);
   if (!central) center_ = 1;
-  // λs must not vanish before the rest of the gap does, or rows that should give way cannot.
-  const Real share = std::min(Real{1}, std::abs(objective_ - bound_) / objective_) * std::pow(objective_, p_);
-  const Real least = static_cast<Real>(kStarved) * share / static_cast<Real>(inequalities_);
+  // λs must not vanish before the distance from the curve does, or rows that should give way cannot.
+  const Real least = static_cast<Real>(kStarved) * mismatch_ / static_cast<Real>(inequalities_);
   if (mean < least) center_ = std::min(static_cast<Real>(kFeed), least / mean);
   direction(center_ * mean, central, true);
   if (central && !(merit_slope(0, center_ * mean) < 0)) direction(center_ * mean, false, true);
@@ -337,6 +337,8 @@ template <class Real>
 void EntrywisePath<Real>::judge() {
   const Real sum = power_.sum(), other = primal_ ? power_sum(a_, q_) : power_sum(w_, p_);
   const Real norm = std::pow(primal_ ? sum : other, 1 / p_), dual_norm = std::pow(primal_ ? other : sum, 1 / q_);
+  mismatch_ = std::clamp((primal_ ? sum : other) / p_ + (primal_ ? other : sum) / q_ - a_.dot(w_), Real{0},
+                         primal_ ? sum : other);
   bound_ = dual_norm > 0 ? b_.dot(lambda_) / dual_norm : Real{0};
   Real stretch = 0, violation = 0;
   bool fixed = false;  // an equality to something else than 0 leaves W no other length

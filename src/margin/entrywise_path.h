@@ -69,6 +69,7 @@ class EntrywisePath {
   Real center_ = 1, last_step_ = 1;
   Vector best_w_, best_lambda_;
   Real objective_ = 0, bound_ = 0;
+  Real mismatch_ = 0;  // Σ |w|^p/p + |a|^q/q − aw: the share of the gap that comes from the distance to the curve
   double best_gap_ = 0;
   Index iterations_ = 0;
 };
