@@ -160,7 +160,9 @@ bool Certifier::restore(const MarginProblem& problem, double tolerance, MarginSo
     stretch = needed_stretch(problem);
   }
   const double rounding = fast ? kEpsilon * measure_.size() : measure_.error();  // of ‖A(dual)‖, and so of the bound
-  const double least = solution.dual_objective * (1 + 2 * (8 * kEpsilon + rounding / measure_.norm()));
+  double least = solution.dual_objective * (1 + 2 * (8 * kEpsilon + rounding / measure_.norm()));
+  if (solution.norm.kind == NormKind::nuclear && least > 0)  // the bound may be better than was proven here
+    least *= spectrum_.bound() / spectrum_.values()(0);
   const double objective = primal_norm(solution);
   if (!(objective < least)) return true;
   if (!(least <= objective * (1 + std::min(kLargestLift, tolerance)))) return false;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "attsvm/margin.h"
+#include "attsvm/stored.h"
 #include "base/decompositions.h"
 #include "base/refuse.h"
 #include "margin/certificate.h"
@@ -82,6 +83,7 @@ struct MarginSolver::State {
   std::chrono::steady_clock::time_point start;
   Index asked = 0;  // how often a method asked whether to stop
   bool stopped = false;
+  bool doubt = false;  // whether rows that ask for 0 are so nearly dependent that meeting them to rounding may not do
 };
 
 bool MarginSolver::State::stop(const SolveProgress& progress) {
@@ -110,7 +112,8 @@ void MarginSolver::State::solve_exactly(const MarginProblem& problem, MarginSolu
   certifier.certify(problem, tolerance, solution);
   // Where every row asks for something, scaling has made W meet it, and the gap is a proof whatever the solver took for
   // dependent. A row that asks for 0 is only met to rounding.
-  const bool settled = solution.status == MarginStatus::optimal && (problem.all_positive() || !exact.doubtful());
+  doubt = !problem.all_positive() && exact.doubtful();
+  const bool settled = solution.status == MarginStatus::optimal && !doubt;
   if (!settled && !stopped && WideActiveSet::suits(problem)) solve_widely(problem, solution);
 }
 
@@ -255,6 +258,7 @@ void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolu
   const bool large = suits_nuclear_working_set(problem);
   const MarginSolution* warm = settings->warm_start;
   if (solution.warm_started && warm->K.cols() > 0 && warm->W.rows() == problem.d() && warm->W.cols() == problem.dz()) {
+    doubt = !problem.all_positive();
     if (large) {
       solution.K = warm->K;
       solution.Q = warm->Q;
@@ -310,6 +314,7 @@ void MarginSolver::solve(const MarginProblem& problem, const SolveSettings& sett
   state.start = std::chrono::steady_clock::now();
   state.asked = 0;
   state.stopped = false;
+  state.doubt = false;
   solution.status = MarginStatus::stalled;
   solution.history.clear();
   solution.iterations = 0;
@@ -329,6 +334,10 @@ void MarginSolver::solve(const MarginProblem& problem, const SolveSettings& sett
       state.solve_entrywise(problem, solution);
       break;
   }
+  const bool verifiable = problem.kind() != ProblemKind::finite && settings.norm.kind != NormKind::frobenius;
+  if (solution.status == MarginStatus::optimal && state.doubt && verifiable &&
+      !verify(problem.task(), stored(problem, solution, settings.tolerance), {.tolerance = settings.tolerance}).valid)
+    solution.status = MarginStatus::stalled;
   if (solution.status == MarginStatus::stalled && state.stopped) solution.status = MarginStatus::limit;
   solution.history.push_back({solution.iterations, solution.objective, solution.dual_objective, state.seconds()});
 }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "base/refuse.h"
 #include "base/wide.h"
@@ -16,6 +15,7 @@ constexpr std::size_t kMostEquations = 300;  // beyond, or where one look at all
 constexpr double kMostProducts = 1e6;        // wide multiplications, each row is judged by itself only
 constexpr slong kDependent = -256;  // log₂ of the squared share of a row outside the span of others that is none
 constexpr slong kMet = -100;        // log₂ of the violation, relative to ‖δ‖ ‖W‖ ‖ζ‖, that is none
+constexpr slong kRounding = -49;    // log₂ of what rounding W to double may move a row by, relative to the same
 constexpr int kRounds = 20;
 
 class NearestW {
@@ -62,15 +62,19 @@ class NearestW {
     return (norm(step) / size_).to_double();
   }
 
-  /// The W found, scaled by 1+ε, meets every row that asks for more than 0.
-  double scaling() const {
-    double most = 0;
+  /// The first row that asks for more than 0 and that the W found misses by more than the tolerance, and by more than
+  /// rounding W to double would; the number of rows if there is none.
+  std::size_t missed(double tolerance) const {
+    std::size_t first = rows_.size();
     for_each_row([&](std::size_t k, const Wide& value) {
-      const Wide rhs(question_.rows()[k].rhs);
-      if (rhs.sign() > 0 && value < rhs)
-        most = std::max(most, value.sign() > 0 ? (rhs / value - Wide(1)).to_double() : HUGE_VAL);
+      const double rhs = question_.rows()[k].rhs;
+      if (rhs <= 0 || first < rows_.size()) return;
+      const Wide missing = Wide(rhs) - value;
+      if (missing <= Wide(tolerance * rhs)) return;
+      const Wide rounding = (norm(rows_[k].delta) * norm(rows_[k].zeta) * size_).shifted(kRounding);
+      if (rounding < missing || Wide(rhs / 2) < missing) first = k;
     });
-    return most;
+    return first;
   }
 
  private:
@@ -165,11 +169,10 @@ void judge_nearby(const Case& on) {
     reject(fmt::format("the nearest matrix to W that meets the rows that ask for 0 is {:.3g} of |W| away",
                        on.result.distance));
   }
-  const double allowed = std::max(on.settings.tolerance, 2 * on.result.scaling);
-  if (!(nearest.scaling() <= allowed)) {
-    reject(
-        fmt::format("the nearest matrix to W that meets the rows that ask for 0 must grow by {:.3g} to meet the others",
-                    nearest.scaling()));
+  const std::size_t missed = nearest.missed(on.settings.tolerance);
+  if (missed < on.question.rows().size()) {
+    reject(fmt::format("the nearest matrix to W that meets the rows that ask for 0 misses {}",
+                       name_of(on.question, missed)));
   }
 }
 
