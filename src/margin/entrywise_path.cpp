@@ -24,7 +24,8 @@ constexpr double kOvershoot = 0.3;  // slope of the merit function after a step,
 constexpr double kShorter = 0.6, kLonger = 0.8;  // by what a step that overshoots is multiplied
 constexpr double kEasy = 0.1;                    // how ε falls where no row is an inequality
 constexpr double kFree = 0.1;                    // slack of rows that have neither slack nor multiplier
-constexpr int kRefinements = 10;                 // of the solution of a linear system
+constexpr int kRepairs = 3;
+constexpr int kRefinements = 10;  // of the solution of a linear system
 
 using WideMatrix = Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using WideVector = Eigen::Matrix<long double, Eigen::Dynamic, 1>;
@@ -239,6 +240,20 @@ void EntrywisePath<Real>::direction(Real target, bool corrected, bool refined) {
   da_.noalias() = R_.transpose() * dlambda_;
   dw_ = missing_ + flexible_.cwiseProduct(da_);
   dslack_ = goal_ - damping_.cwiseProduct(dlambda_);
+  // Very flexible entries of W turn the rounding of A(Δλ) into more than the rows bear; what is missing is small, and
+  // so is the rounding of what repairs it.
+  constexpr Real kMet = 8 * std::numeric_limits<Real>::epsilon();
+  for (int round = 0; refined && round < kRepairs; ++round) {
+    rest_ = b_ + slack_ + dslack_ - value_;
+    rest_.noalias() -= R_ * dw_;
+    if (!(rest_.cwiseAbs().maxCoeff() > kMet)) break;
+    divide(schur_, rest_);
+    image_.noalias() = R_.transpose() * rest_;
+    dlambda_ += rest_;
+    da_ += image_;
+    dw_ += flexible_.cwiseProduct(image_);
+    dslack_ -= damping_.cwiseProduct(rest_);
+  }
 }
 
 /// How far the step stays in λ, s ≥ 0, at most 1. One for both: λ and w share equations.
