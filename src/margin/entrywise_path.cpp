@@ -24,15 +24,23 @@ constexpr double kOvershoot = 0.3;  // slope of the merit function after a step,
 constexpr double kShorter = 0.6, kLonger = 0.8;  // by what a step that overshoots is multiplied
 constexpr double kEasy = 0.1;                    // how ε falls where no row is an inequality
 constexpr double kFree = 0.1;                    // slack of rows that have neither slack nor multiplier
+constexpr Index kBlock = 256;                    // rows of a matrix of equations that are formed at once
 constexpr int kRefinements = 10;                 // of the solution of a linear system
 
 using WideMatrix = Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using WideVector = Eigen::Matrix<long double, Eigen::Dynamic, 1>;
 
-// A Aᵀ, its Cholesky factor in place, and x ← (LLᵀ)⁻¹x
+// The lower triangle of A Aᵀ, its Cholesky factor in place, and x ← (LLᵀ)⁻¹x
 void square(const RowMatrix& A, RowMatrix& product) {
-  gemm(false, true, A.rows(), A.rows(), A.cols(), 1, A.data(), A.cols(), A.data(), A.cols(), 0, product.data(),
-       A.rows());
+  const auto block = [&](Index i, Index j, Index rows, Index columns) {
+    gemm(false, true, rows, columns, A.cols(), 1, A.row(i).data(), A.cols(), A.row(j).data(), A.cols(), 0,
+         product.row(i).data() + j, product.cols());
+  };
+  for (Index i = 0; i < A.rows(); i += kBlock) {
+    const Index rows = std::min(kBlock, A.rows() - i);
+    if (i > 0) block(i, 0, rows, i);
+    block(i, i, rows, rows);
+  }
 }
 void square(const WideMatrix& A, WideMatrix& product) { product.noalias() = A * A.transpose(); }
 bool factor(RowMatrix& A) { return cholesky(A.rows(), A.data(), A.rows()); }
@@ -190,55 +198,51 @@ bool EntrywisePath<Real>::factorize() {
   return factor(schur_);
 }
 
-/// Δλ from the right-hand side. Refined by conjugate gradients, which the factor preconditions: flexible entries of
-/// very different sizes cost it digits that the rows need.
+/// The step to λs = target; corrected by what the affine step says of its second order.
 template <class Real>
-void EntrywisePath<Real>::solve_schur(bool refined) {
-  constexpr Real kRefined = 64 * std::numeric_limits<Real>::epsilon();
-  const auto apply = [&](const Vector& x) {
-    image_.noalias() = R_.transpose() * x;
-    image_.array() *= flexible_.array();
-    product_.noalias() = R_ * image_;
-    product_ += damping_.cwiseProduct(x);
-  };
-  dlambda_ = right_;
+void EntrywisePath<Real>::direction(Real target, bool corrected) {
+  goal_.setZero(m_);
+  for (Index k = 0; k < m_; ++k) {
+    if (equal_[k] == 0)
+      goal_(k) = (target - (corrected ? affine_dslack_(k) * affine_dlambda_(k) : 0)) / lambda_(k) - slack_(k);
+  }
+  dlambda_ = b_ + slack_ - value_ + goal_;
+  dlambda_.noalias() -= R_ * missing_;
   divide(schur_, dlambda_);
-  if (!refined) return;
-  apply(dlambda_);
-  rest_ = right_ - product_;
-  Real error = rest_.cwiseAbs().maxCoeff(), before = 0;
-  const Real enough = kRefined * right_.cwiseAbs().maxCoeff();
-  for (int round = 0; round < kRefinements && error > enough; ++round) {
+  da_.noalias() = R_.transpose() * dlambda_;
+  dw_ = missing_ + flexible_.cwiseProduct(da_);
+  dslack_ = goal_ - damping_.cwiseProduct(dlambda_);
+}
+
+/// Makes the step meet the rows. Flexible entries of very different sizes cost the factor digits, and very flexible
+/// ones turn the rounding of A(Δλ) into more than the rows bear: conjugate gradients with the factor as preconditioner,
+/// on what the step itself leaves, so that only the rounding of what is added counts.
+template <class Real>
+void EntrywisePath<Real>::refine() {
+  constexpr Real kMet = 16 * std::numeric_limits<Real>::epsilon();
+  Real before = 0;
+  for (int round = 0; round < kRefinements; ++round) {
+    rest_ = b_ + slack_ + dslack_ - value_;
+    rest_.noalias() -= R_ * dw_;
+    const Real error = rest_.cwiseAbs().maxCoeff();
+    if (!(error > kMet)) return;
     better_ = rest_;
     divide(schur_, better_);
     const Real now = rest_.dot(better_);
     if (round > 0) better_ += now / before * conjugate_;
     conjugate_ = better_;
     before = now;
-    apply(conjugate_);
+    more_a_.noalias() = R_.transpose() * conjugate_;
+    more_w_ = flexible_.cwiseProduct(more_a_);
+    product_ = damping_.cwiseProduct(conjugate_);
+    product_.noalias() += R_ * more_w_;
     const Real step = now / conjugate_.dot(product_);
-    rest_ -= step * product_;
-    const Real left = rest_.cwiseAbs().maxCoeff();
-    if (!(left < error)) break;  // rounding, or rows that depend on each other
+    if (!((rest_ - step * product_).cwiseAbs().maxCoeff() < error)) return;  // rounding, or rows that are dependent
     dlambda_ += step * conjugate_;
-    error = left;
+    dslack_ -= step * damping_.cwiseProduct(conjugate_);
+    da_ += step * more_a_;
+    dw_ += step * more_w_;
   }
-}
-
-/// The step to λs = target; corrected by what the affine step says of its second order.
-template <class Real>
-void EntrywisePath<Real>::direction(Real target, bool corrected, bool refined) {
-  goal_.setZero(m_);
-  for (Index k = 0; k < m_; ++k) {
-    if (equal_[k] == 0)
-      goal_(k) = (target - (corrected ? affine_dslack_(k) * affine_dlambda_(k) : 0)) / lambda_(k) - slack_(k);
-  }
-  right_ = b_ + slack_ - value_ + goal_;
-  right_.noalias() -= R_ * missing_;
-  solve_schur(refined);
-  da_.noalias() = R_.transpose() * dlambda_;
-  dw_ = missing_ + flexible_.cwiseProduct(da_);
-  dslack_ = goal_ - damping_.cwiseProduct(dlambda_);
 }
 
 /// How far the step stays in λ, s ≥ 0, at most 1. One for both: λ and w share equations.
@@ -270,11 +274,12 @@ template <class Real>
 Real EntrywisePath<Real>::choose_direction() {
   if (inequalities_ == 0) {
     center_ = static_cast<Real>(kEasy);
-    direction(0, false, true);
+    direction(0, false);
+    refine();
     return 0;
   }
   const Real mean = mean_product(0);
-  direction(0, false, false);
+  direction(0, false);
   const Real ratio = std::clamp(mean_product(reach()) / mean, Real{0}, Real{1});
   affine_dlambda_ = dlambda_;
   affine_dslack_ = dslack_;
@@ -284,8 +289,9 @@ Real EntrywisePath<Real>::choose_direction() {
   // λs must not vanish before the distance from the curve does, or rows that should give way cannot.
   const Real least = static_cast<Real>(kStarved) * mismatch_ / static_cast<Real>(inequalities_);
   if (mean < least) center_ = std::min(static_cast<Real>(kFeed), least / mean);
-  direction(center_ * mean, central, true);
-  if (central && !(merit_slope(0, center_ * mean) < 0)) direction(center_ * mean, false, true);
+  direction(center_ * mean, central);
+  if (central && !(merit_slope(0, center_ * mean) < 0)) direction(center_ * mean, false);
+  refine();
   return center_ * mean;
 }
 

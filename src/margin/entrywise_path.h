@@ -41,8 +41,8 @@ class EntrywisePath {
   void trace(bool moved);
   void linearize();
   bool factorize();
-  void solve_schur(bool refined);
-  void direction(Real target, bool corrected, bool refined);
+  void direction(Real target, bool corrected);
+  void refine();
   Real choose_direction();
   Real search(Real target);
   Real merit_slope(Real step, Real target) const;
@@ -63,7 +63,7 @@ class EntrywisePath {
   Real smoothing_ = 0;                         // ε
   Vector power_, curve_, slope_;               // |x|^r, and the smoothed curve and its slope at x
   Vector flexible_, missing_, damping_;        // Δw = missing + flexible·A(Δλ), Δs = … − damping·Δλ
-  Vector goal_, right_, rest_, better_, conjugate_, product_, image_;
+  Vector goal_, rest_, better_, conjugate_, product_, more_a_, more_w_;
   Vector dw_, da_, dlambda_, dslack_, affine_dlambda_, affine_dslack_;
   Vector old_w_, old_a_;
   Real center_ = 1, last_step_ = 1;
