@@ -23,7 +23,8 @@ constexpr double kNearlyAll = 0.8;        // share of the rows from which on it 
 constexpr double kTryFace = 1e-2;         // gap from which Newton's method on the face is tried
 constexpr double kRounding = 5e-13;       // gap beyond which the interior point method cannot see
 constexpr double kNoise = 2e-12;          // of the largest singular value: less is no direction of W; verify says 1e-12
-constexpr double kShareOfGap = 0.1;       // nuclear mass, relative to the gap, that is not told from none
+constexpr double kLift = 1 + 0x1p-50;  // of K and Q: rounded as they are, W shall not be smaller than the exact bound
+constexpr double kShareOfGap = 0.1;    // nuclear mass, relative to the gap, that is not told from none
 
 /// A bound on the nuclear norm of a W that meets the rows.
 double feasible_objective(const MarginSolution& frobenius) {
@@ -49,7 +50,8 @@ NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const 
   if (rows_.count() <= kBarrierRows && follow_barrier(frobenius, stop)) return Outcome::converged;
   rows_.weights_in(frobenius.W, start_);
   choose_near(frobenius);
-  for (Index count = -1; near_.size() < rows_.count() && near_.size() > count && near_.size() <= kMostRows;) {
+  Index count = -1;  // of the rows that the interior point method last saw
+  while (near_.size() < rows_.count() && near_.size() > count && near_.size() <= kMostRows) {
     count = near_.size();
     some_.take(rows_, near_);
     const Outcome outcome = descend(some_, frobenius, tolerance, stop);
@@ -57,7 +59,11 @@ NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const 
     add_violated();
   }
   if (rows_.count() > kMostRows) {
-    take_frobenius(frobenius);
+    if (near_.size() == count) {  // no other row is violated: what the interior point method has is an answer
+      take_interior_point();
+    } else {
+      take_frobenius(frobenius);
+    }
     return Outcome::stalled;
   }
   near_.clear();
@@ -96,17 +102,22 @@ bool NuclearSolver::follow_barrier(const MarginSolution& frobenius,
 /// where that saves little, the nearest where there are many.
 void NuclearSolver::choose_near(const MarginSolution& frobenius) {
   near_.clear();
-  const bool few = rows_.count() <= kFewRows, many = rows_.count() > kMostRows;
+  const bool few = rows_.count() <= kFewRows;
   value_.grow(rows_.count());
   for (Index k = 0; k < rows_.count(); ++k) {
     const Index row = rows_.row(k);
     value_[k] = frobenius.slack(row) / std::max(1.0, std::abs(problem_->rhs(row)));
   }
   const double within = lowest(kNear);
-  for (Index k = 0; k < rows_.count(); ++k) {
-    const bool carries = !many && frobenius.dual(rows_.row(k)) != 0;  // of many rows the duals may all be positive
-    if (few || rows_.equal(k) || carries || value_[k] <= within) near_.push(k);
-  }
+  const auto choose = [&](bool carriers) {
+    near_.clear();
+    for (Index k = 0; k < rows_.count(); ++k) {
+      const bool carries = carriers && frobenius.dual(rows_.row(k)) != 0;
+      if (few || rows_.equal(k) || carries || value_[k] <= within) near_.push(k);
+    }
+  };
+  choose(true);
+  if (near_.size() > kMostRows && near_.size() < rows_.count()) choose(false);  // too many multipliers tell nothing
   if (static_cast<double>(near_.size()) < kNearlyAll * static_cast<double>(rows_.count())) return;
   near_.clear();
   for (Index k = 0; k < rows_.count(); ++k) near_.push(k);
@@ -274,8 +285,8 @@ void NuclearSolver::take_interior_point() {
 }
 
 void NuclearSolver::write(RowMatrix& K, RowMatrix& Q, Eigen::VectorXd& lambda) const {
-  K = K_;
-  Q = Q_;
+  K = kLift * K_;
+  Q = kLift * Q_;
   lambda = dual_;
 }
 

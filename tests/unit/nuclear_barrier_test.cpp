@@ -23,7 +23,7 @@ struct Setting {
     EXPECT_TRUE(verify(task, stored(problem, nuclear, 1e-8)).valid);
     rows.load(problem, frobenius.W.stableNorm());
     lambda.grow(rows.count());
-    for (Index k = 0; k < rows.count(); ++k) lambda[k] = frobenius.dual(rows.row(k)) * rows.dual_in(k);
+    rows.duals_in(frobenius.dual, lambda.data());
   }
   double best() const { return nuclear.objective / rows.weight_scale(); }
 };
