@@ -9,6 +9,7 @@ namespace {
 
 constexpr Index kMostRows = 4000, kMostNumbers = 20'000'000;  // rows; rows times unknowns
 constexpr Index kWideWork = 100'000'000;  // rows² times (rows + unknowns) that extended precision may cost an iteration
+constexpr double kSure = 1e-2;  // share of the tolerance below which a gap stands whatever rounding does to it later
 constexpr double kCentrality = 0.1, kMoreCentral = 0.3;  // of the start, and of a second one where the first fails
 
 }  // namespace
@@ -45,7 +46,7 @@ EntrywiseSolver::Outcome EntrywiseSolver::solve(const MarginProblem& problem, do
   if (m > kMostRows || m * unknowns > kMostNumbers) return Outcome::stalled;
   method_ = "interior point";
   if (!follow(path_, problem, power, frobenius, kCentrality, stop)) return Outcome::stopped;
-  if (gap_ > tolerance && m * m * (m + unknowns) <= kWideWork) {
+  if (gap_ > kSure * tolerance && m * m * (m + unknowns) <= kWideWork) {
     method_ = "interior point in extended precision";
     if (!follow(wide_path_, problem, power, frobenius, kMoreCentral, stop)) return Outcome::stopped;
   }
