@@ -117,7 +117,7 @@ void NuclearSolver::choose_near(const MarginSolution& frobenius) {
     }
   };
   choose(true);
-  if (near_.size() > kMostRows && near_.size() < rows_.count()) choose(false);  // too many multipliers tell nothing
+  if (near_.size() > kMostRows) choose(false);  // too many multipliers tell nothing
   if (static_cast<double>(near_.size()) < kNearlyAll * static_cast<double>(rows_.count())) return;
   near_.clear();
   for (Index k = 0; k < rows_.count(); ++k) near_.push(k);
