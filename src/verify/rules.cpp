@@ -64,7 +64,9 @@ class RowJudge {
     on_.result.violation = violation_;
     on_.result.scaling = scaling_;
     on_.result.homogeneous = homogeneous_;
-    if (worst_ != kNone) reject(fmt::format("W violates {} by {:.3g}", name_of(on_.question, worst_), violation_));
+    if (worst_ == kNone) return;
+    on_.result.objective = on_.arithmetic.norm_of_W().upper();  // the norm of W is told even so
+    reject(fmt::format("W violates {} by {:.3g}", name_of(on_.question, worst_), violation_));
   }
 
  private:

@@ -279,6 +279,7 @@ TEST(Verify, JudgesWAlone) {
   alone.W = whole.W * (1 - 1e-8);
   EXPECT_FALSE(verify(mixed.task, alone).valid);
   EXPECT_NE(verify(mixed.task, alone).reason.find("violates"), std::string::npos);
+  EXPECT_NEAR(verify(mixed.task, alone).objective, whole.objective, 1e-7 * whole.objective);
   alone.W = whole.W;
   alone.W(0, 0) += 1e-6;
   EXPECT_FALSE(verify(mixed.task, alone).valid);
