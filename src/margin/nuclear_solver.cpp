@@ -23,8 +23,7 @@ constexpr double kNearlyAll = 0.8;        // share of the rows from which on it 
 constexpr double kTryFace = 1e-2;         // gap from which Newton's method on the face is tried
 constexpr double kRounding = 5e-13;       // gap beyond which the interior point method cannot see
 constexpr double kNoise = 2e-12;          // of the largest singular value: less is no direction of W; verify says 1e-12
-constexpr double kLift = 1 + 0x1p-50;  // of K and Q: rounded as they are, W shall not be smaller than the exact bound
-constexpr double kShareOfGap = 0.1;    // nuclear mass, relative to the gap, that is not told from none
+constexpr double kShareOfGap = 0.1;       // nuclear mass, relative to the gap, that is not told from none
 
 /// A bound on the nuclear norm of a W that meets the rows.
 double feasible_objective(const MarginSolution& frobenius) {
@@ -285,8 +284,8 @@ void NuclearSolver::take_interior_point() {
 }
 
 void NuclearSolver::write(RowMatrix& K, RowMatrix& Q, Eigen::VectorXd& lambda) const {
-  K = kLift * K_;
-  Q = kLift * Q_;
+  K = K_;
+  Q = Q_;
   lambda = dual_;
 }
 
