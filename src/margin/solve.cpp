@@ -16,6 +16,7 @@
 #include "margin/nuclear_solver.h"
 #include "margin/nuclear_working_set.h"
 #include "margin/wide_active_set.h"
+#include "margin/wide_face.h"
 #include "margin/working_set.h"
 
 namespace attsvm {
@@ -58,6 +59,7 @@ struct MarginSolver::State {
   void solve_frobenius(const MarginProblem& problem, MarginSolution& solution);
   bool start_from_frobenius(const MarginProblem& problem, double start_tolerance, MarginSolution& solution);
   void solve_nuclear(const MarginProblem& problem, MarginSolution& solution);
+  void polish_nuclear(const MarginProblem& problem, MarginSolution& solution);
   void solve_nuclear_at_scale(const MarginProblem& problem, const MarginSolution& first, MarginSolution& solution);
   void solve_entrywise(const MarginProblem& problem, MarginSolution& solution);
   void solve_exactly(const MarginProblem& problem, MarginSolution& solution);
@@ -287,10 +289,32 @@ void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolu
     if (solution.status == MarginStatus::optimal) return;
     if (large) keep_better();
   }
+  if (!stopped) polish_nuclear(problem, solution);
+  if (solution.status == MarginStatus::optimal) return;
   nuclear.take_frobenius(frobenius);  // feasible at least, and its gap is honest too
   other = solution;
   take(other);
   keep_better();
+}
+
+/// The last resort of small problems: where rows nearly conflict, cancellation keeps double from the tolerance. The
+/// smallest directions of W may be noise, so smaller ranks are tried too.
+void MarginSolver::State::polish_nuclear(const MarginProblem& problem, MarginSolution& solution) {
+  const MarginSolution near = solution;
+  WideFace face;
+  for (Index rank = near.K.cols(); rank > 0 && solution.status != MarginStatus::optimal; --rank) {
+    if (!WideFace::suits(problem, rank) || !std::isfinite(near.objective)) return;
+    const bool settled = face.solve(problem, near, rank, [&] { return stop({.iteration = asked}); });
+    solution.iterations += face.iterations();
+    if (stopped) return;
+    if (!settled) continue;
+    other = near;
+    face.write(other.K, other.Q, other.dual);
+    other.method = "Newton on the face in 512 bits";
+    other.iterations = solution.iterations;
+    certifier.certify(problem, tolerance, other);
+    if (other.status == MarginStatus::optimal) std::swap(solution, other);
+  }
 }
 
 void MarginSolver::State::solve_entrywise(const MarginProblem& problem, MarginSolution& solution) {
