@@ -71,6 +71,8 @@ inline void expect_same_task(const AttentionTask& a, const AttentionTask& b) {
   }
 }
 
+inline std::string fixture(const std::string& name) { return (std::filesystem::path(ATTSVM_FIXTURES) / name).string(); }
+
 inline std::vector<std::string> fixture_tasks() {
   std::vector<std::string> paths;
   for (const auto& entry : std::filesystem::directory_iterator(ATTSVM_FIXTURES)) {

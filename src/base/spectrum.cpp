@@ -14,11 +14,6 @@ constexpr Index kExtended = 1 << 20;  // multiplications up to which the proof a
 
 }  // namespace
 
-Eigen::VectorXd singular_values(const RowMatrix& A) {
-  if (A.size() == 0) return {};
-  return Eigen::BDCSVD<Eigen::MatrixXd>(A).singularValues();
-}
-
 void Spectrum::compute(const RowMatrix& A, double slack) {
   double scale = A.size() == 0 ? 0 : A.cwiseAbs().maxCoeff();
   const Index n = std::min(A.rows(), A.cols());

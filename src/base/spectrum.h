@@ -5,9 +5,6 @@
 
 namespace attsvm {
 
-/// Singular values, largest first.
-Eigen::VectorXd singular_values(const RowMatrix& A);
-
 /// Singular values and right singular vectors of a matrix through the Gram matrix of its smaller side, with a proven
 /// bound on the largest. Small singular values carry an error of √ε of the largest. Memory is kept.
 class Spectrum {

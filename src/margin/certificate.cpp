@@ -15,10 +15,11 @@ constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 // share of ‖δ‖ ‖W‖ ‖ζ‖; with b = 0 a share of that.
 constexpr double kRowTolerance = 0.9e-9;
 constexpr double kRowRounding = 0.9 * 0x1p-50;
-constexpr double kMostMissing = 0.4;   // of |b|, whatever rounding leaves
-constexpr double kScaling = 9e-7;      // how far rounding may move ‖A(dual)‖ from 1
-constexpr double kProofShare = 1e-2;   // of the tolerance, that the proof of ‖A(dual)‖ may cost
-constexpr double kLargestLift = 1e-9;  // how far a bound may lie above ‖W‖ and be put down to rounding
+constexpr double kMostMissing = 0.4;        // of |b|, whatever rounding leaves
+constexpr double kScaling = 9e-7;           // how far rounding may move ‖A(dual)‖ from 1
+constexpr double kProofShare = 1e-2;        // of the tolerance, that the proof of ‖A(dual)‖ may cost
+constexpr double kRoundedSize = 0x1.8p-49;  // how far ‖W‖ may stay below a bound: three quarters of what verify allows
+constexpr double kLargestLift = 1e-9;       // how far a bound may lie above ‖W‖ and be put down to rounding
 
 double relative_gap(double objective, double bound) {
   return objective > 0 ? std::max(0.0, objective - bound) / objective : 0;
@@ -94,14 +95,16 @@ double Certifier::needed_stretch(const MarginProblem& problem) const {
 /// The largest violation of a row, and whether every row is met as far as verify demands.
 Certifier::Feasibility Certifier::feasibility(const MarginProblem& problem, const RowMatrix& W) const {
   Feasibility result;
+  double scale = 0;     // the largest |b|, which is 1 but for equations to given numbers
   double weights = -1;  // ‖W‖_F, once a row asks for it
+  for (Index k = 0; k < problem.rows(); ++k) scale = std::max(scale, std::abs(problem.rhs(k)));
   for (const MarginGroup& group : problem.groups()) {
     for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
       const double rhs = problem.rhs(k), slack = measure_.values()(k) - rhs;
       const double missing = problem.equal(k) ? std::abs(slack) : -slack;
       if (missing <= 0) continue;
       if (!(missing <= result.violation)) result.violation = missing;  // NaN included
-      if (missing <= kRowTolerance * std::abs(rhs)) continue;
+      if (rhs != 0 && missing <= kRowTolerance * scale) continue;
       if (weights < 0) weights = norm_of(W);
       const double reach = size_of(problem, group, k) * weights;
       const double allowed =
@@ -160,7 +163,7 @@ bool Certifier::restore(const MarginProblem& problem, double tolerance, MarginSo
     stretch = needed_stretch(problem);
   }
   const double rounding = fast ? kEpsilon * measure_.size() : measure_.error();  // of ‖A(dual)‖, and so of the bound
-  double least = solution.dual_objective * (1 + 2 * (8 * kEpsilon + rounding / measure_.norm()));
+  double least = solution.dual_objective * (1 + 2 * rounding / measure_.norm() - kRoundedSize);
   if (solution.norm.kind == NormKind::nuclear && least > 0)  // the bound may be better than was proven here
     least *= spectrum_.bound() / spectrum_.values()(0);
   const double objective = primal_norm(solution);
@@ -183,6 +186,7 @@ void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSo
   const bool consistent = restore(problem, tolerance, solution);
 
   solution.objective = primal_norm(solution);
+  if (consistent) solution.dual_objective = std::min(solution.dual_objective, solution.objective);
   const Feasibility found = feasibility(problem, solution.W);
   const bool feasible = consistent && found.met;
   solution.violation = found.violation;

@@ -114,7 +114,6 @@ ExactSolver::Outcome ExactSolver::active_set(const std::function<bool()>& stop) 
     } else if (++since > 20 + 2 * basis_.size()) {  // only rounding moves: let it end
       loosened *= 4;
       since = 0;
-      doubtful_ = true;
     }
     const double tolerance = kMeet * loosened;
 
@@ -148,7 +147,6 @@ ExactSolver::Outcome ExactSolver::active_set(const std::function<bool()>& stop) 
       const bool flat = size == unknowns || rest <= kDependent * noise;
       if (flat && missing <= 8 * tolerance * noise * (norm + std::abs(rhs_[p]))) {
         implied_[p] = 1;
-        doubtful_ = true;
         break;
       }
       double step = flat ? std::numeric_limits<double>::infinity() : missing / (rest * rest);
@@ -174,7 +172,6 @@ ExactSolver::Outcome ExactSolver::active_set(const std::function<bool()>& stop) 
       for (Index j = 0; j < size; ++j) set_x_[j] -= step * sign * r_[j];
       if (!flat) missing -= step * rest * rest;
       if (blocking < 0) {
-        doubtful_ = doubtful_ || rest < kIndependent;
         add_projected(p);
         break;
       }

@@ -80,7 +80,7 @@ bool ExactSolver::normalize(const MarginProblem& problem) {
 ExactSolver::Outcome ExactSolver::solve(const MarginProblem& problem, const IndexList& support,
                                         const std::function<bool()>& stop) {
   iterations_ = 0;
-  robust_ = doubtful_ = false;
+  robust_ = false;
   set_.clear();
   if (!normalize(problem)) return Outcome::infeasible;
   x_.fill(live_, 0.0);
@@ -90,18 +90,8 @@ ExactSolver::Outcome ExactSolver::solve(const MarginProblem& problem, const Inde
   }
   const bool warm = support.size() > 0;
   if (!warm && guess_active_set(stop)) return Outcome::stopped;
-  const Outcome outcome = solve_face(stop) ? Outcome::optimal : active_set(stop);
-  if (!problem.all_positive()) look_for_doubts();
-  return outcome;
-}
-
-/// Rows that ask for 0 and are missed by what may be more than rounding, or that have no multiplier in the set.
-void ExactSolver::look_for_doubts() {
-  const double noise = 2 * kEpsilon * weight_norm();
-  for (Index k = 0; k < live_ && !doubtful_; ++k) {
-    if (rhs_[k] == 0) doubtful_ = (free_[k] != 0 ? std::abs(value_[k]) : -value_[k]) > noise;
-  }
-  for (Index j = 0; j < set_.size() && !doubtful_; ++j) doubtful_ = x_[set_[j]] == 0;
+  if (solve_face(stop)) return Outcome::optimal;
+  return active_set(stop);
 }
 
 /// Gauss–Seidel on the dual until the support hardly changes. True: asked to stop.

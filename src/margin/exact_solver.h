@@ -28,9 +28,6 @@ class ExactSolver {
 
   Index iterations() const { return iterations_; }
   bool was_robust() const { return robust_; }
-  /// A row was taken for a combination of others, or left for them, that is one only to rounding. Where rows ask for 0
-  /// such a row can decide.
-  bool doubtful() const { return doubtful_; }
 
  private:
   bool normalize(const MarginProblem& problem);
@@ -50,7 +47,6 @@ class ExactSolver {
   void drop_member(Index j);
   void start_from_guess();
   void expand();
-  void look_for_doubts();
   double weight_norm() const;
 
   // The problem in unit rows: δ/‖δ‖, ζ/‖ζ‖, b/(‖δ‖‖ζ‖) times the power of two that brings the largest |b| into [1, 2).
@@ -67,7 +63,7 @@ class ExactSolver {
   Buffer<double> x_, W_, value_;
   IndexList set_, next_;
   Index iterations_ = 0;
-  bool robust_ = false, doubtful_ = false;
+  bool robust_ = false;
 
   // Fast path
   Buffer<double> set_x_, L_, residual_, direction_, preconditioned_, product_, step_W_;

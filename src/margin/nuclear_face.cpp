@@ -54,10 +54,10 @@ bool NuclearFace::finish() {
   const Index r = sigma_.size();
   if (!linearise() || !step()) return false;
   ++steps_;
-  const Eigen::BDCSVD<Eigen::MatrixXd> svd(W_, Eigen::ComputeThinU | Eigen::ComputeThinV);
-  U_ = svd.matrixU().leftCols(r);
-  V_ = svd.matrixV().leftCols(r);
-  sigma_ = svd.singularValues().head(r);
+  const ThinSvd svd = thin_svd(W_);
+  U_ = svd.U.leftCols(r);
+  V_ = svd.V.leftCols(r);
+  sigma_ = svd.sigma.head(r);
   return true;
 }
 

@@ -237,11 +237,11 @@ double NuclearSolver::balance(const NuclearRows& rows, const double* lambda, con
 void NuclearSolver::take_frobenius(const MarginSolution& frobenius) {
   method_ = "Frobenius answer";
   dual_ = frobenius.dual;
-  const Eigen::BDCSVD<Eigen::MatrixXd> svd(frobenius.W, Eigen::ComputeThinU | Eigen::ComputeThinV);
-  const Eigen::VectorXd& sigma = svd.singularValues();
+  const ThinSvd svd = thin_svd(frobenius.W);
+  const Eigen::VectorXd& sigma = svd.sigma;
   const Index r = directions(sigma, 0);
-  K_ = svd.matrixU().leftCols(r) * sigma.head(r).cwiseSqrt().asDiagonal();
-  Q_ = svd.matrixV().leftCols(r) * sigma.head(r).cwiseSqrt().asDiagonal();
+  K_ = svd.U.leftCols(r) * sigma.head(r).cwiseSqrt().asDiagonal();
+  Q_ = svd.V.leftCols(r) * sigma.head(r).cwiseSqrt().asDiagonal();
 }
 
 /// How many singular values, largest first, are not noise: the others are none to verify, or sum to at most `noise`.
@@ -272,13 +272,13 @@ void NuclearSolver::take_face() {
 void NuclearSolver::take_interior_point() {
   method_ = "interior point";
   interior_.weights(W_);
-  const Eigen::BDCSVD<Eigen::MatrixXd> svd(W_, Eigen::ComputeThinU | Eigen::ComputeThinV);
+  const ThinSvd svd = thin_svd(W_);
   double least = 1;
   for (Index k = 0; k < rows_.count(); ++k) {
     if (rows_.rhs(k) > 0) least = std::min(least, rows_.rhs(k));
   }
-  const double noise = kShareOfGap * std::min(interior_.gap(), 1.0) * least * svd.singularValues().sum();
-  take_factors(svd.matrixU(), svd.singularValues(), svd.matrixV(), noise);
+  const double noise = kShareOfGap * std::min(interior_.gap(), 1.0) * least * svd.sigma.sum();
+  take_factors(svd.U, svd.sigma, svd.V, noise);
   spread_dual();
   rows_.duals_out(lambda_.data(), dual_);
 }

@@ -28,6 +28,7 @@ constexpr Index kMostUnknowns = 2048;  // of the interior point method, which fa
 constexpr Index kRowsPerUnknown = 8;
 constexpr double kStartTolerance = 1e-2;     // of the Frobenius answer a large nuclear solve starts from
 constexpr Index kLastRows = 10'000;          // rows up to which the exact solver may be the last resort: 0.8 GB
+constexpr Index kMostProducts = 1'000'000;   // multiplications up to which rows that ask for 0 are looked at by verify
 constexpr Index kExactNumbers = 25'000'000;  // rows · d up to which the exact solver may copy all rows as a last resort
 
 void require_sensible(const SolveSettings& settings) {
@@ -64,6 +65,7 @@ struct MarginSolver::State {
   void solve_entrywise(const MarginProblem& problem, MarginSolution& solution);
   void solve_exactly(const MarginProblem& problem, MarginSolution& solution);
   void solve_widely(const MarginProblem& problem, MarginSolution& solution);
+  bool holds(const MarginProblem& problem, const MarginSolution& solution) const;
   void solve_at_scale(const MarginProblem& problem, MarginSolution& solution);
   template <class Solver>
   void take(const MarginProblem& problem, const Solver& solver, std::string_view method, MarginSolution& solution);
@@ -85,7 +87,6 @@ struct MarginSolver::State {
   std::chrono::steady_clock::time_point start;
   Index asked = 0;  // how often a method asked whether to stop
   bool stopped = false;
-  bool doubt = false;  // whether rows that ask for 0 are so nearly dependent that meeting them to rounding may not do
 };
 
 bool MarginSolver::State::stop(const SolveProgress& progress) {
@@ -112,11 +113,19 @@ void MarginSolver::State::solve_exactly(const MarginProblem& problem, MarginSolu
   solution.method = exact.was_robust() ? "dual active set" : "block pivoting";
   if (outcome == ExactSolver::Outcome::infeasible && certifier.certify_conflict(problem, solution)) return;
   certifier.certify(problem, tolerance, solution);
-  // Where every row asks for something, scaling has made W meet it, and the gap is a proof whatever the solver took for
-  // dependent. A row that asks for 0 is only met to rounding.
-  doubt = !problem.all_positive() && exact.doubtful();
-  const bool settled = solution.status == MarginStatus::optimal && !doubt;
+  const bool settled = solution.status == MarginStatus::optimal && holds(problem, solution);
   if (!settled && !stopped && WideActiveSet::suits(problem)) solve_widely(problem, solution);
+}
+
+/// Where every row asks for something, scaling has made W meet it, and the gap is a proof. A row that asks for 0 is
+/// only met to rounding, and where such rows nearly depend on each other that may not do: verify looks for a W nearby
+/// that meets them.
+bool MarginSolver::State::holds(const MarginProblem& problem, const MarginSolution& solution) const {
+  const auto groups = static_cast<Index>(problem.groups().size());
+  if (problem.all_positive() || problem.kind() == ProblemKind::finite ||
+      problem.d() * (problem.rows() + 2 * groups * problem.dz()) > kMostProducts)
+    return true;
+  return verify(problem.task(), stored(problem, solution, tolerance), {.tolerance = tolerance}).valid;
 }
 
 /// The last resort of small problems: where double cannot tell which rows depend on each other, or conflict.
@@ -133,6 +142,7 @@ void MarginSolver::State::solve_widely(const MarginProblem& problem, MarginSolut
   solution.method = "dual active set in 512 bits";
   if (outcome == WideActiveSet::Outcome::infeasible && certifier.certify_conflict(problem, solution)) return;
   certifier.certify(problem, tolerance, solution);
+  if (solution.status == MarginStatus::optimal && !holds(problem, solution)) solution.status = MarginStatus::stalled;
   if (solution.status == MarginStatus::optimal) return;
   other = solution;  // multipliers so large that rounding them shows: those of fewer rows may prove more
   other.dual = before;
@@ -260,7 +270,6 @@ void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolu
   const bool large = suits_nuclear_working_set(problem);
   const MarginSolution* warm = settings->warm_start;
   if (solution.warm_started && warm->K.cols() > 0 && warm->W.rows() == problem.d() && warm->W.cols() == problem.dz()) {
-    doubt = !problem.all_positive();
     if (large) {
       solution.K = warm->K;
       solution.Q = warm->Q;
@@ -338,7 +347,6 @@ void MarginSolver::solve(const MarginProblem& problem, const SolveSettings& sett
   state.start = std::chrono::steady_clock::now();
   state.asked = 0;
   state.stopped = false;
-  state.doubt = false;
   solution.status = MarginStatus::stalled;
   solution.history.clear();
   solution.iterations = 0;
@@ -358,9 +366,8 @@ void MarginSolver::solve(const MarginProblem& problem, const SolveSettings& sett
       state.solve_entrywise(problem, solution);
       break;
   }
-  const bool verifiable = problem.kind() != ProblemKind::finite && settings.norm.kind != NormKind::frobenius;
-  if (solution.status == MarginStatus::optimal && state.doubt && verifiable &&
-      !verify(problem.task(), stored(problem, solution, settings.tolerance), {.tolerance = settings.tolerance}).valid)
+  if (solution.status == MarginStatus::optimal && settings.norm.kind != NormKind::frobenius &&
+      !state.holds(problem, solution))
     solution.status = MarginStatus::stalled;
   if (solution.status == MarginStatus::stalled && state.stopped) solution.status = MarginStatus::limit;
   solution.history.push_back({solution.iterations, solution.objective, solution.dual_objective, state.seconds()});
@@ -390,7 +397,7 @@ void solve_many(std::span<const MarginProblem> problems, const SolveSettings& se
 
 Index numerical_rank(const RowMatrix& W) {
   if (W.size() == 0) return 0;
-  const Eigen::VectorXd sigma = Eigen::BDCSVD<Eigen::MatrixXd>(W).singularValues();
+  const Eigen::VectorXd sigma = singular_values(W);
   return (sigma.array() > 1e-10 * sigma(0)).count();
 }
 

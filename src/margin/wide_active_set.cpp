@@ -5,9 +5,12 @@
 namespace attsvm {
 namespace {
 
-// In units of a scaled row. Gram matrices square the distance of nearly dependent rows: with 512 bits, distances down
-// to 2^−128 are told from zero, and leave 2^−256 or better for everything computed from them.
-constexpr slong kDependent = -256;  // log₂ of the square of what a dependent row has outside the span of the set
+// In units of a scaled row. Gram matrices square the distance of nearly dependent rows, and 512 bits leave room for
+// that. What a row has beyond the span of others counts where it is more than rounding the tokens may have left there:
+// a dependence that holds to rounding holds.
+constexpr slong kDependent = -98;    // log₂ of the squared share of a dependent row outside the span of the set
+constexpr slong kImplied = -47;      // log₂ of the violation, relative to what cancels, by which it may miss
+constexpr slong kNegligible = -128;  // log₂ of coefficients of a combination that are zero
 constexpr slong kMet = -128;  // log₂ of the violation, relative to ‖W‖ and the right-hand side, that is none
 constexpr Index kMostRows = 1500;
 constexpr Index kMostProducts = 2'000'000;  // wide multiplications per look at all rows: 0.1 s
@@ -52,7 +55,10 @@ WideActiveSet::Outcome WideActiveSet::solve(const MarginProblem& problem, const 
         lambda_[at(rows_.row(set_[j]))] = x_[j].shifted(-rows_.exponent(set_[j]));
       return stopped ? Outcome::stopped : Outcome::optimal;
     }
-    if (!bring_in(p)) return Outcome::infeasible;
+    const Joining joining = bring_in(p);
+    if (joining == Joining::conflict) return Outcome::infeasible;
+    implied_[at(p)] = 1;
+    if (joining == Joining::joined) std::fill(implied_.begin(), implied_.end(), 0);
   }
 }
 
@@ -62,6 +68,7 @@ void WideActiveSet::start_from(const Eigen::VectorXd& guess) {
   gram_.clear();
   factor_.clear();
   member_.assign(at(rows_.count()), 0);
+  implied_.assign(at(rows_.count()), 0);
   for (const bool equalities : {true, false}) {
     for (Index k = 0; k < rows_.count(); ++k) {
       if ((free_[at(k)] != 0) != equalities || (!equalities && !(guess(rows_.row(k)) > 0))) continue;
@@ -98,7 +105,7 @@ Index WideActiveSet::most_violated() const {
   Index worst = -1;
   Wide most;
   for (Index k = 0; k < rows_.count(); ++k) {
-    if (member_[at(k)] != 0) continue;
+    if (member_[at(k)] != 0 || implied_[at(k)] != 0) continue;
     Wide missing = rhs_[at(k)] - value_[at(k)];
     if (free_[at(k)] != 0) missing = abs(std::move(missing));
     if (missing.sign() <= 0 || missing <= (norm_ + abs(rhs_[at(k)])).shifted(kMet)) continue;
@@ -110,19 +117,20 @@ Index WideActiveSet::most_violated() const {
   return worst;
 }
 
-/// Steps until row p is met, rows that would pull the wrong way giving way. False: it conflicts with the set.
-bool WideActiveSet::bring_in(Index p) {
+/// Steps until row p is met, rows that would pull the wrong way giving way.
+WideActiveSet::Joining WideActiveSet::bring_in(Index p) {
   Wide missing = rhs_[at(p)] - value_[at(p)];
   const int sign = missing.sign();
   missing = abs(std::move(missing));
   for (;;) {
     Split part = split(p);
     const bool flat = part.rest.is_zero();
+    if (flat && missing <= noise(p, part)) return Joining::implied;
     Wide step = flat ? Wide() : missing / part.rest;
     Index blocking = -1;
     for (std::size_t j = 0; j < set_.size(); ++j) {
       if (free_[at(set_[j])] != 0 || part.r[j].sign() * sign <= 0) continue;
-      if (part.r[j].exponent() <= kDependent / 2) continue;
+      if (part.r[j].exponent() <= kNegligible) continue;
       Wide reach = abs(x_[j] / part.r[j]);
       if ((flat && blocking < 0) || reach < step) {
         step = std::move(reach);
@@ -131,16 +139,23 @@ bool WideActiveSet::bring_in(Index p) {
     }
     if (flat && blocking < 0) {
       keep_conflict(p, part, sign);
-      return false;
+      return Joining::conflict;
     }
     for (std::size_t j = 0; j < set_.size(); ++j) x_[j] -= step * part.r[j] * Wide(sign);
     if (!flat) missing -= step * part.rest;
     if (blocking < 0) {
       push(p, std::move(part));
-      return true;
+      return Joining::joined;
     }
     drop(blocking);
   }
+}
+
+/// By how much a row that depends on the set to rounding may miss its right-hand side.
+Wide WideActiveSet::noise(Index p, const Split& split) const {
+  Wide sum = norm_ * sqrt(rows_.inner(p, p)) + abs(rhs_[at(p)]);
+  for (std::size_t j = 0; j < set_.size(); ++j) sum += abs(split.r[j]) * (norm_ + abs(rhs_[at(set_[j])]));
+  return sum.shifted(kImplied);
 }
 
 WideActiveSet::Split WideActiveSet::split(Index p) const {

@@ -30,9 +30,12 @@ class WideActiveSet {
     Wide rest;
   };
 
+  enum class Joining : std::uint8_t { joined, implied, conflict };
+
   void start_from(const Eigen::VectorXd& guess);
   Index most_violated() const;
-  bool bring_in(Index p);
+  Joining bring_in(Index p);
+  Wide noise(Index p, const Split& split) const;
   Split split(Index p) const;
   void push(Index p, Split split);
   void drop(Index j);
@@ -46,7 +49,7 @@ class WideActiveSet {
   std::vector<char> free_;  // equalities
   // The set, the lower triangles of its Gram matrix and of that one's Cholesky factor, multipliers, L⁻¹ b.
   std::vector<Index> set_;
-  std::vector<char> member_;
+  std::vector<char> member_, implied_;  // implied_: met to the rounding that its dependence on the set allows
   std::vector<WideVector> gram_, factor_;
   WideVector x_, y_;
   WideVector W_, value_, lambda_;  // lambda_: of the problem's rows, once done

@@ -209,16 +209,16 @@ double PathFollower::settle_head() {
 /// full rank it tells nothing new: it is then as small as their gradient.)
 double PathFollower::rank_slope() {
   unpack(theta_, W_, K_, Q_);
-  const Eigen::BDCSVD<Eigen::MatrixXd> parts(W_);
-  const Index count = parts.singularValues().size();
-  has_room_ = width_ > count || parts.singularValues()(width_ - 1) <= kNewColumn * kNewColumn * radius_;
+  const Eigen::VectorXd sigma = singular_values(W_);
+  const Index count = sigma.size();
+  has_room_ = width_ > count || sigma(width_ - 1) <= kNewColumn * kNewColumn * radius_;
   if (!has_room_ && width_ < count) return 0;
   pass_.evaluate(W_, head_, {}, found_);
   const RowMatrix& G = found_.W.direction;
-  const Eigen::BDCSVD<Eigen::MatrixXd> slopes(G, Eigen::ComputeThinU | Eigen::ComputeThinV);
-  const double steepest = slopes.singularValues()(0), multiplier = -G.cwiseProduct(W_).sum() / radius_;
-  steepest_left_ = slopes.matrixU().col(0);
-  steepest_right_ = slopes.matrixV().col(0);
+  const ThinSvd slopes = thin_svd(G);
+  const double steepest = slopes.sigma(0), multiplier = -G.cwiseProduct(W_).sum() / radius_;
+  steepest_left_ = slopes.U.col(0);
+  steepest_right_ = slopes.V.col(0);
   if (steepest == 0) return 0;
   if (inside_ || multiplier <= 0) return steepest * std::exp(found_.W.log_scale);
   return std::max(0.0, steepest / multiplier - 1);
@@ -226,14 +226,14 @@ double PathFollower::rank_slope() {
 
 /// A little of the direction that rank_slope() found takes the place of the weakest column.
 void PathFollower::raise_rank() {
-  const Eigen::BDCSVD<Eigen::MatrixXd> parts(W_, Eigen::ComputeThinU | Eigen::ComputeThinV);
-  const Index count = std::min(width_, parts.singularValues().size());
+  const ThinSvd parts = thin_svd(W_);
+  const Index count = std::min(width_, parts.sigma.size());
   K_.setZero();
   Q_.setZero();
   for (Index j = 0; j < count; ++j) {
-    const double root = std::sqrt(parts.singularValues()(j));
-    K_.col(j) = root * parts.matrixU().col(j);
-    Q_.col(j) = root * parts.matrixV().col(j);
+    const double root = std::sqrt(parts.sigma(j));
+    K_.col(j) = root * parts.U.col(j);
+    Q_.col(j) = root * parts.V.col(j);
   }
   K_.col(width_ - 1) = -kNewColumn * std::sqrt(radius_) * steepest_left_;
   Q_.col(width_ - 1) = kNewColumn * std::sqrt(radius_) * steepest_right_;

@@ -13,9 +13,10 @@ namespace {
 
 constexpr std::size_t kMostEquations = 300;  // beyond, or where one look at all rows takes longer than
 constexpr double kMostProducts = 1e6;        // wide multiplications, each row is judged by itself only
-constexpr slong kDependent = -256;  // log₂ of the squared share of a row outside the span of others that is none
-constexpr slong kMet = -100;        // log₂ of the violation, relative to ‖δ‖ ‖W‖ ‖ζ‖, that is none
-constexpr slong kRounding = -49;    // log₂ of what rounding W to double may move a row by, relative to the same
+constexpr slong kDependent = -98;  // log₂ of the squared share of a row outside the span of others that is none: less
+                                   // than rounding the tokens may have left there
+constexpr slong kMet = -100;       // log₂ of the violation, relative to ‖δ‖ ‖W‖ ‖ζ‖, that is none
+constexpr slong kRounding = -49;   // log₂ of what rounding W to double may move a row by, relative to the same
 constexpr int kRounds = 20;
 
 class NearestW {
@@ -40,16 +41,13 @@ class NearestW {
   bool move() {
     for (int round = 0; round < kRounds; ++round) {
       const std::size_t before = taken_.size();
-      bool all = true;
       for_each_row([&](std::size_t k, const Wide& value) {
         const Row& row = question_.rows()[k];
         if (row.rhs != 0 || is_taken_[k] != 0 || (row.equal ? value.is_zero() : value.sign() >= 0)) return;
         if (round > 0 && is_none(k, value)) return;
-        all = false;
         take(k);
       });
-      if (all) return true;
-      if (taken_.size() == before && round > 0) return false;
+      if (taken_.size() == before) return true;
       project();
     }
     return false;
@@ -119,11 +117,11 @@ class NearestW {
     }
     const Wide square = inner(k, k);
     const Wide rest = square - dot(column.data(), column.data(), static_cast<Index>(column.size()));
+    is_taken_[k] = 1;
     if (rest.sign() <= 0 || rest <= square.shifted(kDependent)) return;
     column.push_back(sqrt(rest));
     factor_.push_back(std::move(column));
     taken_.push_back(k);
-    is_taken_[k] = 1;
   }
 
   /// The nearest matrix to the first W at which every row taken reads 0.

@@ -1,8 +1,8 @@
 #include "verify/norms.h"
 
-#include <Eigen/SVD>
 #include <cmath>
 
+#include "base/decompositions.h"
 #include "verify/rows.h"
 
 namespace attsvm::proof {
@@ -75,9 +75,9 @@ Ball dual_power(double power) { return Ball(power) / (Ball(power) - Ball(1)); }
 SingularVectors singular_vectors(const RowMatrix& A) {
   SingularVectors result{.transposed = A.cols() > A.rows()};
   const Eigen::MatrixXd tall = result.transposed ? Eigen::MatrixXd(A.transpose()) : Eigen::MatrixXd(A);
-  const Eigen::BDCSVD<Eigen::MatrixXd> svd(tall, Eigen::ComputeThinU | Eigen::ComputeThinV);
-  result.U = svd.matrixU();
-  result.V = svd.matrixV();
+  ThinSvd svd = thin_svd(tall);
+  result.U = std::move(svd.U);
+  result.V = std::move(svd.V);
   if (!result.U.allFinite() || !result.V.allFinite()) throw Undecided{"singular vectors"};
   return result;
 }

@@ -11,8 +11,9 @@ namespace {
 
 constexpr double kAgree = 1e-9;  // a number is as stated if it is to this, relative to what it is made of
 constexpr double kViolation = 1e-9;  // of a row, relative to its right-hand side, or to ‖δ‖ ‖W‖_F ‖ζ‖ if that is 0
-constexpr double kRounding = 0x1p-50;  // of ‖δ‖ ‖W‖_F ‖ζ‖: W in doubles cannot do better
-constexpr double kMostMissing = 0.5;   // of a right-hand side, whatever rounding allows: W times two meets the row
+constexpr double kRounding = 0x1p-50;     // of ‖δ‖ ‖W‖_F ‖ζ‖: W in doubles cannot do better
+constexpr double kMostMissing = 0.5;      // of a right-hand side, whatever rounding allows: W times two meets the row
+constexpr double kRoundedSize = 0x1p-48;  // of ‖W‖, that it may lie below the bound; any smaller bound holds as well
 constexpr double kScaling = 1e-6;  // ‖A(dual)‖ = 1 is a convention; the bound is divided by the norm it really has
 constexpr double kNoRank = 1e-12;  // a singular value at most this part of the largest is none
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -238,9 +239,10 @@ void judge_factors(const Case& on) {
 
 void judge_bound(const Case& on) {
   const Ball objective = on.arithmetic.norm_of_W(), bound = proven_bound(on);
-  on.result.dual_objective = std::max(0.0, bound.lower());
+  on.result.dual_objective = std::clamp(bound.lower(), 0.0, on.result.objective);
   require_stated(bound, on.claim.dual_objective, max(objective, bound), "dual_objective");
-  if (surely_above(bound, objective)) {  // rule 5: W is too small to meet the rows that bound it
+  // Rule 5: W is too small to meet the rows that bound it, by more than what rounding its entries to double may cost.
+  if (surely_above(bound, objective * Ball(1 + kRoundedSize))) {
     reject(fmt::format("the bound is above the objective: every W that meets the rows has norm at least {}, W has {}",
                        bound.lower(), objective.upper()));
   }

@@ -202,8 +202,8 @@ def test_ten_tokens_in_the_plane_are_separable_for_every_selection(attsvm, task_
 def test_two_inputs_that_pull_apart(attsvm, tmp_path):
     """docs/claims.md, finding 2: all other scores are equal, and yet this start does not lead to p^mm = (1, 3)."""
     fixtures, run = pathlib.Path(os.environ["ATTSVM_FIXTURES"]), tmp_path / "run.npz"
-    task = fixtures / "global_min.task.npz"
-    assert attsvm("train", task, "--param", "p", "--init", fixtures / "global_min.start.npz", "--steps", 20000,
+    task = fixtures / "trust" / "global_min_task.npz"
+    assert attsvm("train", task, "--param", "p", "--init", fixtures / "trust" / "global_min_start.npz", "--steps", 20000,
                   "-o", run).code == 0
     p = np.load(run)["W"][:, 0]
     p /= np.linalg.norm(p)

@@ -133,7 +133,7 @@ TEST(FrobeniusReference, JointTraining) {
 
 TEST(FrobeniusReference, LossExperiments) {
   Threads threads(1);
-  const NpzFile file(std::string(ATTSVM_FIXTURES) + "/losses.expect.npz");
+  const NpzFile file(test::fixture("losses.expect.npz"));
   const Array tokens = file.read("tokens", threads), keys = file.read("keys", threads);
   const Index size = 2 * 2 * 3;
   ASSERT_EQ(tokens.shape, (std::vector<Index>{11, 2, 2, 3}));

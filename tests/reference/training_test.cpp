@@ -16,7 +16,7 @@ struct Published {
 
 Published published(const std::string& name) {
   Threads threads(1);
-  const std::string stem = std::string(ATTSVM_FIXTURES) + "/" + name;
+  const std::string stem = test::fixture(name);
   return {name, load_task(stem + ".task.npz", threads), NpzFile(stem + ".expect.npz")};
 }
 
@@ -202,7 +202,7 @@ TEST(TrainingReference, HeadAndPromptTogether) {
 
 TEST(TrainingReference, Losses) {
   Threads threads(1);
-  const NpzFile file(std::string(ATTSVM_FIXTURES) + "/losses.expect.npz");
+  const NpzFile file(test::fixture("losses.expect.npz"));
   const Array tokens = numbers(file, "tokens"), keys = numbers(file, "keys");
   const auto steps = indices(file, "record_step");
   const Index size = 2 * 2 * 3, row = static_cast<Index>(steps.size()) * 3;

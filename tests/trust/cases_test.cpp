@@ -6,7 +6,7 @@
 namespace attsvm::test {
 namespace {
 
-std::string file(const std::string& name) { return std::string(ATTSVM_FIXTURES) + "/trust/" + name + ".npz"; }
+std::string file(const std::string& name) { return fixture("trust/" + name + ".npz"); }
 
 AttentionTask task_of(const std::string& name) {
   Threads threads(1);

@@ -79,9 +79,9 @@ TEST_P(NastyTasks, AnswersHold) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Trust, NastyTasks, testing::ValuesIn(nasty_classes().begin(), nasty_classes().end()),
-                         [](const testing::TestParamInfo<std::string_view>& info) {
+                         [](const testing::TestParamInfo<std::string_view>& one) {
                            std::string name;
-                           for (const char letter : info.param) name += std::isalnum(letter) != 0 ? letter : '_';
+                           for (const char letter : one.param) name += std::isalnum(letter) != 0 ? letter : '_';
                            return name;
                          });
 

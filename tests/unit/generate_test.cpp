@@ -160,9 +160,7 @@ TEST(Generate, RandomDrawsAreAsPublished) {
 
 TEST(Generate, SmallDataSetsMatchTheReferences) {
   Threads threads(1);
-  const auto reference = [&](const std::string& name) {
-    return load_task(std::string(ATTSVM_FIXTURES) + "/" + name + ".task.npz", threads);
-  };
+  const auto reference = [&](const std::string& name) { return load_task(test::fixture(name + ".task.npz"), threads); };
   const auto expect_near = [](const AttentionTask& a, const AttentionTask& b) {
     ASSERT_EQ(a.sequences(), b.sequences());
     for (Index s = 0; s < a.sequences(); ++s) {

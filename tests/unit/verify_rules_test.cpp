@@ -9,8 +9,6 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-const std::string kTrust = std::string(ATTSVM_FIXTURES) + "/trust/";
-
 struct Filed {
   AttentionTask task;
   StoredSolution solution;
@@ -18,7 +16,8 @@ struct Filed {
 
 Filed filed(const std::string& task, const std::string& solution) {
   Threads threads(1);
-  Filed result{load_task(kTrust + task + ".npz", threads), load_solution(kTrust + solution + ".npz", threads)};
+  Filed result{load_task(test::fixture("trust/" + task + ".npz"), threads),
+               load_solution(test::fixture("trust/" + solution + ".npz"), threads)};
   complete(result.task, result.solution);
   return result;
 }
