@@ -42,9 +42,9 @@ struct RankCertificate {
   Index rank = 0;                  ///< columns of K and Q
   double next_singular_value = 0;  ///< a bound on the (rank+1)-th singular value of A(dual); 0 when there is none
   double outside_mass = 0;         ///< of every optimum the singular values beyond `rank` sum to at most this
-  bool certified = false;  ///< every optimum has `rank` singular values of at least half of W's smallest, and
-                           ///< outside_mass is at most 1e-6 of that; else only: W has at most this rank
-  std::string_view words;  ///< why not certified; empty when it is
+  bool certified = false;          ///< every optimum has `rank` singular values of at least half of W's smallest, and
+                                   ///< outside_mass is at most 1e-6 of that; else only: W has at most this rank
+  std::string_view words;          ///< why not certified; empty when it is
 };
 
 struct MarginSolution {

@@ -15,6 +15,10 @@ extern "C" void dsyevd_(const char* job, const char* triangle, const blasint* n,
                         const blasint* whole_work_size, blasint* info, std::size_t job_length,
                         std::size_t triangle_length);
 
+extern "C" void dgesdd_(const char* job, const blasint* m, const blasint* n, double* A, const blasint* lda,
+                        double* sigma, double* U, const blasint* ldu, double* Vt, const blasint* ldvt, double* work,
+                        const blasint* work_size, blasint* whole_work, blasint* info, std::size_t job_length);
+
 namespace attsvm {
 namespace {
 
@@ -69,6 +73,22 @@ bool symmetric_eigenvalues(bool vectors, Index n, double* A, double* values) {
   whole_work.resize(std::max(whole_work.size(), static_cast<std::size_t>(whole_work[0])));
   const auto work_size = static_cast<blasint>(work.size()), whole_work_size = static_cast<blasint>(whole_work.size());
   dsyevd_(job, "U", &size, A, &size, values, work.data(), &work_size, whole_work.data(), &whole_work_size, &info, 1, 1);
+  return info == 0;
+}
+
+bool singular_values(bool vectors, Index m, Index n, double* A, double* sigma, double* U, double* Vt) {
+  const Index small = std::min(m, n);
+  std::vector<double> work(1);
+  std::vector<blasint> whole_work(static_cast<std::size_t>(8 * small));
+  const char* job = vectors ? "S" : "N";
+  const blasint rows = narrow(m), columns = narrow(n), rank = vectors ? narrow(small) : 1, ask = -1;
+  blasint info = 0;
+  dgesdd_(job, &rows, &columns, A, &rows, sigma, U, &rows, Vt, &rank, work.data(), &ask, whole_work.data(), &info, 1);
+  if (info != 0) return false;
+  work.resize(static_cast<std::size_t>(work[0]));
+  const auto work_size = static_cast<blasint>(work.size());
+  dgesdd_(job, &rows, &columns, A, &rows, sigma, U, &rows, Vt, &rank, work.data(), &work_size, whole_work.data(), &info,
+          1);
   return info == 0;
 }
 

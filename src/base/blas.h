@@ -20,6 +20,9 @@ void solve_columns(bool transpose, Index n, const double* L, Index ldl, Index co
 /// Eigenvalues, smallest first, of a symmetric n × n matrix, and if asked for its eigenvectors as the rows of A, which
 /// is overwritten in any case. False: they were not found.
 bool symmetric_eigenvalues(bool vectors, Index n, double* A, double* values);
+/// The column-major A (m,n), which is lost, as U diag(sigma) Vt, largest first; U (m,min), Vt (min,n), both untouched
+/// unless vectors are asked for. False: the iteration did not converge.
+bool singular_values(bool vectors, Index m, Index n, double* A, double* sigma, double* U, double* Vt);
 /// B ← B L⁻ᵀ for m × n B and lower triangular n × n L.
 void divide_by_transposed_lower(Index m, Index n, const double* L, Index ldl, double* B, Index ldb);
 /// x ← L⁻¹ x, or L⁻ᵀ x

@@ -1,32 +1,47 @@
 #include "base/decompositions.h"
 
 #include <Eigen/SVD>
+#include <algorithm>
+
+#include "base/blas.h"
 
 template class Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>;
 
 namespace attsvm {
 namespace {
 
-/// Eigen's divide and conquer returns NaN for some matrices of low rank; its Jacobi rotations do not.
-template <class Read>
-auto decompose(const Eigen::MatrixXd& A, unsigned int parts, const Read& read) {
-  const Eigen::BDCSVD<Eigen::MatrixXd> quick(A, parts);
-  const bool finite = quick.singularValues().allFinite() &&
-                      (parts == 0 || (quick.matrixU().allFinite() && quick.matrixV().allFinite()));
-  return finite || !A.allFinite() ? read(quick) : read(Eigen::JacobiSVD<Eigen::MatrixXd>(A, parts));
-}
+constexpr Eigen::Index kLapack = 24;  // columns from which on LAPACK is quicker than Jacobi rotations
 
 }  // namespace
 
+// Eigen's divide and conquer is not used: for some matrices of low rank it returns NaN, or vectors that are none.
 ThinSvd thin_svd(const Eigen::MatrixXd& A) {
-  return decompose(A, Eigen::ComputeThinU | Eigen::ComputeThinV, [](const auto& svd) {
-    return ThinSvd{svd.matrixU(), svd.matrixV(), svd.singularValues()};
-  });
+  const Eigen::Index small = std::min(A.rows(), A.cols());
+  if (small == 0) return {Eigen::MatrixXd(A.rows(), 0), Eigen::MatrixXd(A.cols(), 0), {}};
+  if (small >= kLapack) {
+    const SingleThreadBlas single_thread;
+    ThinSvd svd{Eigen::MatrixXd(A.rows(), small), {}, Eigen::VectorXd(small)};
+    Eigen::MatrixXd lost = A, Vt(small, A.cols());
+    if (singular_values(true, A.rows(), A.cols(), lost.data(), svd.sigma.data(), svd.U.data(), Vt.data())) {
+      svd.V = Vt.transpose();
+      return svd;
+    }
+  }
+  const Eigen::JacobiSVD<Eigen::MatrixXd> svd(A, Eigen::ComputeThinU | Eigen::ComputeThinV);
+  return {svd.matrixU(), svd.matrixV(), svd.singularValues()};
 }
 
 Eigen::VectorXd singular_values(const Eigen::MatrixXd& A) {
-  if (A.size() == 0) return {};
-  return decompose(A, 0, [](const auto& svd) -> Eigen::VectorXd { return svd.singularValues(); });
+  const Eigen::Index small = std::min(A.rows(), A.cols());
+  if (small == 0) return {};
+  if (small >= kLapack) {
+    const SingleThreadBlas single_thread;
+    Eigen::VectorXd sigma(small);
+    Eigen::MatrixXd lost = A;
+    double unused = 0;
+    if (singular_values(false, A.rows(), A.cols(), lost.data(), sigma.data(), &unused, &unused)) return sigma;
+  }
+  return Eigen::JacobiSVD<Eigen::MatrixXd>(A).singularValues();
 }
 
 }  // namespace attsvm

@@ -37,6 +37,14 @@ void clip(const MarginProblem& problem, Eigen::VectorXd& dual) {
   }
 }
 
+/// Equations to other numbers than 0.
+bool has_given_numbers(const MarginProblem& problem) {
+  for (Index k = 0; k < problem.rows(); ++k) {
+    if (problem.equal(k) && problem.rhs(k) != 0) return true;
+  }
+  return false;
+}
+
 double weighted_rhs(const MarginProblem& problem, const Eigen::VectorXd& dual) {
   long double sum = 0;
   for (Index k = 0; k < problem.rows(); ++k) sum += static_cast<long double>(problem.rhs(k)) * dual(k);
@@ -95,7 +103,7 @@ double Certifier::needed_stretch(const MarginProblem& problem) const {
 /// The largest violation of a row, and whether every row is met as far as verify demands.
 Certifier::Feasibility Certifier::feasibility(const MarginProblem& problem, const RowMatrix& W) const {
   Feasibility result;
-  double scale = 0;     // the largest |b|, which is 1 but for equations to given numbers
+  double scale = 1;     // the largest |b|, which is 1 but for equations to given numbers
   double weights = -1;  // ‖W‖_F, once a row asks for it
   for (Index k = 0; k < problem.rows(); ++k) scale = std::max(scale, std::abs(problem.rhs(k)));
   for (const MarginGroup& group : problem.groups()) {
@@ -168,6 +176,7 @@ bool Certifier::restore(const MarginProblem& problem, double tolerance, MarginSo
     least *= spectrum_.bound() / spectrum_.values()(0);
   const double objective = primal_norm(solution);
   if (!(objective < least)) return true;
+  if (has_given_numbers(problem)) return least <= objective * (1 + tolerance);  // they leave W no other length
   if (!(least <= objective * (1 + std::min(kLargestLift, tolerance)))) return false;
   stretch_weights(least / objective, solution);
   if (fast) {
