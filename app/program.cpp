@@ -40,7 +40,7 @@ Every verb explains itself: attsvm generate --help
 Files are NumPy .npz; numpy.savez writes what attsvm reads.
 
 Exit codes: 0 done, 1 internal error, 2 bad usage or input, 3 infeasible (with a certificate),
-4 stopped at a limit, 5 verify says no, 130 interrupted)";
+4 stopped at a limit or stalled, 5 verify says no, 130 interrupted)";
 
 /// CLI11 explains some mistakes over several lines; one is enough.
 std::string one_line(std::string text) {

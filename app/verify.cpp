@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "session.h"
@@ -17,6 +19,11 @@ std::string norm_words(const std::string& norm) {
   return norm == "nuc" ? "nuclear norm" : "entrywise norm " + norm;
 }
 
+// Twelve digits, rounded so that what is said of a bound stays true.
+constexpr double kTwelveDigits = 5e-12, kSafely = 0.995;  // the second: for three digits
+std::string at_most(double bound) { return fmt::format("{:.12g}", bound * (1 + kTwelveDigits)); }
+std::string at_least(double bound) { return fmt::format("{:.12g}", bound * (1 - kTwelveDigits)); }
+
 /// What was proven, as sentences.
 std::string theorem(const StoredSolution& solution, const Verification& verdict) {
   const std::string norm = norm_words(solution.norm);
@@ -25,18 +32,27 @@ std::string theorem(const StoredSolution& solution, const Verification& verdict)
     words += "  " + fmt::format(format, std::forward<Args>(args)...) + "\n";
   };
   if (verdict.status == "infeasible") {
-    say("No W of Frobenius norm below {:.3g} meets these rows: they contradict each other.", verdict.norm_bound);
+    if (std::isinf(verdict.norm_bound)) {
+      say("No W meets these rows: they contradict each other.");
+    } else {
+      say("No W of Frobenius norm up to {:.3g} meets these rows.", verdict.norm_bound * kSafely);
+    }
   } else {
-    if (verdict.scaling > 0) {
-      say("This W, of {} at most {:.12g}, meets every row >= 1 when scaled by 1 + {:.2g}.", norm, verdict.objective,
+    const bool any = std::find(solution.rhs.begin(), solution.rhs.end(), 1.0) != solution.rhs.end();
+    if (!any && !solution.w_only) {
+      say("This W has {} at most {}; no row asks for more than 0.", norm, at_most(verdict.objective));
+    } else if (verdict.scaling > 0) {
+      say("This W, of {} at most {}, meets every row >= 1 when scaled by 1 + {:.2g}.", norm, at_most(verdict.objective),
           verdict.scaling);
     } else {
-      say("This W, of {} at most {:.12g}, meets every row >= 1.", norm, verdict.objective);
+      say("This W, of {} at most {}, meets every row >= 1.", norm, at_most(verdict.objective));
     }
-    if (verdict.homogeneous > 0)
-      say("It meets rows = 0 and >= 0 to {:.2g} of their size times its own.", verdict.homogeneous);
-    if (!solution.w_only) say("Every W that meets these rows has norm at least {:.12g}.", verdict.dual_objective);
-    if (verdict.rank) say("Its rank is {}, the number of columns of K and Q.", *verdict.rank);
+    if (verdict.homogeneous > 0) {
+      say("It misses rows = 0 and >= 0 by at most {:.2g} of |delta| |W| |zeta|.", verdict.homogeneous);
+      if (!std::isnan(verdict.distance)) say("A matrix that meets them is {:.2g} of |W| away.", verdict.distance);
+    }
+    if (!solution.w_only) say("Every W that meets these rows has norm at least {}.", at_least(verdict.dual_objective));
+    if (verdict.rank) say("This W has rank {}, the number of columns of K and Q.", *verdict.rank);
   }
   if (!verdict.question.empty()) say("These rows: {}.", verdict.question);
   say("Arithmetic: {}.", verdict.arithmetic);
@@ -61,6 +77,7 @@ Json json_of(const StoredSolution& solution, const Verification& verdict, const 
               {"question", verdict.question.empty() ? Json(nullptr) : Json(verdict.question)},
               {"arithmetic", verdict.arithmetic.empty() ? Json(nullptr) : Json(verdict.arithmetic)},
               {"norm", solution.norm},
+              {"problem", solution.problem},
               {"tolerance", settings.tolerance},
               {"seed", nullptr},
               {"threads", threads}};

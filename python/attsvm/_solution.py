@@ -345,7 +345,7 @@ def solve(task: Task, select: Any = None, norm: Any = "fro", *, relax: Sequence[
     problem : "att" or "v"
         Tokens kept against dropped, or labels against the selected tokens' values.
     tolerance : float
-        Relative gap to reach; problems of at most 200 rows are solved to rounding.
+        Relative gap to reach; problems of at most 1,500 rows are solved to rounding.
     time_limit : seconds, optional
         Then the best answer so far, with status "limit".
     warm_start : Solution, optional

@@ -26,7 +26,8 @@ double relative_gap(double objective, double bound) {
 }
 
 /// ‖M‖_F, also where the squares leave the range of double.
-double norm_of(const RowMatrix& M) {
+template <class Matrix>
+double norm_of(const Matrix& M) {
   const double norm = M.norm();
   return norm > 1e-140 && norm < 1e140 ? norm : M.stableNorm();
 }
@@ -101,7 +102,7 @@ double Certifier::needed_stretch(const MarginProblem& problem) const {
 }
 
 /// The largest violation of a row, and whether every row is met as far as verify demands.
-Certifier::Feasibility Certifier::feasibility(const MarginProblem& problem, const RowMatrix& W) const {
+Certifier::Feasibility Certifier::feasibility(const MarginProblem& problem, const RowMatrix& W) {
   Feasibility result;
   double scale = 1;     // the largest |b|, which is 1 but for equations to given numbers
   double weights = -1;  // ‖W‖_F, once a row asks for it
@@ -125,9 +126,9 @@ Certifier::Feasibility Certifier::feasibility(const MarginProblem& problem, cons
 
 /// ‖δ_k‖ ‖ζ_k‖
 double Certifier::size_of(const MarginProblem& problem, const MarginGroup& group, Index k) {
-  Eigen::VectorXd delta(problem.d());
-  problem.delta(group, k, delta.data());
-  return delta.stableNorm() * ConstVector(group.z, problem.dz()).stableNorm();
+  delta_.resize(problem.d());
+  problem.delta(group, k, delta_.data());
+  return norm_of(delta_) * norm_of(ConstVector(group.z, problem.dz()));
 }
 
 /// The bound of the multipliers, which are scaled to ‖A(dual)‖ = 1.
@@ -237,7 +238,8 @@ bool Certifier::certify_conflict(const MarginProblem& problem, MarginSolution& s
   for (Index k = 0; k < problem.rows(); ++k) solution.slack(k) = -problem.rhs(k);
   solution.objective = solution.dual_objective = solution.gap = solution.violation = kNaN;
   solution.support = 0;
-  return solution.residual + measure_.error() <= enough;
+  conflict_factor_ = kInfeasibleFactor * enough / (solution.residual + measure_.error());
+  return conflict_factor_ >= kInfeasibleFactor;
 }
 
 }  // namespace attsvm

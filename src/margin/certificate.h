@@ -19,6 +19,8 @@ class Certifier {
   void certify(const MarginProblem& problem, double tolerance, MarginSolution& solution);
   /// solution.dual holds a certificate of infeasibility in any positive scale. False: it does not prove enough.
   bool certify_conflict(const MarginProblem& problem, MarginSolution& solution);
+  /// Of the last certificate: how many times what the rows that it weighs ask for alone a W must be to meet them.
+  double conflict_factor() const { return conflict_factor_; }
 
  private:
   struct Feasibility {
@@ -30,8 +32,8 @@ class Certifier {
   bool restore(const MarginProblem& problem, double tolerance, MarginSolution& solution);
   /// The smallest factor ≥ 1 that makes W meet every row; 1 where scaling cannot.
   double needed_stretch(const MarginProblem& problem) const;
-  Feasibility feasibility(const MarginProblem& problem, const RowMatrix& W) const;
-  static double size_of(const MarginProblem& problem, const MarginGroup& group, Index k);
+  Feasibility feasibility(const MarginProblem& problem, const RowMatrix& W);
+  double size_of(const MarginProblem& problem, const MarginGroup& group, Index k);
   /// The dual norm of A; for nuclear answers a proven upper bound on it.
   double dual_norm(const Norm& norm, double tolerance);
   static double primal_norm(const MarginSolution& solution);
@@ -40,6 +42,8 @@ class Certifier {
   RowMeasure measure_;
   Spectrum spectrum_;  // of A, for nuclear answers
   RankCertifier rank_;
+  Eigen::VectorXd delta_;  // of one row
+  double conflict_factor_ = 0;
 };
 
 }  // namespace attsvm

@@ -28,6 +28,7 @@ constexpr Index kMostUnknowns = 2048;  // of the interior point method, which fa
 constexpr Index kRowsPerUnknown = 8;
 constexpr double kStartTolerance = 1e-2;     // of the Frobenius answer a large nuclear solve starts from
 constexpr Index kLastRows = 10'000;          // rows up to which the exact solver may be the last resort: 0.8 GB
+constexpr double kCertainConflict = 1e14;    // conflict_factor() beyond which no W is looked for
 constexpr Index kMostProducts = 1'000'000;   // multiplications up to which rows that ask for 0 are looked at by verify
 constexpr Index kExactNumbers = 25'000'000;  // rows · d up to which the exact solver may copy all rows as a last resort
 
@@ -111,7 +112,11 @@ void MarginSolver::State::solve_exactly(const MarginProblem& problem, MarginSolu
   exact.write(solution.W, solution.dual);
   solution.iterations += exact.iterations();
   solution.method = exact.was_robust() ? "dual active set" : "block pivoting";
-  if (outcome == ExactSolver::Outcome::infeasible && certifier.certify_conflict(problem, solution)) return;
+  if (outcome == ExactSolver::Outcome::infeasible && certifier.certify_conflict(problem, solution)) {
+    if (certifier.conflict_factor() >= kCertainConflict || !WideActiveSet::suits(problem)) return;
+    solve_widely(problem, solution);  // a W that large may exist
+    return;
+  }
   certifier.certify(problem, tolerance, solution);
   const bool settled = solution.status == MarginStatus::optimal && holds(problem, solution);
   if (!settled && !stopped && WideActiveSet::suits(problem)) solve_widely(problem, solution);
@@ -134,7 +139,7 @@ void MarginSolver::State::solve_widely(const MarginProblem& problem, MarginSolut
   const WideActiveSet::Outcome outcome = wide.solve(problem, solution.dual, [&] { return stop({.iteration = asked}); });
   solution.iterations += wide.iterations();
   if (outcome == WideActiveSet::Outcome::stopped) {  // only an end is worth more than what double found
-    solution.status = MarginStatus::stalled;
+    if (solution.status == MarginStatus::optimal) solution.status = MarginStatus::stalled;
     return;
   }
   const Eigen::VectorXd before = solution.dual;

@@ -142,7 +142,7 @@ class SvmRank final : public Study {
     summary.figure = {
         .title = "Rank of the attention SVM's solutions",
         .caption =
-            "Mean over feasible draws (a, b), certified ranks; (c) counts infeasible draws as rank 1, as the "
+            "Mean over feasible draws (a, b), on certified solutions; (c) counts infeasible draws as rank 1, as the "
             "published picture does; (d) share of draws for which a certificate proves that no W exists.",
         .columns = 2};
     const auto rank_panel = [&](const std::string& title, std::initializer_list<Size> sizes, const char* varied,

@@ -8,6 +8,9 @@
 
 namespace attsvm::proof {
 
+/// The finest precision that a decision is tried in.
+inline constexpr slong kMostBits = 4096;
+
 /// The precision, in bits, of what is computed on this thread while it lives.
 class WorkingBits {
  public:

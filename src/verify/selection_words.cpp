@@ -62,6 +62,8 @@ void name_question(const AttentionTask& task, const StoredSolution& claim, Verif
     words +=
         fmt::format("{}, with >= 1 relaxed to >= 0 for {}", words.empty() ? whose : "", list_words(result.relaxed));
   }
+  if (claim.problem == "v")
+    words = fmt::format("labels against values (problem v), for {}", words.empty() ? whose : words);
 }
 
 }  // namespace proof

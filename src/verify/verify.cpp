@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kLongWork = 1e8;  // multiplications from which on doubles with error bounds are tried first
-constexpr slong kFirstBits = 128, kMostBits = 4096;
+constexpr slong kFirstBits = 128;
 
 Norm read_norm(const StoredSolution& claim) {
   try {
