@@ -1,14 +1,10 @@
 #pragma once
 
-#if __has_include(<flint/arb.h>)
-#include <flint/arb.h>
-#else
-#include <arb.h>
-#endif
-
+#include <utility>
 #include <vector>
 
 #include "attsvm/array.h"
+#include "base/arb.h"
 
 namespace attsvm {
 

@@ -29,13 +29,28 @@ constexpr Index kRowsPerUnknown = 8;
 constexpr double kStartTolerance = 1e-2;     // of the Frobenius answer a large nuclear solve starts from
 constexpr Index kLastRows = 10'000;          // rows up to which the exact solver may be the last resort: 0.8 GB
 constexpr double kCertainConflict = 1e14;    // conflict_factor() beyond which no W is looked for
-constexpr Index kMostProducts = 1'000'000;   // multiplications up to which rows that ask for 0 are looked at by verify
+constexpr Index kMostProducts = 20'000'000;  // multiplications up to which rows that ask for 0 are looked at by verify
 constexpr Index kExactNumbers = 25'000'000;  // rows · d up to which the exact solver may copy all rows as a last resort
 
 void require_sensible(const SolveSettings& settings) {
-  if (!(settings.tolerance > 0)) refuse("tolerance = {}; must be > 0", settings.tolerance);
+  if (!(settings.tolerance > 0 && settings.tolerance < 1))
+    refuse("tolerance = {}; must be > 0 and < 1", settings.tolerance);
   if (!(settings.time_limit >= 0)) refuse("time_limit = {}; must be at least 0", settings.time_limit);
   if (settings.iteration_limit < 0) refuse("iteration_limit = {}; must be at least 0", settings.iteration_limit);
+}
+
+/// Which of two answers tells more: the gap decides, where there is one, else the bound.
+bool is_better(const MarginSolution& a, const MarginSolution& b) {
+  if (is_settled(a.status) != is_settled(b.status)) return is_settled(a.status);
+  if (std::isnan(a.gap) != std::isnan(b.gap)) return std::isnan(b.gap);
+  return std::isnan(a.gap) ? a.dual_objective > b.dual_objective : a.gap < b.gap;
+}
+
+/// No W near this one is known to meet the rows.
+void withdraw(MarginSolution& solution) {
+  solution.status = MarginStatus::stalled;
+  solution.gap = std::numeric_limits<double>::quiet_NaN();
+  solution.rank = {.rank = solution.K.cols(), .words = "the answer is not proven optimal"};
 }
 
 }  // namespace
@@ -66,7 +81,7 @@ struct MarginSolver::State {
   void solve_entrywise(const MarginProblem& problem, MarginSolution& solution);
   void solve_exactly(const MarginProblem& problem, MarginSolution& solution);
   void solve_widely(const MarginProblem& problem, MarginSolution& solution);
-  bool holds(const MarginProblem& problem, const MarginSolution& solution) const;
+  bool holds(const MarginProblem& problem, const MarginSolution& solution);
   void solve_at_scale(const MarginProblem& problem, MarginSolution& solution);
   template <class Solver>
   void take(const MarginProblem& problem, const Solver& solver, std::string_view method, MarginSolution& solution);
@@ -88,6 +103,7 @@ struct MarginSolver::State {
   std::chrono::steady_clock::time_point start;
   Index asked = 0;  // how often a method asked whether to stop
   bool stopped = false;
+  bool held = false;  // whether verify has seen the answer at hand, and accepted it
 };
 
 bool MarginSolver::State::stop(const SolveProgress& progress) {
@@ -125,12 +141,13 @@ void MarginSolver::State::solve_exactly(const MarginProblem& problem, MarginSolu
 /// Where every row asks for something, scaling has made W meet it, and the gap is a proof. A row that asks for 0 is
 /// only met to rounding, and where such rows nearly depend on each other that may not do: verify looks for a W nearby
 /// that meets them.
-bool MarginSolver::State::holds(const MarginProblem& problem, const MarginSolution& solution) const {
+bool MarginSolver::State::holds(const MarginProblem& problem, const MarginSolution& solution) {
   const auto groups = static_cast<Index>(problem.groups().size());
   if (problem.all_positive() || problem.kind() == ProblemKind::finite ||
       problem.d() * (problem.rows() + 2 * groups * problem.dz()) > kMostProducts)
     return true;
-  return verify(problem.task(), stored(problem, solution, tolerance), {.tolerance = tolerance}).valid;
+  held = verify(problem.task(), stored(problem, solution, tolerance), {.tolerance = tolerance}).valid;
+  return held;
 }
 
 /// The last resort of small problems: where double cannot tell which rows depend on each other, or conflict.
@@ -139,20 +156,26 @@ void MarginSolver::State::solve_widely(const MarginProblem& problem, MarginSolut
   const WideActiveSet::Outcome outcome = wide.solve(problem, solution.dual, [&] { return stop({.iteration = asked}); });
   solution.iterations += wide.iterations();
   if (outcome == WideActiveSet::Outcome::stopped) {  // only an end is worth more than what double found
-    if (solution.status == MarginStatus::optimal) solution.status = MarginStatus::stalled;
+    if (solution.status == MarginStatus::optimal) withdraw(solution);
     return;
   }
-  const Eigen::VectorXd before = solution.dual;
+  MarginSolution before = solution;
   wide.write(solution.W, solution.dual);
   solution.method = "dual active set in 512 bits";
   if (outcome == WideActiveSet::Outcome::infeasible && certifier.certify_conflict(problem, solution)) return;
+  if (outcome == WideActiveSet::Outcome::infeasible) {  // which rounding its multipliers hides
+    if (before.status == MarginStatus::optimal) withdraw(before);
+    solution = std::move(before);
+    return;
+  }
   certifier.certify(problem, tolerance, solution);
-  if (solution.status == MarginStatus::optimal && !holds(problem, solution)) solution.status = MarginStatus::stalled;
-  if (solution.status == MarginStatus::optimal) return;
+  if (solution.status == MarginStatus::optimal && holds(problem, solution)) return;
+  if (solution.status == MarginStatus::optimal) withdraw(solution);
   other = solution;  // multipliers so large that rounding them shows: those of fewer rows may prove more
-  other.dual = before;
+  other.dual = before.dual;
   certifier.certify(problem, tolerance, other);
-  if (other.dual_objective > solution.dual_objective) std::swap(solution, other);
+  if (other.status == MarginStatus::optimal && !holds(problem, other)) withdraw(other);
+  if (is_better(other, solution)) std::swap(solution, other);
 }
 
 template <class Solver>
@@ -199,8 +222,10 @@ void MarginSolver::State::solve_at_scale(const MarginProblem& problem, MarginSol
       return;
     }
   }
-  if (!stopped && problem.rows() <= kLastRows && problem.rows() * problem.d() <= kExactNumbers)
-    solve_exactly(problem, solution);  // finite, however hard
+  if (stopped || problem.rows() > kLastRows || problem.rows() * problem.d() > kExactNumbers) return;
+  MarginSolution before = solution;
+  solve_exactly(problem, solution);  // finite, however hard
+  if (is_better(before, solution)) std::swap(before, solution);
 }
 
 void MarginSolver::State::solve_frobenius(const MarginProblem& problem, MarginSolution& solution) {
@@ -222,6 +247,7 @@ bool MarginSolver::State::start_from_frobenius(const MarginProblem& problem, dou
   tolerance = start_tolerance;
   solve_frobenius(problem, frobenius);
   tolerance = settings->tolerance;
+  held = false;
   solution.iterations += frobenius.iterations;
   if (frobenius.status != MarginStatus::infeasible) return true;
   const Index iterations = solution.iterations;
@@ -316,8 +342,9 @@ void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolu
 void MarginSolver::State::polish_nuclear(const MarginProblem& problem, MarginSolution& solution) {
   const MarginSolution near = solution;
   WideFace face;
+  if (!std::isfinite(near.objective)) return;
   for (Index rank = near.K.cols(); rank > 0 && solution.status != MarginStatus::optimal; --rank) {
-    if (!WideFace::suits(problem, rank) || !std::isfinite(near.objective)) return;
+    if (!WideFace::suits(problem, rank)) continue;
     const bool settled = face.solve(problem, near, rank, [&] { return stop({.iteration = asked}); });
     solution.iterations += face.iterations();
     if (stopped) return;
@@ -352,6 +379,7 @@ void MarginSolver::solve(const MarginProblem& problem, const SolveSettings& sett
   state.start = std::chrono::steady_clock::now();
   state.asked = 0;
   state.stopped = false;
+  state.held = false;
   solution.status = MarginStatus::stalled;
   solution.history.clear();
   solution.iterations = 0;
@@ -371,9 +399,7 @@ void MarginSolver::solve(const MarginProblem& problem, const SolveSettings& sett
       state.solve_entrywise(problem, solution);
       break;
   }
-  if (solution.status == MarginStatus::optimal && settings.norm.kind != NormKind::frobenius &&
-      !state.holds(problem, solution))
-    solution.status = MarginStatus::stalled;
+  if (solution.status == MarginStatus::optimal && !state.held && !state.holds(problem, solution)) withdraw(solution);
   if (solution.status == MarginStatus::stalled && state.stopped) solution.status = MarginStatus::limit;
   solution.history.push_back({solution.iterations, solution.objective, solution.dual_objective, state.seconds()});
 }

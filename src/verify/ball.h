@@ -1,10 +1,8 @@
 // Balls: real numbers with a proven error, by Arb. Operators round to the working precision of the thread.
 #pragma once
 
-#include <arb.h>
-#include <arb_mat.h>
-
 #include "attsvm/array.h"
+#include "base/arb.h"
 
 namespace attsvm::proof {
 

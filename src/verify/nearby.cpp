@@ -11,8 +11,10 @@
 namespace attsvm::proof {
 namespace {
 
-constexpr std::size_t kMostEquations = 300;  // beyond, or where one look at all rows takes longer than
-constexpr double kMostProducts = 1e6;        // wide multiplications, each row is judged by itself only
+// Beyond these many equations, or multiplications per look at all rows, each query is looked at by itself; and beyond
+// these many multiplications each row.
+constexpr std::size_t kMostEquations = 300;
+constexpr double kMostProducts = 1e6, kMostProductsPerQuery = 2e7;
 constexpr slong kDependent = -98;  // log₂ of the squared share of a row outside the span of others that is none: less
                                    // than rounding the tokens may have left there
 constexpr slong kMet = -100;       // log₂ of the violation, relative to ‖δ‖ ‖W‖ ‖ζ‖, that is none
@@ -154,12 +156,62 @@ class NearestW {
   std::vector<WideVector> factor_;
 };
 
+/// Large problems: the same for each query by itself. Its equations share ζ, so W ζ must be orthogonal to what their δ
+/// span.
+void judge_each_query(const Case& on) {
+  const Question& question = on.question;
+  const Index d = question.d(), dz = question.dz();
+  const auto at = [](Index k) { return static_cast<std::size_t>(k); };
+  WideVector W(at(d * dz)), zeta(at(dz)), u(at(d));
+  for (Index k = 0; k < d * dz; ++k) W[at(k)] = on.claim.W.data()[k];
+  Wide square;  // of the distance, added up as if no two queries met
+  const Wide size = dot(W.data(), W.data(), d * dz);
+  for (const Group& group : question.groups()) {
+    std::vector<WideVector> basis;
+    for (std::size_t k = group.first; k < group.first + group.count; ++k) {
+      const Row& row = question.rows()[k];
+      if (!row.equal || row.rhs != 0) continue;
+      WideVector rest(at(d));
+      for (Index a = 0; a < d; ++a)
+        rest[at(a)] = Wide(question.token(row, row.keep)[a]) - question.token(row, row.drop)[a];
+      const Wide whole = dot(rest.data(), rest.data(), d);
+      for (const WideVector& q : basis) {
+        const Wide part = -dot(q.data(), rest.data(), d);
+        for (Index a = 0; a < d; ++a) rest[at(a)].add_product(part, q[at(a)]);
+      }
+      const Wide left = dot(rest.data(), rest.data(), d);
+      if (whole.is_zero() || left <= whole.shifted(kDependent)) continue;
+      const Wide length = sqrt(left);
+      for (Wide& entry : rest) entry /= length;
+      basis.push_back(std::move(rest));
+    }
+    if (basis.empty()) continue;
+    for (Index b = 0; b < dz; ++b) zeta[at(b)] = question.zeta(group.query, b);
+    const Wide zeta_square = dot(zeta.data(), zeta.data(), dz);
+    if (zeta_square.is_zero()) continue;
+    for (Index a = 0; a < d; ++a) u[at(a)] = dot(W.data() + a * dz, zeta.data(), dz);
+    for (const WideVector& q : basis) {
+      const Wide value = dot(q.data(), u.data(), d);
+      square += value * value / zeta_square;
+    }
+  }
+  const double distance = size.is_zero() ? 0 : sqrt(square / size).to_double();
+  if (!(distance <= on.settings.tolerance)) {
+    reject(fmt::format("matrices that meet the equations of each query are {:.3g} of |W| away, all queries together",
+                       distance));
+  }
+}
+
 }  // namespace
 
 void judge_nearby(const Case& on) {
   std::size_t equations = 0;
   for (const Row& row : on.question.rows()) equations += row.rhs == 0 && row.equal ? 1U : 0U;
-  if (!(on.result.homogeneous > 0) || equations > kMostEquations || on.question.work() > kMostProducts) return;
+  if (!(on.result.homogeneous > 0)) return;
+  if (equations > kMostEquations || on.question.work() > kMostProducts) {
+    if (on.question.work() <= kMostProductsPerQuery) judge_each_query(on);
+    return;
+  }
   NearestW nearest(on.question, on.claim.W);
   if (!nearest.move()) reject("no matrix near W was found that meets the rows that ask for 0");
   on.result.distance = nearest.distance();

@@ -246,6 +246,10 @@ void judge_bound(const Case& on) {
     reject(fmt::format("the bound is above the objective: every W that meets the rows has norm at least {}, W has {}",
                        bound.lower(), objective.upper()));
   }
+  if (on.claim.dual_objective > on.claim.objective) {  // rule 5, of what is stated
+    reject(fmt::format("dual_objective is stated as {}, above the objective {}", on.claim.dual_objective,
+                       on.claim.objective));
+  }
   const Ball distance = max(Ball(0), objective - bound);
   on.result.gap = distance.is_zero() ? 0 : (distance / objective).upper();
   if (on.claim.status != "optimal" || objective.is_zero()) return;

@@ -101,6 +101,8 @@ void prove(const AttentionTask& task, const StoredSolution& claim, const VerifyS
 }  // namespace proof
 
 Verification verify(const AttentionTask& task, const StoredSolution& solution, const VerifySettings& settings) {
+  if (!(settings.tolerance > 0 && settings.tolerance < 1))
+    refuse("tolerance = {}; must be > 0 and < 1", settings.tolerance);
   Verification result{.status = solution.status};
   proof::forget(result);
   try {

@@ -313,7 +313,7 @@ RC_GTEST_PROP(MarginLaws, ClaimsHoldNearDegeneracy, ()) {
     const MarginSolution solution = solve(problem, {}, threads);
     const Verification verdict = verify(task, stored(problem, solution, SolveSettings{}.tolerance));
     const bool claims = is_settled(solution.status) || !std::isnan(solution.gap);
-    if (verdict.valid != claims) {
+    if (claims && !verdict.valid) {
       RC_FAIL(std::string(name_of(solution.status)) + " at noise " + std::to_string(std::log10(noise)) + ", norm " +
               std::to_string(solution.objective) + ": " + verdict.reason);
     }

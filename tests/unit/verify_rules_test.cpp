@@ -164,6 +164,7 @@ TEST(VerifyRules, EachRuleAloneRefuses) {
   refused("fro", "bound is above the objective", [&](StoredSolution& s) {  // rows are met to 1e-9, and yet
     restate(s, 1 - 5e-10);
   });
+  refused("fro", "above the objective 2", [](StoredSolution& s) { s.dual_objective *= 1 + 5e-10; });
   refused("fro", "the gap is", [&](StoredSolution& s) { restate(s, 1 + 1e-6); });
   refused("fro", "dual norm", [](StoredSolution& s) {
     for (double& weight : s.dual) weight *= 2;
