@@ -125,7 +125,7 @@ void print_table(const Check& check, const std::optional<StoredRun>& run, const 
                                                                   check.nuclear->objective, check.nuclear->rank.rank)
                                                     : "")
                     : check.decided ? "no W keeps this selection"
-                                    : "not decided: the solver stopped early");
+                                    : "not decided: the solver did not settle it");
   if (check.report && check.separable) {
     auto closest = check.report->support;
     std::sort(closest.begin(), closest.end(),
@@ -211,7 +211,8 @@ void add_check(CLI::App& program, Session& session) {
   attsvm check task.npz --run run.npz        what did training select, and is W on its way to that SVM?
   attsvm check task.npz --enumerate          every locally optimal selection of a small task
 global: every query selects its best token. local: every selected token scores above its support tokens.
-neither: the reason is given. infeasible: it is proven that no W separates the selected tokens.
+neither: the reason is given. infeasible: a certificate proves that no W separates the selected tokens
+(or only one that double cannot tell from none: solve shows the bound).
 Exit codes: 0 done, 4 stopped by the time limit, 130 interrupted; what is known by then is printed)",
                                     [&session, options] { return run(session, *options); });
   verb->add_option("TASK", options->task, "Task file")->required();

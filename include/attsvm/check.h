@@ -17,7 +17,7 @@ enum class Verdict : std::uint8_t {
   global,      ///< the selection is the optimal one
   local,       ///< it is locally optimal, and not optimal
   neither,     ///< the reason says why
-  infeasible,  ///< proven: no W separates it, whether or not it is the optimal one
+  infeasible,  ///< certified (kInfeasibleFactor): no W separates it, whether or not it is the optimal one
 };
 
 std::string_view name_of(Verdict verdict);

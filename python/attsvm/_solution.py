@@ -73,7 +73,7 @@ class Solution(Result):
 
     @property
     def feasible(self) -> bool:
-        """False where a certificate proves that there is no W."""
+        """False where a certificate proves that no W meets the rows, or none that double could tell."""
         return self._core.status != "infeasible"
 
     @property
