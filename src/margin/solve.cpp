@@ -351,6 +351,7 @@ void MarginSolver::State::polish_nuclear(const MarginProblem& problem, MarginSol
     if (!settled) continue;
     other = near;
     face.write(other.K, other.Q, other.dual);
+    if (numerical_rank(other.K * other.Q.transpose()) < rank) continue;  // a smaller rank says the same
     other.method = "Newton on the face in 512 bits";
     other.iterations = solution.iterations;
     certifier.certify(problem, tolerance, other);
