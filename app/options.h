@@ -53,6 +53,7 @@ template <class Kind>
 CLI::Option* add_choice(CLI::App* verb, const std::string& name, Kind& value, const std::vector<Kind>& kinds,
                         const std::string& help) {
   std::vector<std::pair<std::string, Kind>> names;
+  names.reserve(kinds.size());
   for (const Kind kind : kinds) names.emplace_back(name_of(kind), kind);
   return verb->add_option(name, value, help)->transform(one_of(names));
 }
