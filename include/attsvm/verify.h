@@ -59,10 +59,11 @@ struct Verification {
   std::string arithmetic{};      ///< "ball, 128 bits" or "double with error bounds"
 };
 
-/// Proves every claim from the raw arrays, with code that shares nothing with the solvers. All inputs are doubles,
-/// hence exact numbers; everything computed from them is enclosed, in balls of 128 bits, or more where that leaves a
-/// decision open, or in doubles with a-priori error bounds where that is too long (from 10⁸ multiplications on).
-/// docs/formats.md lists the rules.
+/// Proves every claim from the raw arrays, with code that shares nothing but base with the solvers. All inputs are
+/// doubles, hence exact numbers; everything computed from them is enclosed, in balls of 128 bits, or more where that
+/// leaves a decision open, or in doubles with a-priori error bounds where that is too long (from 10⁸ multiplications
+/// on). The one exception is the search for a W nearby that meets the rows asking for 0, which runs in 512 bits without
+/// enclosures. docs/formats.md lists the rules.
 Verification verify(const AttentionTask& task, const StoredSolution& solution, const VerifySettings& settings = {});
 
 }  // namespace attsvm
