@@ -44,7 +44,7 @@ struct Verification {
   std::string status, reason;  ///< reason: why not valid
   double objective = 0;        ///< at least ‖W‖
   double dual_objective = 0;   ///< every W that meets these rows has at least this norm
-  double gap = 0;              ///< (objective − dual_objective) / objective; NaN if the bound is above the objective
+  double gap = 0;              ///< (objective (1 + scaling) − dual_objective) / objective; NaN if that contradicts
   double violation = 0;        ///< largest absolute violation of a row
   double scaling = 0;          ///< ε: W (1+ε) meets every row ≥ 1
   double homogeneous = 0;      ///< largest violation of a row = 0 or ≥ 0, relative to ‖δ‖ ‖W‖_F ‖ζ‖

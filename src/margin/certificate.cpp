@@ -20,6 +20,7 @@ constexpr double kScaling = 9e-7;           // how far rounding may move ‖A(du
 constexpr double kProofShare = 1e-2;        // of the tolerance, that the proof of ‖A(dual)‖ may cost
 constexpr double kRoundedSize = 0x1.8p-49;  // how far ‖W‖ may stay below a bound: three quarters of what verify allows
 constexpr double kLargestLift = 1e-9;       // how far a bound may lie above ‖W‖ and be put down to rounding
+constexpr int kStretches = 4;
 
 double relative_gap(double objective, double bound) {
   return objective > 0 ? std::max(0.0, objective - bound) / objective : 0;
@@ -157,19 +158,15 @@ void Certifier::find_bound(const MarginProblem& problem, double tolerance, Margi
 /// proves that W does not meet the rows.
 bool Certifier::restore(const MarginProblem& problem, double tolerance, MarginSolution& solution) {
   const bool fast = measure_.arithmetic() == RowMeasure::Arithmetic::fast;
-  double stretch = needed_stretch(problem);
-  // Rounding alone can cost more than the tolerance where ‖W‖ is huge; W then stays as it is if it meets the rows
-  // nearly.
-  const bool leave = relative_gap(primal_norm(solution) * stretch, solution.dual_objective) > tolerance &&
-                     feasibility(problem, solution.W).met;
-  for (int round = 0; round < 3 && stretch > 1 && !leave; ++round) {
+  for (int round = 0; round < kStretches; ++round) {  // rounding W times that can leave rows short again
+    const double stretch = needed_stretch(problem);
+    if (stretch == 1) break;
     stretch_weights(stretch, solution);
     if (fast) {
       measure_.stretch(stretch);
       break;
     }
     measure_.take(problem, solution.W, solution.dual);
-    stretch = needed_stretch(problem);
   }
   const double rounding = fast ? kEpsilon * measure_.size() : measure_.error();  // of ‖A(dual)‖, and so of the bound
   double least = solution.dual_objective * (1 + 2 * rounding / measure_.norm() - kRoundedSize);
@@ -208,8 +205,9 @@ void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSo
     solution.slack(k) = measure_.values()(k) - problem.rhs(k);
     if (std::abs(solution.slack(k)) <= kSupportTolerance * std::max(1.0, std::abs(problem.rhs(k)))) ++solution.support;
   }
-  const bool proven =
-      feasible && solution.gap <= tolerance && std::isfinite(solution.objective) && solution.dual.allFinite();
+  const double short_by = needed_stretch(problem) - 1 + measure_.value_error();  // what W times 1 + that makes up for
+  const bool proven = feasible && solution.gap + short_by <= tolerance && std::isfinite(solution.objective) &&
+                      solution.dual.allFinite();
   solution.status = proven ? MarginStatus::optimal : MarginStatus::stalled;
   if (solution.norm.kind == NormKind::nuclear) solution.rank = rank_.certify(problem, solution, spectrum_);
 }

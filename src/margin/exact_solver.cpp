@@ -23,7 +23,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 double ExactSolver::weight_norm() const { return std::sqrt(dot(W_.data(), W_.data(), rows_.entries())); }
 
 /// False: a zero row asks for something (conflict_row_).
-bool ExactSolver::normalize(const MarginProblem& problem) {
+bool ExactSolver::normalize(const MarginProblem& problem, double lift) {
   problem_ = &problem;
   const Index rows = problem.rows(), d = problem.d(), dz = problem.dz();
   const auto groups = static_cast<Index>(problem.groups().size());
@@ -66,7 +66,7 @@ bool ExactSolver::normalize(const MarginProblem& problem) {
       free_[live_] = problem.equal(k) ? 1 : 0;
       low_[live_] = problem.equal(k) ? -kInfinity : 0;
       size_[live_] = row_size;
-      rhs_[live_] = problem.rhs(k) / row_size;
+      rhs_[live_] = problem.rhs(k) / row_size + (problem.equal(k) ? 0 : lift);
       scale_ = std::max(scale_, std::abs(rhs_[live_]));
       ++live_;
     }
@@ -78,11 +78,11 @@ bool ExactSolver::normalize(const MarginProblem& problem) {
 }
 
 ExactSolver::Outcome ExactSolver::solve(const MarginProblem& problem, const IndexList& support,
-                                        const std::function<bool()>& stop) {
+                                        const std::function<bool()>& stop, double lift) {
   iterations_ = 0;
   robust_ = false;
   set_.clear();
-  if (!normalize(problem)) return Outcome::infeasible;
+  if (!normalize(problem, lift)) return Outcome::infeasible;
   x_.fill(live_, 0.0);
   for (Index k = 0, next = 0; k < live_; ++k) {
     while (next < support.size() && support[next] < row_[k]) ++next;

@@ -18,8 +18,10 @@ class ExactSolver {
  public:
   enum class Outcome : std::uint8_t { optimal, infeasible, stopped };
 
-  /// `support`: rows to start from, ascending (may be empty). `stop` is asked now and then; true ends the solve.
-  Outcome solve(const MarginProblem& problem, const IndexList& support, const std::function<bool()>& stop);
+  /// `support`: rows to start from, ascending (may be empty). `stop` is asked now and then; true ends the solve. `lift`
+  /// is added to the right-hand sides of inequalities, per ‖δ‖ ‖ζ‖.
+  Outcome solve(const MarginProblem& problem, const IndexList& support, const std::function<bool()>& stop,
+                double lift = 0);
 
   /// λ is given up to a positive factor. Optimal: W meets the rows to rounding, and is a multiple of Σ λ_k δ_k ζ_kᵀ.
   /// Infeasible: Σ λ_k δ_k ζ_kᵀ vanishes to rounding while Σ λ_k b_k > 0. Stopped: W is what the method held, and meets
@@ -30,7 +32,7 @@ class ExactSolver {
   bool was_robust() const { return robust_; }
 
  private:
-  bool normalize(const MarginProblem& problem);
+  bool normalize(const MarginProblem& problem, double lift);
   bool guess_active_set(const std::function<bool()>& stop);
   bool guess_by_gram(const std::function<bool()>& stop);
   bool solve_face(const std::function<bool()>& stop);

@@ -35,6 +35,14 @@ double RowMeasure::error() const {
   throw std::logic_error("unknown arithmetic");
 }
 
+double RowMeasure::value_error() const {
+  constexpr auto kDouble = std::numeric_limits<double>::epsilon();
+  constexpr auto kExtended = static_cast<double>(std::numeric_limits<Real>::epsilon());
+  constexpr double kTerms = 4;  // roundings of a sum that do not cancel
+  if (arithmetic_ == Arithmetic::wide) return kDouble;
+  return kDouble + kTerms * (arithmetic_ == Arithmetic::fast ? kDouble : kExtended) * reach_;
+}
+
 bool RowMeasure::suffices(const MarginProblem& problem, double enough) const {
   if (norm_ + error() <= enough) return true;
   if (arithmetic_ == Arithmetic::fast) return size_ <= kFastCancellation * norm_ && reach_ <= kFastCancellation;

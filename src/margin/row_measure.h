@@ -28,6 +28,7 @@ class RowMeasure {
   double norm() const { return norm_; }                     ///< ‖A‖_F
   double size() const { return size_; }  ///< Σ |dual_k| ‖δ_k‖ ‖ζ_k‖: ‖A‖ if no terms cancelled
   double error() const;                  ///< how far rounding may have moved ‖A‖
+  double value_error() const;            ///< how far rounding has moved values, as a rule
 
  private:
   using Real = long double;

@@ -15,6 +15,7 @@
 #include "margin/interior_point.h"
 #include "margin/nuclear_solver.h"
 #include "margin/nuclear_working_set.h"
+#include "margin/tolerances.h"
 #include "margin/wide_active_set.h"
 #include "margin/wide_face.h"
 #include "margin/working_set.h"
@@ -28,6 +29,8 @@ constexpr Index kMostUnknowns = 2048;  // of the interior point method, which fa
 constexpr Index kRowsPerUnknown = 8;
 constexpr double kStartTolerance = 1e-2;     // of the Frobenius answer a large nuclear solve starts from
 constexpr Index kLastRows = 10'000;          // rows up to which the exact solver may be the last resort: 0.8 GB
+// What is added to right-hand sides, relative to ‖δ‖ ‖W‖ ‖ζ‖, so that W meets the rows after rounding.
+constexpr double kLift = 2 * kMeet, kWideLift = 0.3 * kEpsilon;
 constexpr double kCertainConflict = 1e14;    // conflict_factor() beyond which no W is looked for
 constexpr Index kMostProducts = 20'000'000;  // multiplications up to which rows that ask for 0 are looked at by verify
 constexpr Index kExactNumbers = 25'000'000;  // rows · d up to which the exact solver may copy all rows as a last resort
@@ -81,6 +84,8 @@ struct MarginSolver::State {
   void solve_entrywise(const MarginProblem& problem, MarginSolution& solution);
   void solve_exactly(const MarginProblem& problem, MarginSolution& solution);
   void solve_widely(const MarginProblem& problem, MarginSolution& solution);
+  template <class Solve>
+  void lift(const MarginProblem& problem, MarginSolution& solution, const Solve& solve_lifted);
   bool holds(const MarginProblem& problem, const MarginSolution& solution);
   void solve_at_scale(const MarginProblem& problem, MarginSolution& solution);
   template <class Solver>
@@ -134,8 +139,30 @@ void MarginSolver::State::solve_exactly(const MarginProblem& problem, MarginSolu
     return;
   }
   certifier.certify(problem, tolerance, solution);
+  if (outcome == ExactSolver::Outcome::optimal && solution.status != MarginStatus::optimal) {
+    support.clear();
+    for (Index k = 0; k < problem.rows(); ++k) {
+      if (solution.dual(k) != 0) support.push(k);
+    }
+    lift(problem, solution, [&](double size, RowMatrix& W, Eigen::VectorXd& lambda) {
+      exact.solve(problem, support, ask, kLift * size);
+      exact.write(W, lambda);
+    });
+  }
   const bool settled = solution.status == MarginStatus::optimal && holds(problem, solution);
   if (!settled && !stopped && WideActiveSet::suits(problem)) solve_widely(problem, solution);
+}
+
+/// Rounding W can leave rows short, and where ‖W‖ is huge scaling it up costs more than the tolerance: a solve with
+/// right-hand sides that are larger by rounding gives a W that meets the rows as they are. `solve_lifted` takes ‖W‖.
+template <class Solve>
+void MarginSolver::State::lift(const MarginProblem& problem, MarginSolution& solution, const Solve& solve_lifted) {
+  if (stopped || !(solution.dual_objective > 0)) return;
+  other = solution;
+  solve_lifted(solution.dual_objective, other.W, other.dual);
+  other.dual = solution.dual;
+  certifier.certify(problem, tolerance, other);
+  if (is_better(other, solution)) std::swap(solution, other);
 }
 
 /// Where every row asks for something, scaling has made W meet it, and the gap is a proof. A row that asks for 0 is
@@ -169,6 +196,12 @@ void MarginSolver::State::solve_widely(const MarginProblem& problem, MarginSolut
     return;
   }
   certifier.certify(problem, tolerance, solution);
+  if (solution.status != MarginStatus::optimal) {
+    lift(problem, solution, [&](double size, RowMatrix& W, Eigen::VectorXd& lambda) {
+      wide.solve(problem, solution.dual, [&] { return stop({.iteration = asked}); }, kWideLift * size);
+      wide.write(W, lambda);
+    });
+  }
   if (solution.status == MarginStatus::optimal && holds(problem, solution)) return;
   if (solution.status == MarginStatus::optimal) withdraw(solution);
   other = solution;  // multipliers so large that rounding them shows: those of fewer rows may prove more

@@ -26,7 +26,7 @@ bool WideActiveSet::suits(const MarginProblem& problem) {
 }
 
 WideActiveSet::Outcome WideActiveSet::solve(const MarginProblem& problem, const Eigen::VectorXd& guess,
-                                            const std::function<bool()>& stop) {
+                                            const std::function<bool()>& stop, double lift) {
   rows_.load(problem);
   rows_of_problem_ = problem.rows();
   lambda_.assign(at(problem.rows()), Wide());
@@ -38,6 +38,7 @@ WideActiveSet::Outcome WideActiveSet::solve(const MarginProblem& problem, const 
     live[at(rows_.row(k))] = 1;
     rhs_.push_back(Wide(problem.rhs(rows_.row(k))).shifted(-rows_.exponent(k)));
     free_.push_back(problem.equal(rows_.row(k)) ? 1 : 0);
+    if (lift > 0 && free_.back() == 0) rhs_.back() += Wide(lift) * sqrt(rows_.inner(k, k));
   }
   for (Index k = 0; k < problem.rows(); ++k) {
     if (live[at(k)] != 0 || (problem.equal(k) ? problem.rhs(k) == 0 : problem.rhs(k) <= 0)) continue;

@@ -17,7 +17,9 @@ class WideActiveSet {
   static bool suits(const MarginProblem& problem);
 
   /// Minimises ‖W‖_F over the rows. `guess`: a multiplier per row; those that are not zero mark rows to start from.
-  Outcome solve(const MarginProblem& problem, const Eigen::VectorXd& guess, const std::function<bool()>& stop);
+  /// `lift` is added to the right-hand sides of inequalities, per ‖δ‖ ‖ζ‖.
+  Outcome solve(const MarginProblem& problem, const Eigen::VectorXd& guess, const std::function<bool()>& stop,
+                double lift = 0);
   /// λ is given up to a positive factor. Infeasible: W is zero, λ is a Farkas certificate.
   void write(RowMatrix& W, Eigen::VectorXd& lambda) const;
   Index iterations() const { return iterations_; }

@@ -52,7 +52,7 @@ class RowJudge {
     const Row& row = on_.question.rows()[k];
     const Ball slack = row.rhs == 0 ? value : value - Ball(row.rhs);
     if (!on_.claim.w_only) compare_slack(k, value, slack);
-    if (row.rhs > 0) scale_to(row.rhs, value);
+    if (row.rhs > 0 && !row.equal) scale_to(row.rhs, value);
     if (!row.equal && arb_is_nonnegative(slack.get())) return;
     const Ball missing = row.equal ? abs(slack) : max(Ball(0), -slack);
     const double amount = missing.upper();
@@ -250,7 +250,8 @@ void judge_bound(const Case& on) {
     reject(fmt::format("dual_objective is stated as {}, above the objective {}", on.claim.dual_objective,
                        on.claim.objective));
   }
-  const Ball distance = max(Ball(0), objective - bound);
+  // W may miss rows by rounding; what is compared with the bound is the multiple of W that meets them.
+  const Ball distance = max(Ball(0), objective * (Ball(1) + Ball(on.result.scaling)) - bound);
   on.result.gap = distance.is_zero() ? 0 : (distance / objective).upper();
   if (on.claim.status != "optimal" || objective.is_zero()) return;
   const Ball allowed = Ball(on.settings.tolerance) * objective;  // rule 6
