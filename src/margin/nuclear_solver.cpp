@@ -30,7 +30,25 @@ double feasible_objective(const MarginSolution& frobenius) {
   return frobenius.W.stableNorm() * std::sqrt(static_cast<double>(std::min(frobenius.W.rows(), frobenius.W.cols())));
 }
 
+/// How many singular values, largest first, are not noise: the others are none to verify, or sum to at most `noise`.
+Index directions(const Eigen::VectorXd& sigma, double noise) {
+  Index r = sigma.size();
+  for (double tail = 0; r > 0; --r) {
+    tail += sigma(r - 1);
+    if (!(sigma(r - 1) <= kNoise * sigma(0) || tail <= noise)) break;
+  }
+  return r;
+}
+
 }  // namespace
+
+void balanced_factors(const RowMatrix& W, RowMatrix& K, RowMatrix& Q) {
+  const ThinSvd svd = thin_svd(W);
+  const Index r = directions(svd.sigma, 0);
+  const Eigen::VectorXd root = svd.sigma.head(r).cwiseSqrt();
+  K = svd.U.leftCols(r) * root.asDiagonal();
+  Q = svd.V.leftCols(r) * root.asDiagonal();
+}
 
 NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const MarginSolution& frobenius,
                                             double tolerance, const std::function<bool(const SolveProgress&)>& stop) {
@@ -234,24 +252,11 @@ double NuclearSolver::balance(const NuclearRows& rows, const double* lambda, con
   return widest > 0 ? heaviest / widest : 1;
 }
 
+/// The answer of that norm, as it is.
 void NuclearSolver::take_frobenius(const MarginSolution& frobenius) {
   method_ = "Frobenius answer";
   dual_ = frobenius.dual;
-  const ThinSvd svd = thin_svd(frobenius.W);
-  const Eigen::VectorXd& sigma = svd.sigma;
-  const Index r = directions(sigma, 0);
-  K_ = svd.U.leftCols(r) * sigma.head(r).cwiseSqrt().asDiagonal();
-  Q_ = svd.V.leftCols(r) * sigma.head(r).cwiseSqrt().asDiagonal();
-}
-
-/// How many singular values, largest first, are not noise: the others are none to verify, or sum to at most `noise`.
-Index NuclearSolver::directions(const Eigen::VectorXd& sigma, double noise) {
-  Index r = sigma.size();
-  for (double tail = 0; r > 0; --r) {
-    tail += sigma(r - 1);
-    if (!(sigma(r - 1) <= kNoise * sigma(0) || tail <= noise)) break;
-  }
-  return r;
+  balanced_factors(frobenius.W, K_, Q_);
 }
 
 void NuclearSolver::take_factors(const Eigen::MatrixXd& U, const Eigen::VectorXd& sigma, const Eigen::MatrixXd& V,

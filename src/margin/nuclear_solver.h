@@ -9,6 +9,9 @@
 
 namespace attsvm {
 
+/// W = K Qᵀ with KᵀK = QᵀQ, but for directions that are noise.
+void balanced_factors(const RowMatrix& W, RowMatrix& K, RowMatrix& Q);
+
 /// Solves min ‖W‖_* over the rows of a problem of up to some thousand rows: a barrier path (few rows) or an interior
 /// point method until rank and active rows can be read off, then Newton's method on that face to rounding. Memory is
 /// kept.
@@ -29,9 +32,6 @@ class NuclearSolver {
   /// Newton's method on the face of a nuclear answer of the same or a similar problem. False: that does not hold here.
   bool refine(const MarginProblem& problem, const MarginSolution& near);
 
-  /// The answer of that norm, as it is.
-  void take_frobenius(const MarginSolution& frobenius);
-
   /// K, Q with W = K Qᵀ, balanced; λ up to a positive factor. Whatever the outcome: the best there is.
   void write(RowMatrix& K, RowMatrix& Q, Eigen::VectorXd& lambda) const;
 
@@ -47,7 +47,7 @@ class NuclearSolver {
                   const std::function<bool(const SolveProgress&)>& stop);
   void spread_dual();
   bool needs_blas() const;
-  static Index directions(const Eigen::VectorXd& sigma, double noise);
+  void take_frobenius(const MarginSolution& frobenius);
   void take_factors(const Eigen::MatrixXd& U, const Eigen::VectorXd& sigma, const Eigen::MatrixXd& V, double noise);
   void take_face();
   void take_interior_point();

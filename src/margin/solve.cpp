@@ -17,7 +17,7 @@
 #include "margin/nuclear_working_set.h"
 #include "margin/tolerances.h"
 #include "margin/wide_active_set.h"
-#include "margin/wide_face.h"
+#include "margin/wide_path.h"
 #include "margin/working_set.h"
 
 namespace attsvm {
@@ -27,8 +27,8 @@ constexpr Index kExactRows = 1500;   // up to here the exact solver is also the 
 constexpr Index kNuclearRows = 600;  // from here on a working set is faster than methods that factorise all active rows
 constexpr Index kMostUnknowns = 2048;  // of the interior point method, which factorises a matrix of that size
 constexpr Index kRowsPerUnknown = 8;
-constexpr double kStartTolerance = 1e-2;     // of the Frobenius answer a large nuclear solve starts from
-constexpr Index kLastRows = 10'000;          // rows up to which the exact solver may be the last resort: 0.8 GB
+constexpr double kStartTolerance = 1e-2;  // of the Frobenius answer a large nuclear solve starts from
+constexpr Index kLastRows = 10'000;       // rows up to which the exact solver may be the last resort: 0.8 GB
 // What is added to right-hand sides, relative to ‖δ‖ ‖W‖ ‖ζ‖, so that W meets the rows after rounding.
 constexpr double kLift = 2 * kMeet, kWideLift = 0.3 * kEpsilon;
 constexpr double kCertainConflict = 1e14;    // conflict_factor() beyond which no W is looked for
@@ -198,7 +198,8 @@ void MarginSolver::State::solve_widely(const MarginProblem& problem, MarginSolut
   certifier.certify(problem, tolerance, solution);
   if (solution.status != MarginStatus::optimal) {
     lift(problem, solution, [&](double size, RowMatrix& W, Eigen::VectorXd& lambda) {
-      wide.solve(problem, solution.dual, [&] { return stop({.iteration = asked}); }, kWideLift * size);
+      wide.solve(
+          problem, solution.dual, [&] { return stop({.iteration = asked}); }, kWideLift * size);
       wide.write(W, lambda);
     });
   }
@@ -364,32 +365,28 @@ void MarginSolver::State::solve_nuclear(const MarginProblem& problem, MarginSolu
   }
   if (!stopped) polish_nuclear(problem, solution);
   if (solution.status == MarginStatus::optimal) return;
-  nuclear.take_frobenius(frobenius);  // feasible at least, and its gap is honest too
-  other = solution;
-  take(other);
+  other = solution;  // the Frobenius answer is feasible at least, and its gap is honest too
+  balanced_factors(frobenius.W, other.K, other.Q);
+  other.dual = frobenius.dual;
+  other.method = "Frobenius answer";
+  certifier.certify(problem, tolerance, other);
   keep_better();
 }
 
-/// The last resort of small problems: where rows nearly conflict, cancellation keeps double from the tolerance. The
-/// smallest directions of W may be noise, so smaller ranks are tried too.
+/// The last resort of small problems: where rows nearly conflict or the optimum is degenerate, rounding keeps double
+/// from the tolerance.
 void MarginSolver::State::polish_nuclear(const MarginProblem& problem, MarginSolution& solution) {
-  const MarginSolution near = solution;
-  WideFace face;
-  if (!std::isfinite(near.objective)) return;
-  for (Index rank = near.K.cols(); rank > 0 && solution.status != MarginStatus::optimal; --rank) {
-    if (!WideFace::suits(problem, rank)) continue;
-    const bool settled = face.solve(problem, near, rank, [&] { return stop({.iteration = asked}); });
-    solution.iterations += face.iterations();
-    if (stopped) return;
-    if (!settled) continue;
-    other = near;
-    face.write(other.K, other.Q, other.dual);
-    if (numerical_rank(other.K * other.Q.transpose()) < rank) continue;  // a smaller rank says the same
-    other.method = "Newton on the face in 512 bits";
-    other.iterations = solution.iterations;
-    certifier.certify(problem, tolerance, other);
-    if (other.status == MarginStatus::optimal) std::swap(solution, other);
-  }
+  if (!WidePath::suits(problem) || !(solution.objective > 0) || !std::isfinite(solution.objective)) return;
+  WidePath path;
+  const bool settled = path.solve(problem, solution.objective, [&] { return stop({.iteration = asked}); });
+  solution.iterations += path.iterations();
+  if (!settled) return;
+  other = solution;
+  path.write(other.W, other.dual);
+  balanced_factors(other.W, other.K, other.Q);
+  other.method = "central path in 512 bits";
+  certifier.certify(problem, tolerance, other);
+  if (is_better(other, solution)) std::swap(solution, other);
 }
 
 void MarginSolver::State::solve_entrywise(const MarginProblem& problem, MarginSolution& solution) {
