@@ -1,5 +1,6 @@
 #include "support.h"
 #include "trust/exact_oracle.h"
+#include "trust/nasty_tasks.h"
 
 // Problems on which a solver of ours once went wrong, each by its name.
 
@@ -86,6 +87,23 @@ TEST(Cases, BadlyScaledQueries) {
     const MarginSolution solution = solved(MarginProblem::attention(task, *task.select()));
     EXPECT_EQ(solution.status, MarginStatus::optimal) << name;
     EXPECT_LE(solution.gap, 1e-8) << name;
+  }
+}
+
+// Rows that nearly conflict, and optima that are degenerate: rounding keeps double from the tolerance.
+TEST(Cases, NuclearAnswersThatDoubleLeavesOpen) {
+  Threads threads(1);
+  const std::vector<std::pair<std::string_view, std::uint64_t>> table{
+      {"nearly opposed", 484},    {"nearly opposed", 1103},   {"a scale per token", 1159}, {"a scale per token", 1226},
+      {"relaxed integers", 1715}, {"relaxed integers", 1805}, {"relaxed", 1506},           {"relaxed", 1584}};
+  for (const auto& [name, seed] : table) {
+    const NastyTask nasty = nasty_task(name, seed);
+    const MarginProblem problem = nasty.problem();
+    const MarginSolution solution = solve(problem, {.norm = Norm::nuclear()}, threads);
+    EXPECT_EQ(solution.status, MarginStatus::optimal) << name << " " << seed;
+    EXPECT_EQ(solution.method, "central path in 512 bits") << name << " " << seed;
+    const Verification verdict = verify(problem.task(), stored(problem, solution, 1e-8));
+    EXPECT_TRUE(verdict.valid) << verdict.reason;
   }
 }
 

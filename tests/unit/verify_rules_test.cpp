@@ -186,6 +186,32 @@ TEST(VerifyRules, EachRuleAloneRefuses) {
   }
 }
 
+/// Rows (1, ε) w ≥ 1 and (−1, ε) w ≥ 1: w = (0, 1/ε). Rounding a w that large may cost rows what this one misses, and a
+/// weaker bound does not contradict it; the w that is in the file is still no optimum.
+TEST(VerifyRules, WhatRowsMissCountsInTheGap) {
+  constexpr double kSmall = 0x1p-42, kTilt = 25 * 0x1p-53;
+  TaskArrays arrays;
+  arrays.tokens = Array::own(std::vector<double>{1, kSmall, 0, 0, -1, kSmall, 0, 0}, {2, 2, 2});
+  arrays.queries = Array::own(std::vector<double>{1, 1}, {2, 1});
+  arrays.select = Array::own(std::vector<Index>{0, 0}, {2});
+  const AttentionTask task(arrays);
+  StoredSolution s = Diagonal(2).answer("fro");
+  s.W = RowMatrix::Zero(2, 1);
+  s.W(1, 0) = 0x1p42;
+  s.dual = {0x1p41, 0x1p41};
+  s.objective = s.dual_objective = 0x1p42;
+  ASSERT_TRUE(verify(task, s).valid) << verify(task, s).reason;
+  const double length = std::hypot(2 * kTilt, kSmall);
+  s.dual = {(0.5 + kTilt) / length, (0.5 - kTilt) / length};
+  const double sum = s.dual[0] + s.dual[1], norm = std::hypot(s.dual[0] - s.dual[1], kSmall * sum);
+  s.objective = s.dual_objective = s.W(1, 0) = sum / norm;
+  s.slack.assign(2, kSmall * s.W(1, 0) - 1);
+  const Verification verdict = verify(task, s);
+  EXPECT_NEAR(verdict.scaling, 1 / (kSmall * s.W(1, 0)) - 1, 1e-12);
+  EXPECT_NEAR(verdict.gap, verdict.scaling, 1e-12);
+  expect_refused(task, s, "the gap is 0.000298");
+}
+
 /// One row: W = e₁e₁ᵀ has rank one, whatever K and Q pretend.
 TEST(VerifyRules, ColumnsBeyondTheRankAreRefused) {
   Diagonal diagonal(2);
