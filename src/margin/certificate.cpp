@@ -21,6 +21,9 @@ constexpr double kProofShare = 1e-2;        // of the tolerance, that the proof 
 constexpr double kRoundedSize = 0x1.8p-49;  // how far ‖W‖ may stay below a bound: three quarters of what verify allows
 constexpr double kLargestLift = 1e-9;       // how far a bound may lie above ‖W‖ and be put down to rounding
 constexpr int kStretches = 4;
+constexpr double kTouching = 1e-8;  // slack of a row that asks for 0, relative to ‖δ‖ ‖W‖ ‖ζ‖, that is no room
+constexpr double kIndependent = 1e-6;  // squared distance of a unit row from the span of others that is plain
+constexpr Index kMostGram = 200;       // rows whose Gram matrix is looked at
 
 double relative_gap(double objective, double bound) {
   return objective > 0 ? std::max(0.0, objective - bound) / objective : 0;
@@ -210,6 +213,38 @@ void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSo
                       solution.dual.allFinite();
   solution.status = proven ? MarginStatus::optimal : MarginStatus::stalled;
   if (solution.norm.kind == NormKind::nuclear) solution.rank = rank_.certify(problem, solution, spectrum_);
+}
+
+bool Certifier::is_near_homogeneous(const MarginProblem& problem, double tolerance, const MarginSolution& solution) {
+  const double weights = norm_of(solution.W);
+  unit_delta_.resize(kMostGram, problem.d());
+  unit_zeta_.resize(kMostGram, problem.dz());
+  Index count = 0;
+  double missing = 0;  // squared
+  for (const MarginGroup& group : problem.groups()) {
+    const ConstVector zeta(group.z, problem.dz());
+    for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
+      if (problem.rhs(k) != 0) continue;
+      const double size = size_of(problem, group, k);
+      if (size == 0 || (!problem.equal(k) && solution.slack(k) > kTouching * size * weights)) continue;
+      if (count == kMostGram) return false;
+      unit_delta_.row(count) = delta_.transpose() / norm_of(delta_);
+      unit_zeta_.row(count) = zeta.transpose() / norm_of(zeta);
+      missing += std::pow(solution.slack(k) / size, 2) + std::pow(kEpsilon * weights, 2);
+      ++count;
+    }
+  }
+  const auto delta = unit_delta_.topRows(count), zeta = unit_zeta_.topRows(count);
+  gram_ = (delta * delta.transpose()).cwiseProduct(zeta * zeta.transpose());
+  double least = 1;
+  for (Index j = 0; j < count; ++j) {  // Cholesky
+    gram_(j, j) = std::sqrt(gram_(j, j) - gram_.row(j).head(j).squaredNorm());
+    if (!(gram_(j, j) * gram_(j, j) >= kIndependent)) return false;
+    least = std::min(least, gram_(j, j) * gram_(j, j));
+    for (Index i = j + 1; i < count; ++i)
+      gram_(i, j) = (gram_(i, j) - gram_.row(i).head(j).dot(gram_.row(j).head(j))) / gram_(j, j);
+  }
+  return std::sqrt(missing / least * static_cast<double>(count)) <= kProofShare * tolerance * weights;
 }
 
 bool Certifier::certify_conflict(const MarginProblem& problem, MarginSolution& solution) {

@@ -19,6 +19,9 @@ class Certifier {
   void certify(const MarginProblem& problem, double tolerance, MarginSolution& solution);
   /// solution.dual holds a certificate of infeasibility in any positive scale. False: it does not prove enough.
   bool certify_conflict(const MarginProblem& problem, MarginSolution& solution);
+  /// Whether rounding is all that keeps W from a matrix that meets every row asking for 0: these rows, as far as W does
+  /// not meet them with room to spare, are plainly independent. False: that takes a closer look.
+  bool is_near_homogeneous(const MarginProblem& problem, double tolerance, const MarginSolution& solution);
   /// Of the last certificate: how many times what the rows that it weighs ask for alone a W must be to meet them.
   double conflict_factor() const { return conflict_factor_; }
 
@@ -42,7 +45,9 @@ class Certifier {
   RowMeasure measure_;
   Spectrum spectrum_;  // of A, for nuclear answers
   RankCertifier rank_;
-  Eigen::VectorXd delta_;  // of one row
+  Eigen::VectorXd delta_;             // of one row
+  RowMatrix unit_delta_, unit_zeta_;  // of rows that ask for 0
+  Eigen::MatrixXd gram_;
   double conflict_factor_ = 0;
 };
 

@@ -167,13 +167,14 @@ void MarginSolver::State::lift(const MarginProblem& problem, MarginSolution& sol
 
 /// Where every row asks for something, scaling has made W meet it, and the gap is a proof. A row that asks for 0 is
 /// only met to rounding, and where such rows nearly depend on each other that may not do: verify looks for a W nearby
-/// that meets them.
+/// that meets them, unless they plainly do not.
 bool MarginSolver::State::holds(const MarginProblem& problem, const MarginSolution& solution) {
   const auto groups = static_cast<Index>(problem.groups().size());
   if (problem.all_positive() || problem.kind() == ProblemKind::finite ||
       problem.d() * (problem.rows() + 2 * groups * problem.dz()) > kMostProducts)
     return true;
-  held = verify(problem.task(), stored(problem, solution, tolerance), {.tolerance = tolerance}).valid;
+  held = certifier.is_near_homogeneous(problem, tolerance, solution) ||
+         verify(problem.task(), stored(problem, solution, tolerance), {.tolerance = tolerance}).valid;
   return held;
 }
 
