@@ -15,12 +15,12 @@ from suite.results import Results, describe_machine, load
 
 def main():
     words = argparse.ArgumentParser(prog="bench/run", description="Measures, prints a table, writes the numbers to a file.")
-    words.add_argument("--peers", action="store_true", help="the solvers people use today, too (make bench-peers installs them)")
+    words.add_argument("--peers", action="store_true", help="also measure other solvers (make bench-peers installs them)")
     words.add_argument("--quick", action="store_true", help="fewer sizes and samples: under 5 minutes")
-    words.add_argument("--only", metavar="SECTION,...", help="of " + ", ".join(sections.OURS + sections.PEERS))
-    words.add_argument("--case", action="append", metavar="TEXT", help="of the section solvers, only cases whose title holds this; may be given again")
+    words.add_argument("--only", metavar="SECTION,...", help="sections to measure, of " + ", ".join(sections.OURS + sections.PEERS))
+    words.add_argument("--case", action="append", metavar="TEXT", help="only cases of the section solvers whose title contains this; can be repeated")
     words.add_argument("--build", default=ROOT / "build/bench", help="build tree of the preset bench")
-    words.add_argument("--into", metavar="FILE", help="results whose sections are replaced by what is measured now; the others stay")
+    words.add_argument("--into", metavar="FILE", help="results file in which the measured sections are replaced")
     words.add_argument("-o", "--out", help="default: build/results/bench.json, or peers.json with --peers")
     chosen = words.parse_args()
 

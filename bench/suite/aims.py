@@ -1,4 +1,4 @@
-"""What the project has set itself, beside what a run found."""
+"""The project's aims, and whether a run met them."""
 
 import dataclasses
 from collections.abc import Callable
@@ -26,7 +26,7 @@ class Aim:
 
 
 class Beyond(float):
-    """A ratio to somebody who was out of time: the true one is larger."""
+    """A ratio to a peer that ran out of time: the true one is larger."""
 
 
 def rows(results, section, case, who=""):
@@ -54,8 +54,8 @@ def of(section, case, who, key):
 
 
 def batched_ratio(param, ways, threads):
-    """PyTorch's time a step and instance over ours of 1,000 at once on `threads`. Runs do not depend on each other: what PyTorch does on one
-    thread it could do in a process a core, so that counts if it is better than its own threads."""
+    """PyTorch's time per step and instance over ours of 1,000 at once on `threads`. Runs do not depend on each other: what PyTorch does on one
+    thread it could do in one process per core, so that counts if it is better than its own threads."""
     def value(results):
         mine = rows(results, "training", f"(6,8,10) {param}, 1000 at once, {threads} threads", "attsvm")
         peers = [row["median"] / (threads / row["threads"]) for row in results.rows if row["section"] == "training"
@@ -73,7 +73,7 @@ def solver_aims():
     yield Aim(fro + "(6,8,10)", "times CVXOPT's better form, defaults", least_ratio(fro + "(6,8,10)", "CVXOPT", "default"), 100, text=times)
     yield Aim(fro + "(6,8,10)", "times cvxpy with the best of its solvers, defaults", least_ratio(fro + "(6,8,10)", "cvxpy", "default"), 1000, text=times)
     yield Aim(fro + "(6,8,10)", "gap", of("solvers", fro + "(6,8,10)", "attsvm", "gap"), at_most=1e-12, text=tiny)
-    yield Aim("fro (6,8,10)", "solve_many, a problem", of("many", "fro (6,8,10)", "solve_many", "median"), at_most=20e-6, text=duration)
+    yield Aim("fro (6,8,10)", "solve_many, per problem", of("many", "fro (6,8,10)", "solve_many", "median"), at_most=20e-6, text=duration)
     for size in ("(15,5,20)", "(5,15,20)"):
         yield Aim(fro + size, "times CVXOPT's better form, defaults", least_ratio(fro + size, "CVXOPT", "default"), 40, text=times)
     yield Aim(fro + "(100,32,64)", "times CVXOPT's better form, defaults", least_ratio(fro + "(100,32,64)", "CVXOPT", "default"), 500, text=times)

@@ -55,7 +55,7 @@ def times_by_size(results, path, problem, title):
             place[at] = min(row["median"], place.get(at, math.inf))
     tics = ", ".join(f'"{size}" {k}' for k, size in enumerate(sizes))
     settings = [f"set title {quoted(title)}", f"set xtics ({tics}) rotate by 20 right", f"set xrange [-0.3:{len(sizes) - 0.7}]", "set logscale y", 'set format y "10^{%T}"',
-                'set ylabel "seconds a solve"', 'set xlabel "(n,T,d)"']
+                'set ylabel "seconds per solve"', 'set xlabel "(n,T,d)"']
     return draw(path, settings, [(name, sorted(points.items())) for name, points in best.items()])
 
 
@@ -66,7 +66,7 @@ def time_and_gap(results, path, case):
         if row["section"] == "solvers" and row["case"] == case and row.get("median") and row.get("gap") is not None:
             name = row["who"].removesuffix(", default").removesuffix(", tight")
             curves.setdefault(name, []).append((row["median"], max(row["gap"], 1e-16)))
-    settings = [f"set title {quoted(case + ': time and honest gap of default and tight settings')}", "set logscale xy", 'set format "10^{%T}"', 'set xlabel "seconds a solve"',
+    settings = [f"set title {quoted(case + ': time and true gap of default and tight settings')}", "set logscale xy", 'set format "10^{%T}"', 'set xlabel "seconds per solve"',
                 'set ylabel "relative gap, 10^{-16} and less at the bottom"']
     return draw(path, settings, list(curves.items()))
 
@@ -81,7 +81,7 @@ def scaling(results, path):
         label = f"{case.split(',')[0]}: {fit['variable']}^{{{exponent(points)[0]:.2f}}}"
         curves.append((label, [(size / base, seconds) for size, seconds in points]))
     settings = ['set title "Time of a solve as one size grows, one thread"', "set logscale x 2", "set logscale y", 'set format y "10^{%T}"', 'set xlabel "times (400,32,64)"',
-                'set ylabel "seconds a solve"']
+                'set ylabel "seconds per solve"']
     return draw(path, settings, curves)
 
 
@@ -97,15 +97,15 @@ def saturation(results, path):
 
 
 def training(results, path):
-    """Seconds a step and instance, W of (6,8,10): one curve a way, over threads and counts."""
+    """Seconds per step and instance, W of (6,8,10): one curve per way, over threads and counts."""
     cases = [f"(6,8,10) W, {count} at once, {threads} threads" for count in (1, 1000) for threads in (1, 2)]
     curves = {}
     for row in results.rows:
         if row["section"] == "training" and row["case"] in cases and row.get("median"):
             curves.setdefault(row["who"], []).append((cases.index(row["case"]), row["median"]))
     tics = ", ".join(f'"{count}, {threads} thread{"s" if threads > 1 else ""}" {k}' for k, (count, threads) in enumerate((c, t) for c in ("one run", "1,000 runs") for t in (1, 2)))
-    settings = ['set title "A training step of (6,8,10), a run"', f"set xtics ({tics}) rotate by 15 right", "set xrange [-0.3:3.3]", "set logscale y", 'set format y "10^{%T}"',
-                'set ylabel "seconds a step and run"', "set lmargin 14"]
+    settings = ['set title "A training step of (6,8,10), per run"', f"set xtics ({tics}) rotate by 15 right", "set xrange [-0.3:3.3]", "set logscale y", 'set format y "10^{%T}"',
+                'set ylabel "seconds per step and run"', "set lmargin 14"]
     return draw(path, settings, list(curves.items()), "points")
 
 

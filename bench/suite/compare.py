@@ -68,8 +68,8 @@ def speeds(results):
 
 def main():
     words = argparse.ArgumentParser(prog="bench/compare", description="What got slower, by more than the noise.", epilog=RULE)
-    words.add_argument("a", metavar="BEFORE.json", help="of bench/run")
-    words.add_argument("b", metavar="AFTER.json", help="of bench/run, on the same machine")
+    words.add_argument("a", metavar="BEFORE.json", help="results of bench/run")
+    words.add_argument("b", metavar="AFTER.json", help="later results, on the same machine")
     words.add_argument("--ours", action="store_true", help="leave the peers' rows out")
     chosen = words.parse_args()
     a, b = load(chosen.a), load(chosen.b)

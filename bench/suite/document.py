@@ -1,4 +1,4 @@
-"""bench/document: docs/benchmarks.md, its charts, and the table of README.md, from a file of bench/run and nothing else."""
+"""bench/document: docs/benchmarks.md, its charts, and the figures of README.md, from a file of bench/run and nothing else."""
 
 import argparse
 import pathlib
@@ -13,7 +13,7 @@ BEGIN, END = "<!-- benchmarks: written by bench/document -->", "<!-- end of benc
 
 
 def main():
-    words = argparse.ArgumentParser(prog="bench/document", description="Writes docs/benchmarks.md, its charts and the table of README.md.")
+    words = argparse.ArgumentParser(prog="bench/document", description="Writes docs/benchmarks.md, its charts and the figures of README.md.")
     words.add_argument("file", nargs="?", default=ROOT / "docs/benchmarks.json", help="of bench/run; it is kept as docs/benchmarks.json")
     words.add_argument("--no-readme", action="store_true", help="leave README.md alone (numbers of a busy machine)")
     words.add_argument("--root", default=ROOT, type=pathlib.Path, help="where docs/ and README.md are")
@@ -26,14 +26,14 @@ def main():
     (docs / "benchmarks.md").write_text(pages.whole(results, drawn))
     if not chosen.no_readme:
         readme = chosen.root / "README.md"
-        readme.write_text(placed(readme.read_text(), pages.short(results)))
+        readme.write_text(placed(readme.read_text(), pages.readme(results)))
 
 
 def placed(text, table):
     """The text with what stands between the markers replaced."""
     between = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
     if not between.search(text):
-        raise SystemExit("README.md has no place for the table")
+        raise SystemExit("README.md has no place for the figures")
     return between.sub(lambda _: f"{BEGIN}\n{table}{END}", text)
 
 

@@ -1,4 +1,4 @@
-"""The problems: each is generated once by attsvm, written to a file, and read from there by everyone."""
+"""The problems: each is generated once by attsvm, written to a file, and read from there by all solvers."""
 
 import dataclasses
 import struct
@@ -42,8 +42,8 @@ class Instance:
         return 8 * self.rows * self.unknowns
 
     def file(self, programs):
-        """The path of the task, generated if it is not there."""
-        recipe = f"{zlib.crc32(repr(RECIPES[self.kind]).encode()):08x}"  # so that no file of another one is taken
+        """The path of the task, which is generated if it does not exist."""
+        recipe = f"{zlib.crc32(repr(RECIPES[self.kind]).encode()):08x}"  # so that files of another recipe are not reused
         name = "_".join(map(str, (self.kind.replace(" ", "-"), self.n, self.T, self.d, self.number, recipe)))
         path = programs.folder / f"{name}.npz"
         if not path.exists():

@@ -1,4 +1,4 @@
-"""What another solver's answer is really worth. It goes to a file, `attsvm verify` reads it and recomputes norm and violation from the raw
+"""The true quality of another solver's answer. It goes to a file, `attsvm verify` reads it and recomputes norm and violation from the raw
 task; the gap is that of the answer made feasible (equalities by projection, then scaled until every row is met) against the lower bound that
 attsvm has proven: a peer that beats our own W shows a smaller gap than ours."""
 

@@ -1,9 +1,11 @@
-"""A run as Markdown: docs/benchmarks.md (`whole`) and the table of README.md (`short`). Every number comes from the rows."""
+"""A run as Markdown: docs/benchmarks.md (`whole`) and the figures of README.md (`readme`). Every number comes from the rows."""
+
+import textwrap
 
 from suite.aims import Beyond, all_aims, batched_ratio, least_ratio, of, percent
 from suite.table import COMPARABLE, duration, number, spread_text, times, tiny
 
-BUSY = 0.25  # load a core beyond which a run is provisional
+BUSY = 0.25  # load per core beyond which a run is provisional
 
 
 def table(columns, rows):
@@ -99,14 +101,13 @@ def solvers_text(results, drawn):
     text = """
 ## Solvers
 
-The same files through every solver that can express the problem, each in a process of its own, warm, in turn with ours; medians, and quartiles relative to them. *Gap*, *violation* and *rank*
-are not what a solver claims: its W goes to a file, `attsvm verify` recomputes the violation of the raw rows, the gap is that of W made feasible (projected onto equations, scaled until
-every row is met) against the lower bound that attsvm has proven, and the rank counts singular values above 1e-6 of the largest. Ours is verified with its proof. *default* are a solver's own
-settings, *tight* ones that should give 1e-8. *too large*: the rows written out do not fit into memory. Ours runs on one thread below 10,000 rows and on all above; peers choose for themselves.
-Everyone solves the same problem again and again, which flatters branch predictors; "Small problems" below has the time over many different ones. Everyone starts from the Gram matrix or the rows ready-made
-(cvxpy builds its problem at every solve, which is how it is used) and is called from Python; ours is called from C++ on a task in memory, keeps its memory from solve to solve, starts from the tokens, and works in the span of rows and queries, which somebody who knows the problem could give the others too.
+Every solver that can express the problem gets the same files, each in a process of its own, warm, alternating with attsvm. Times are medians, with quartiles relative to them. *Gap*, *violation* and *rank* are not what a solver claims: its W goes to a file, and `attsvm verify` recomputes the violation of the raw rows. The gap is that of W made feasible (projected onto equations, scaled until every row is met) against the lower bound that attsvm has proven. The rank counts singular values above 1e-6 of the largest. The answer of attsvm is verified with its proof.
+
+*default* means a solver's own settings, *tight* those that should give 1e-8. *too large*: the rows, written out, do not fit into memory. attsvm runs on one thread below 10,000 rows and on all threads above; the other solvers choose for themselves.
+
+What flatters whom: every solver solves the same problem again and again, which helps branch predictors; "Small problems" below has the time over many different ones. The other solvers start from a Gram matrix or rows that are ready-made (cvxpy builds its problem at every solve, which is how it is used) and are called from Python. attsvm is called from C++ on a task in memory, keeps its memory from solve to solve, starts from the tokens, and works in the span of rows and queries, which an expert could also arrange for the others.
 """
-    text += picture(drawn, "frobenius", "Seconds against size, Frobenius norm, one line a solver") + picture(drawn, "nuclear", "The same for the nuclear norm")
+    text += picture(drawn, "frobenius", "Seconds against size, Frobenius norm, one line per solver") + picture(drawn, "nuclear", "The same for the nuclear norm")
     text += picture(drawn, "accuracy-frobenius", "Time against honest gap at (15,5,20), Frobenius norm") + picture(drawn, "accuracy-nuclear", "The same for the nuclear norm")
     for case, found in by_case(rows).items():
         text += f"\n### {case}\n\n" + table(columns, found)
@@ -131,7 +132,7 @@ def infeasible_text(results):
     text = """
 ## Rows that no W can meet
 
-*noticed*: says that there is no answer. *gave up*: stops without a word on it. *wrong*: calls an answer optimal. *failed*: ends with an error. Only ours brings a proof, which `attsvm verify` checks. An empty cell: the solver cannot express the problem.
+*noticed*: the solver says that there is no answer. *gave up*: it stops without saying so. *wrong*: it calls an answer optimal. *failed*: it ends with an error. Only attsvm gives a proof, which `attsvm verify` checks. An empty cell means that the solver cannot express the problem.
 
 """
     return text + table([("solver", str)] + [(case, cell(case)) for case in cases], who)
@@ -147,7 +148,7 @@ def large_text(results):
     return """
 ## Large problems against the machine
 
-A *limit pass* is the floor for looking at every row once: token bytes / stream read speed + 2·n·d·dz / GEMM speed, measured in the same process before and after, on all threads. *Pricing pass* is the share of that
+A *limit pass* is the least time in which one can look at every row once: token bytes / stream read speed + 2·n·d·dz / GEMM speed, measured in the same process before and after, on all threads. *Pricing pass* is the share of that
 limit which one pass over all rows reaches, *binds* what the larger part of the limit is; tokens of less than 64 MB may stay in a cache, where memory is no limit.
 
 """ + table(columns, rows)
@@ -157,24 +158,23 @@ def training_text(results, drawn):
     text = ""
     rows = section_rows(results, "training")
     if rows:
-        columns = [("way", lambda row: f"**{row['who']}**" if row["who"] == "attsvm" else row["who"]), ("a step and run", time_of), ("spread", spread_text), ("steps per second", shown("steps_per_second", number)),
+        columns = [("way", lambda row: f"**{row['who']}**" if row["who"] == "attsvm" else row["who"]), ("per step and run", time_of), ("spread", spread_text), ("steps per second", shown("steps_per_second", number)),
                    ("times ours", lambda row: "" if row["who"] == "attsvm" else ratio_of(row)), ("memory", lambda row: f"{row['memory']:.2f} times the tokens" if row.get("memory") else shown("memory_bytes", lambda v: f"{v / 2**20:.0f} MiB")(row)),
                    ("", shown("reason"))]
         text += """
 ## Training
 
 A normalized gradient step. *published*: autograd, one instance at a time, the way the papers train. *by hand*: the gradient written out. *batched*: 1,000 instances at once, gradient by hand, as products of small matrices
-(bmm), with the instances last, and that compiled (`torch.compile`). Ours computes exact directions at any saturation; PyTorch's arithmetic is plain. Memory: peak of the process; for large tasks without what
-PyTorch takes before there are data.
+(bmm), with the instances last, and that compiled (`torch.compile`). attsvm computes exact directions at any saturation; PyTorch's arithmetic is plain. Memory is the peak of the process; for large tasks, without what PyTorch takes before it has data.
 """
-        text += picture(drawn, "training", "Seconds a step and run, one line a way")
+        text += picture(drawn, "training", "Seconds per step and run, one line per way")
         for case, found in by_case(rows).items():
             text += f"\n### {case}\n\n" + table(columns, found)
     rows = section_rows(results, "steps")
     if rows:
-        columns = [("task", lambda row: row["case"]), ("arithmetic", lambda row: row["who"]), ("a step and run", time_of), ("spread", spread_text), ("of one read and products", shown("share", percent)),
+        columns = [("task", lambda row: row["case"]), ("arithmetic", lambda row: row["who"]), ("per step and run", time_of), ("spread", spread_text), ("of one read and products", shown("share", percent)),
                    ("of two reads", shown("share_of_two_reads", percent)), ("binds", shown("binds")), ("memory / tokens", shown("memory", lambda v: f"{v:.2f}"))]
-        text += "\n## Training steps of ours\n\nShares are of the machine's limit, measured in turn: every token read once and both products with W, or every token read twice.\n\n" + table(columns, rows)
+        text += "\n## Training steps of attsvm\n\nShares are of the machine's limit, measured in turn: every token read once and both products with W, or every token read twice.\n\n" + table(columns, rows)
     return text
 
 
@@ -194,7 +194,7 @@ def saturation_text(results, drawn):
     return """
 ## Directions where the softmax saturates
 
-‖G/‖G‖ − exact‖ of the gradient G at multiples of the max-margin W of (6,8,10), against numbers of hundreds of digits (mpmath). An error of 1.4 is a random direction.
+‖G/‖G‖ − exact‖ of the gradient G at multiples of the max-margin W of (6,8,10), against numbers of hundreds of digits (mpmath). An error of 1.4 means a random direction.
 """ + picture(drawn, "saturation", "Error of the direction against the size of W") + "\n" + table(columns, cases)
 
 
@@ -204,15 +204,14 @@ def jobs_text(results):
         return ""
     ours = {row["case"]: row for row in rows if row["who"].startswith("attsvm")}
     peers = {row["case"]: row for row in rows if not row["who"].startswith("attsvm")}
-    columns = [("experiment", str), ("runs a setting", lambda case: f"{ours[case]['runs']} of {ours[case]['of']}" if "runs" in ours[case] else "all"), ("attsvm reproduce", lambda case: time_of(ours[case])),
+    columns = [("experiment", str), ("runs per setting", lambda case: f"{ours[case]['runs']} of {ours[case]['of']}" if "runs" in ours[case] else "all"), ("attsvm reproduce", lambda case: time_of(ours[case])),
                ("PyTorch and cvxpy", lambda case: "" if case not in peers else "" if peers[case]["status"] == "ok" and not peers[case].get("median") else time_of(peers[case])),
                ("times ours", lambda case: shown("ratio", times)(peers.get(case, {}))), ("the whole paper's way", lambda case: shown("extrapolated", duration)(peers.get(case, {})))]
     return """
 ## Whole jobs
 
 The published experiments the way their authors run them, reconstructed from the description of each (docs/experiments.md), not their code: PyTorch's autograd on one thread (the best for tensors this small), one
-instance at a time, cvxpy with ECOS and SCS; one run a setting, no figures. Ours at the same count on one thread, as a program from start to end, figures included, every run in exact arithmetic too, every SVM verified; small
-jobs of ours are mostly gnuplot. The last column takes the time to the papers' own counts; multi-token's, which counts accepted runs of many, is rough from so few. *all*: ours on every core against as many processes of theirs.
+instance at a time, cvxpy with ECOS and SCS; one run per setting, no figures. attsvm does the same counts on one thread, as a program from start to end, figures included, with every run in exact arithmetic too and every SVM verified; its small jobs are mostly gnuplot. The last column extrapolates to the papers' own counts; that of multi-token, which counts accepted runs only, is rough. *all* compares attsvm on every core with as many processes of the others.
 
 """ + table(columns, ours)
 
@@ -241,7 +240,7 @@ def limits_text(results):
             [("", lambda row: row["case"]), ("loop", lambda row: row["who"]), ("time", time_of), ("GB/s", lambda row: f"{row['bytes'] / row['median'] / 1e9:.1f}"), ("share", shown("share", percent)), ("binds", shown("binds"))], rows)
     rows = section_rows(results, "files")
     if rows:
-        text += "\n## Loading a task\n\nFrom the page cache, every checksum and number looked at. Share: of read() into a buffer, for copies into fresh memory.\n\n" + table(
+        text += "\n## Loading a task\n\nThe file is in the page cache, and every checksum and number is checked. Share: of read() into a buffer, for copies into fresh memory.\n\n" + table(
             [("", lambda row: row["case"]), ("way", lambda row: row["who"]), ("time", time_of), ("spread", spread_text), ("share", shown("share", percent)), ("memory / file", shown("memory", lambda v: f"{v:.2f}"))], rows)
     return text
 
@@ -250,19 +249,29 @@ def many_text(results):
     rows = section_rows(results, "many")
     if not rows:
         return ""
-    return "\n## Small problems\n\nOver many different problems, one by one on one thread and at once on all; every answer verified. All of it lies in the cache.\n\n" + table(
-        [("problems", lambda row: f"{row['problems']:,} {row['case']}"), ("way", lambda row: row["who"]), ("threads", lambda row: row["threads"]), ("a problem", time_of), ("spread", spread_text), ("worst gap", shown("gap", tiny)),
+    return "\n## Small problems\n\nOver many different problems, one by one on one thread and at once on all; every answer verified. All data are in the cache.\n\n" + table(
+        [("problems", lambda row: f"{row['problems']:,} {row['case']}"), ("way", lambda row: row["who"]), ("threads", lambda row: row["threads"]), ("per problem", time_of), ("spread", spread_text), ("worst gap", shown("gap", tiny)),
          ("infeasible", shown("infeasible")), ("wrong", shown("wrong")), ("ranks not certified", lambda row: row["uncertain_ranks"] if row["case"].startswith("nuc") else ""), ("binds", shown("binds"))], rows)
+
+
+def wrapped(text, width=120):
+    """The text with its paragraphs filled; headings, tables and pictures stay as they are."""
+    kept = ("#", "|", "!", "-", "<!--")
+    return "\n\n".join(part if part.lstrip().startswith(kept) else textwrap.fill(part, width, break_long_words=False, break_on_hyphens=False)
+                       for part in text.strip().split("\n\n")) + "\n"
 
 
 def whole(results, drawn):
     head = f"""# Benchmarks
 
-Written by `bench/document` from [benchmarks.json](benchmarks.json), which `bench/run --peers` measured; nothing here is typed in. To repeat it: `make bench-peers` (it installs gigabytes of peers into build/peers and takes an hour or two), then `bench/document build/results/peers.json`; a part of it: `bench/run --peers --only solvers --case "(6,8,10)" --into build/results/peers.json`. `bench/compare A.json B.json` says what a change made slower.
+`bench/document` wrote this page from [benchmarks.json](benchmarks.json), which `bench/run --peers` measured; nothing here is typed in by hand. To repeat it, run `make bench-peers` (it installs gigabytes of peers into build/peers and takes an hour or two), then `bench/document build/results/peers.json`. To repeat a part: `bench/run --peers --only solvers --case "(6,8,10)" --into build/results/peers.json`. `bench/compare A.json B.json` says what a change made slower.
 
-{machine_text(results)}"""
-    return head + aims_text(results) + solvers_text(results, drawn) + infeasible_text(results) + large_text(results) + many_text(results) + training_text(results, drawn) + saturation_text(
-        results, drawn) + jobs_text(results) + scaling_text(results, drawn) + limits_text(results)
+{machine_text(results)}
+## In short
+
+{short(results)}"""
+    return wrapped(head + aims_text(results) + solvers_text(results, drawn) + infeasible_text(results) + large_text(results) + many_text(results) + training_text(results, drawn) + saturation_text(
+        results, drawn) + jobs_text(results) + scaling_text(results, drawn) + limits_text(results))
 
 
 def best_peer(results, case):
@@ -287,13 +296,13 @@ def short(results):
     for param in ("W", "KQ"):
         per_step = of("training", f"(6,8,10) {param}, 1000 at once, {cores} threads", "attsvm", "median")(results)
         if per_step is not None:
-            lines.append((f"training {param}, 1,000 runs of (6,8,10), a step and run", duration(per_step), times(batched_ratio(param, "PyTorch, batched", cores)(results)) + " (PyTorch, batched)",
+            lines.append((f"training {param}, 1,000 runs of (6,8,10), per step and run", duration(per_step), times(batched_ratio(param, "PyTorch, batched", cores)(results)) + " (PyTorch, batched)",
                           times(batched_ratio(param, "PyTorch, published", cores)(results)) + " (the published way)"))
     whole_paper = next((row for row in section_rows(results, "jobs") if row["case"] == "all, at full counts" and row["who"].startswith("PyTorch")), None)
     if whole_paper is not None:
         least = "at least " if "at least" in whole_paper["who"] else ""
-        lines.append(("every published experiment", duration(of("jobs", "all, at full counts", "attsvm", "median")(results)), "", least + times(whole_paper["ratio"]) + " (the published way, reconstructed and extrapolated)"))
-    passes = [f"{number(of('large', f'{norm} (2000,128,384) separable', 'attsvm', 'passes')(results))} {word}" for norm, word in (("fro", "Frobenius"), ("nuc", "nuclear"))
+        lines.append(("`attsvm reproduce all`", duration(of("jobs", "all, at full counts", "attsvm", "median")(results)), "", least + times(whole_paper["ratio"]) + " (the published way, reconstructed and extrapolated)"))
+    passes = [f"{number(of('large', f'{norm} (2000,128,384) separable', 'attsvm', 'passes')(results))} ({word})" for norm, word in (("fro", "Frobenius"), ("nuc", "nuclear"))
               if of("large", f"{norm} (2000,128,384) separable", "attsvm", "passes")(results)]
     text = "| | attsvm | times ours: best peer with a gap of at most 1e-6 | times ours: cvxpy with OSQP (nuclear: SCS) at defaults, or as said |\n|---|---|---|---|\n"
     text += "".join("| " + " | ".join(line) + " |\n" for line in lines)
@@ -303,12 +312,29 @@ def short(results):
         text += " Provisional: other work shared the machine for some of it."
     different = of("many", "fro (6,8,10)", "one by one", "median")(results)
     if different:
-        text += f" Solvers meet the same problem again and again; over many different ones a Frobenius (6,8,10) takes us {duration(different)}."
+        text += f" The table repeats the same problem; over many different ones, a Frobenius (6,8,10) takes attsvm {duration(different)}."
     if passes:
-        text += f" (2000,128,384), 254,000 rows, takes as long as looking at every row {' or '.join(passes)} times at the read and multiply speeds measured here."
+        text += f" (2000,128,384), 254,000 rows, takes as long as {' or '.join(passes)} passes over all rows at the read and multiply speeds measured here."
     judged = [found for aim in all_aims(m["cores"]) if (found := aim.judged(results))]
     if judged:
         text += f" {sum(found[2] for found in judged)} of {len(judged)} aims are met."
     slower = sum(bool(row.get("times_ours")) and row["times_ours"] < 1 for row in section_rows(results, "solvers"))
-    text += f" Peers were faster than ours in {slower} of their rows." if slower else ""
-    return text + " Sizes are (queries, tokens each, dimension); everything, where we lose too: [docs/benchmarks.md](docs/benchmarks.md).\n"
+    text += f" Other solvers were faster than attsvm in {slower} of their rows." if slower else ""
+    return text + " Sizes are (queries, tokens each, dimension).\n"
+
+
+def readme(results):
+    """Three figures: a Frobenius problem, a nuclear one, and training."""
+    lines = []
+    for case, words in (("Att-SVM fro (100,32,64)", "Frobenius SVM of 3,100 rows (100 queries, 32 tokens, d = 64)"), ("Att-SVM nuc (30,16,32)", "nuclear SVM of 450 rows (30 queries, 16 tokens, d = 32)")):
+        mine = next((row for row in section_rows(results, "solvers") if row["case"] == case and row["who"] == "attsvm"), None)
+        best = best_peer(results, case)
+        if mine and best:
+            lines.append(f"- {words}: {duration(mine['median'])}; the fastest of the other solvers that reach a gap of 1e-6, {best['who'].split(',')[0]}, takes {number(best['times_ours'])} times as long")
+    cores = results.machine["cores"]
+    per_step = of("training", f"(6,8,10) W, 1000 at once, {cores} threads", "attsvm", "median")(results)
+    if per_step is not None:
+        lines.append(f"- training W, 1,000 runs at once (6 queries, 8 tokens, d = 10): {duration(per_step)} per step and run; batched PyTorch takes {number(batched_ratio('W', 'PyTorch, batched', cores)(results))} times as long")
+    rough = " These figures are provisional: other work shared the machine." if provisional(results) else ""
+    last = f"{results.machine['processor']}, {cores} cores, {results.machine['date'][:10]}.{rough} [docs/benchmarks.md](docs/benchmarks.md) has every measurement, including those where other solvers are faster."
+    return "\n".join(textwrap.fill(line, 120, subsequent_indent="  ", break_on_hyphens=False) for line in lines) + "\n\n" + textwrap.fill(last, 120, break_on_hyphens=False) + "\n"

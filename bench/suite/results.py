@@ -1,4 +1,4 @@
-"""What a run finds: rows that a table, a chart or a comparison can be made of, and the file they are kept in.
+"""The results of a run: rows for tables, charts and comparisons, and the file that stores them.
 
 A row is a dictionary: `section`, `case` (the problem), `who` (solver and setting), `status` and, where something was timed, `median`,
 `low`, `high` (quartiles) and `count`, in seconds. `status` is "ok", or a word for what happened instead. Other keys are the section's own.
@@ -63,7 +63,7 @@ class Results:
 
 
 def load(path):
-    """Results of a file; ends the program with a line if it is none."""
+    """Results of a file; exits with a message if it does not hold any."""
     try:
         data = json.loads(pathlib.Path(path).read_text())
         results = Results(data["machine"], data["settings"])

@@ -1,4 +1,4 @@
-"""Somebody else's code in a process of its own: warm when it is timed, and given up when it takes too long."""
+"""Another solver's code in its own process: warmed up before it is timed, and killed when it takes too long."""
 
 import math
 import multiprocessing
@@ -92,7 +92,7 @@ def timed(call, budget, most):
 def serve(pipe, build, arguments, memory):
     if memory:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    silent = os.open(os.devnull, os.O_WRONLY)  # solvers print when they should not
+    silent = os.open(os.devnull, os.O_WRONLY)  # some solvers print even when told not to
     os.dup2(silent, 1)
     os.dup2(silent, 2)
     try:
@@ -102,7 +102,7 @@ def serve(pipe, build, arguments, memory):
         slowest = math.inf  # call of the round before
         while True:
             budget = pipe.recv()
-            if slowest < AGAIN:  # others had the caches meanwhile
+            if slowest < AGAIN:  # other processes used the caches meanwhile
                 timed(call, AGAIN, math.inf)
             seconds, answer = timed(call, budget, 50)
             slowest = max(seconds)
@@ -113,5 +113,5 @@ def serve(pipe, build, arguments, memory):
         pipe.send(("not available", str(error)))
     except MemoryError:
         pipe.send(("out of memory", ""))
-    except Exception as error:  # whatever a peer raises is a finding, not our failure
+    except Exception as error:  # any exception of a peer is a result, not an error of the suite
         pipe.send(("failed", "".join(traceback.format_exception_only(error)).strip().splitlines()[-1][:200]))

@@ -2,11 +2,16 @@
 
 import doctest
 import importlib
+import pathlib
 import pkgutil
+import sys
 
 import attsvm
 import pytest
 from conftest import ROOT
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import documents  # noqa: E402
 
 MODULES = [module.name for module in pkgutil.iter_modules(attsvm.__path__) if module.name != "_core"]
 FLAGS = doctest.NORMALIZE_WHITESPACE
@@ -18,12 +23,36 @@ def test_docstrings(name):
     assert doctest.testmod(module, optionflags=FLAGS).failed == 0
 
 
-@pytest.mark.parametrize("name", ["docs/python.md", "README.md"])
-def test_documents(name, tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", [*documents.GUIDES, ROOT / "docs/python.md"], ids=documents.name_of)
+def test_documents(page, program, tmp_path, monkeypatch):
+    """Every block of Python and every session of a guide, in order, in one folder."""
     monkeypatch.chdir(tmp_path)
-    attsvm.generate("random", n=6, T=8, d=10, seed=1).save("task.npz")  # what the command-line session of README made
-    result = doctest.testfile(str(ROOT / name), module_relative=False, optionflags=FLAGS, encoding="utf-8")
-    assert result.attempted >= 5 and result.failed == 0
+    names = {}
+
+    def run(words):
+        done = program(*words, codes=range(256))
+        return done.returncode, done.stdout, done.stderr
+
+    for number, (language, text) in enumerate(documents.blocks(page)):
+        where = f"{documents.name_of(page)}, block {number}"
+        if language == "python":
+            documents.run_python(text, names)
+        elif language == "pycon":
+            test = doctest.DocTestParser().get_doctest(text, names, where, str(page), 0)
+            assert test.examples
+            assert doctest.DocTestRunner(optionflags=FLAGS).run(test, clear_globs=False).failed == 0
+            names = test.globs
+        elif language == "console":
+            documents.run_console(text, run, where)
+
+
+def test_the_picture_of_readme(tmp_path, monkeypatch):
+    """scripts/readme_figure still draws it."""
+    import runpy
+    monkeypatch.setattr(sys, "argv", ["readme_figure", str(tmp_path / "overview.svg")])
+    runpy.run_path(str(ROOT / "scripts/readme_figure"), run_name="__main__")
+    assert 10_000 < (tmp_path / "overview.svg").stat().st_size < 100_000
+    assert (ROOT / "docs/overview.svg").stat().st_size < 100_000
 
 
 def test_what_is_public_is_explained():

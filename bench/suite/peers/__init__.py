@@ -1,4 +1,4 @@
-"""The solvers people use today. A file each; a peer says what it can express, in which form, and how.
+"""Other solvers, one per file; each says what it can express, in which form, and how.
 
 `build(rows, norm, tight)` prepares the data and returns solve() -> Answer; it runs in a process of its own, so that its import may fail there.
 Data are ready-made, except for cvxpy, whose users pay for building the problem at every solve.

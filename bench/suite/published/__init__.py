@@ -1,5 +1,5 @@
 """The papers' experiments as their authors run them: PyTorch's autograd, one instance at a time, and cvxpy for the SVMs. Written from the
-description of each setting in docs/experiments.md. An experiment is a function of the number of runs a setting; drawing figures is left out.
+description of each setting in docs/experiments.md. An experiment is a function of the number of runs per setting; drawing figures is left out.
 
 What is timed here is the way of working, so data are drawn anew (the sizes and laws are the papers').
 """
@@ -11,7 +11,7 @@ import importlib
 @dataclasses.dataclass(frozen=True)
 class Job:
     name: str  # of `attsvm reproduce`
-    full: int  # runs a setting in the paper
+    full: int  # runs per setting in the paper
     where: str  # module and function
     quick: bool  # short enough for --quick
 

@@ -1,4 +1,4 @@
-"""Loading a task, every number and checksum looked at, beside read() of the same bytes from the page cache: into a buffer for files that are
+"""Loading a task, every number and checksum checked, beside read() of the same bytes from the page cache: into a buffer for files that are
 mapped, into fresh memory for those that have to be copied."""
 
 

@@ -1,4 +1,4 @@
-"""Published experiments the way their authors run them, one run a setting, and `attsvm reproduce` of the same at the same count, figures
+"""Published experiments the way their authors run them, one run per setting, and `attsvm reproduce` of the same at the same count, figures
 included. Ours runs every experiment in exact arithmetic, too, and draws again where no SVM exists: it does more."""
 
 import math
@@ -9,7 +9,7 @@ import time
 from suite import published
 from suite.worker import Worker
 
-RUNS = 1  # a setting, where the papers have many
+RUNS = 1  # per setting, where the papers have many
 LIMIT = 900  # seconds that a share of an experiment may take; one that takes longer counts as that long
 
 
@@ -41,7 +41,7 @@ def run(session):
     whole["ours"] = reproduce(session, "all", folder, [])
     session.add("jobs", "all, at full counts", "attsvm reproduce", [whole["ours"]], ratio=1.0)
     who = "PyTorch and cvxpy" + (", at least" if "at least" in whole else "")
-    if math.isfinite(whole["paper"]):  # their runs do not depend on each other either: a process a core
+    if math.isfinite(whole["paper"]):  # their runs do not depend on each other either: one process per core
         session.add("jobs", "all, at full counts", who, extrapolated=whole["paper"], ratio=whole["paper"] / session.threads / whole["ours"])
 
 

@@ -1,4 +1,4 @@
-"""Vector loops beside the plainest loop over the same numbers, which is the limit of whoever looks at each once."""
+"""Vector loops beside the plainest loop over the same numbers, which is the limit of any loop that reads each once."""
 
 
 def run(session):

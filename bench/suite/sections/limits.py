@@ -1,4 +1,4 @@
-"""What this machine can do at most, from one thread and from all."""
+"""The limits of this machine, with one thread and with all."""
 
 
 def run(session):

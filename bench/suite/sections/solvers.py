@@ -24,7 +24,7 @@ PROBLEMS = [
 TITLES = {"random": "Att-SVM", "separable": "Att-SVM", "prompt": "p-SVM", "sets": "Gen-SVM"}
 TOLERANCE = 1e-9  # of ours, on the gap; small problems are solved to rounding anyway
 SMALL = 300  # rows: sampled more often
-ENOUGH = 10  # seconds a peer is timed for
+ENOUGH = 10  # seconds of timing per peer
 MEMORY = int(0.8 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 
@@ -41,7 +41,7 @@ def case(session, instance, norm):
     if not chosen(session.cases, title):
         return
     task = instance.file(session.programs)
-    # (rounds, seconds a round, seconds a solve may take)
+    # (rounds, seconds per round, limit of a solve in seconds)
     rounds, budget, limit = (5, 0.2, 30) if instance.rows < SMALL else (3, 0.5, 60)
     if session.quick:
         rounds, budget, limit = 3, 0.1, 3

@@ -1,4 +1,4 @@
-"""Training steps of ours: alone, many at once, and one pass over large tasks against its limit (each token read once, and both products)."""
+"""Training steps of attsvm: alone, many at once, and one pass over large tasks against its limit (each token read once, and both products)."""
 
 import statistics
 
