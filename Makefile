@@ -2,7 +2,7 @@
 # ATTSVM_NO_INSTALL=1 installs nothing and names what is missing.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-full bench bench-peers build-bench bench-python python format
+.PHONY: help build demo test test-full bench bench-peers build-bench bench-python python docs format
 
 RELEASE := build/release/attsvm
 
@@ -48,6 +48,10 @@ python:  ## build a wheel that needs nothing but NumPy: build/wheels
 	@scripts/install_packages test
 	@scripts/python_environment >/dev/null
 	@scripts/build_wheel
+
+docs:  ## build the documentation as a site: build/site
+	@scripts/install_packages docs
+	@scripts/build_docs
 
 format:  ## lay out all C++ files, and those of the page
 	@scripts/install_packages page test

@@ -7,7 +7,7 @@
 
 #include "options.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 struct Options {
@@ -31,7 +31,7 @@ Json objective_json(const MarginSolution* solution) {
   return solution != nullptr && solution->status == MarginStatus::optimal ? Json(solution->objective) : Json(nullptr);
 }
 
-/// The Frobenius solution of the selection, of whichever kind it is.
+/// The Frobenius solution for the selection: Att-SVM for single tokens, Gen-SVM for sets.
 const MarginSolution& smallest(const Check& check) { return check.report ? check.report->solution : *check.gen; }
 
 Json to_json(const Check& check, const std::optional<StoredRun>& run, const std::optional<LocalOptima>& optima,
@@ -144,7 +144,7 @@ void print_table(const Check& check, const std::optional<StoredRun>& run, const 
   if (optima) {
     line("enumerated", fmt::format("{} of {} selections are separable, {} are locally optimal{}", optima->separable,
                                    optima->selections, optima->locally_optimal.size(),
-                                   optima->complete ? "" : "; stopped before the others were looked at"));
+                                   optima->complete ? "" : "; stopped before the others were tested"));
     for (std::size_t k = 0; k < std::min(kShown, optima->locally_optimal.size()); ++k) {
       line("", selection_text(optima->locally_optimal[k]));
     }
@@ -157,7 +157,8 @@ ExitCode run(Session& session, Options& options) {
   AttentionTask task = load_task(options.task, threads);
   std::optional<StoredRun> stored;
   if (!options.run.empty()) {
-    if (!options.select.empty()) throw InputError("--select has no meaning with --run: the run selects");
+    if (!options.select.empty())
+      throw InputError("--select cannot be used with --run: the run determines the selection");
     stored = load_run(options.run, threads);
     with_place(options.run, [&] {
       require_run_of(task, *stored);
@@ -195,7 +196,7 @@ ExitCode run(Session& session, Options& options) {
   } else {
     print_table(check, stored, optima, options);
   }
-  if (stopped) session.warn("stopped before everything was looked at");
+  if (stopped) session.warn("stopped before everything was checked");
   if (Session::interrupted()) return kInterrupted;
   return stopped ? kLimit : kDone;
 }
@@ -204,28 +205,28 @@ ExitCode run(Session& session, Options& options) {
 
 void add_check(CLI::App& program, Session& session) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb = session.add_verb(program, "check", "Say what the theory says about a selection or a run",
+  CLI::App* verb = session.add_verb(program, "check", "Check a selection or a run against the theory",
                                     R"(Examples:
   attsvm check task.npz                      the file's selection, or the optimal tokens
   attsvm train task.npz --record every:100 -o run.npz
-  attsvm check task.npz --run run.npz        what did training select, and is W on its way to that SVM?
+  attsvm check task.npz --run run.npz        what training selected, and whether W tends to that SVM
   attsvm check task.npz --enumerate          every locally optimal selection of a small task
 global: every query selects its best token. local: every selected token scores above its support tokens.
-neither: the reason is given. infeasible: a certificate proves that no W separates the selected tokens
-(or only one that double cannot tell from none: solve shows the bound).
+neither: the output says why. infeasible: a certificate proves that no W separates the selected tokens
+(or that any such W is too large for double precision: attsvm solve prints the bound on its norm).
 Exit codes: 0 done, 4 stopped by the time limit, 130 interrupted; what is known by then is printed)",
                                     [&session, options] { return run(session, *options); });
   verb->add_option("TASK", options->task, "Task file")->required();
-  verb->add_option("--run", options->run, "Run of attsvm train to judge");
+  verb->add_option("--run", options->run, "Run of attsvm train to check");
   verb->add_option("--select", options->select, "file, opt, or a .npy file (default: the file's selection, else opt)");
   verb->add_option("--threshold", options->settings.threshold,
-                   "Nonlinear heads keep tokens with this much attention (default: 1e-3)")
+                   "With a nonlinear head, tokens with at least this much attention are kept (default: 1e-3)")
       ->check(CLI::Range(1e-300, 1.0));
   verb->add_flag("--enumerate", options->enumerate, "List every locally optimal selection");
-  verb->add_option("--limit", options->limit, "Most selections to look at (default: 1000000)")
+  verb->add_option("--limit", options->limit, "Largest number of selections to enumerate (default: 1000000)")
       ->check(CLI::PositiveNumber);
-  verb->add_option("--time-limit", options->time_limit, "Seconds after which what is known is given")
+  verb->add_option("--time-limit", options->time_limit, "Seconds after which to stop with what is known")
       ->check(positive_number());
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -7,7 +7,7 @@
 
 #include "session.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 struct Options {
@@ -21,7 +21,7 @@ struct Tested {
   const Claim* claim;
   ClaimResult result;
   double seconds = 0;
-  std::string file;  // of the counter-example
+  std::string file;  // where the counter-example was written; empty if there is none
 };
 
 std::vector<const Claim*> chosen(const std::vector<std::string>& names) {
@@ -36,7 +36,7 @@ std::vector<const Claim*> chosen(const std::vector<std::string>& names) {
   return list;
 }
 
-/// Tests one claim and keeps its counter-example.
+/// Tests one claim and writes its counter-example, if there is one.
 Tested test(const Claim& claim, const Options& options, const ClaimSettings& settings, Threads& threads) {
   const Stopwatch watch;
   Tested tested{.claim = &claim, .result = test_claim(claim, settings, threads)};
@@ -120,7 +120,7 @@ ExitCode run(Session& session, Options& options) {
   Threads threads(session.threads);
   if (options.names == std::vector<std::string>{"list"}) return list_claims(session, threads.count());
   const auto list = chosen(options.names);
-  if (std::filesystem::exists(options.out)) make_folder(options.out);  // refuses a file before the work, not after it
+  if (std::filesystem::exists(options.out)) make_folder(options.out);  // fails before the work if it is a file
   ProgressLine line(session);
   const Stopwatch watch;
   const auto over = [&] { return options.time_limit > 0 && watch.seconds() > options.time_limit; };
@@ -160,25 +160,25 @@ ExitCode run(Session& session, Options& options) {
 
 void add_claims(CLI::App& program, Session& session) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb = session.add_verb(program, "claims", "Put statements about training and its SVMs to the test",
+  CLI::App* verb = session.add_verb(program, "claims", "Test statements about training and its SVMs",
                                     R"(Examples:
-  attsvm claims list                      what there is to test, where it comes from, and on which tasks
-  attsvm claims                           all of it, about a minute
+  attsvm claims list                      the claims, their sources, and the tasks they are tested on
+  attsvm claims                           test all of them, in about a minute
   attsvm claims direction path --tasks 100
-                                          some of it at length; path stands for path-W, path-KQ and path-p
-  attsvm check claims/direction.npz       look at the worst task on which a claim failed
-Statements are in our words; what the papers' abstracts have of each is said beside it.
+                                          some of them on more tasks; path means path-W, path-KQ and path-p
+  attsvm check claims/direction.npz       examine the worst task on which a claim failed
+The statements are in our words; the source of each says what the papers' abstracts contain of it.
 A claim that fails somewhere is a finding, not an error: the exit code is 0, and the worst such task is written to
-DIR/NAME.npz with what happened on it (x_ arrays).
-Exit codes: 0 done, 4 stopped by --time-limit, 130 interrupted; what is done is printed)",
+DIR/NAME.npz with the failing run or W in arrays named x_*.
+Exit codes: 0 done, 4 stopped by --time-limit, 130 interrupted; finished claims are printed)",
                                     [&session, options] { return run(session, *options); });
   verb->add_option("NAME", options->names, "Claims to test, or list (default: all)");
-  verb->add_option("--tasks", options->settings.tasks, "Random tasks for each claim (default: each claim's own number)")
+  verb->add_option("--tasks", options->settings.tasks, "Random tasks per claim (default: each claim's own number)")
       ->check(CLI::Range(Index{1}, Index{1} << 24));
   verb->add_option("--seed", options->settings.seed, "Seed of the tasks (default: 0)");
   verb->add_option("--out", options->out, "Folder for counter-examples (default: claims)");
-  verb->add_option("--time-limit", options->time_limit, "Seconds after which what is done is given")
+  verb->add_option("--time-limit", options->time_limit, "Seconds after which to stop with the claims tested so far")
       ->check(positive_number());
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

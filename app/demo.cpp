@@ -8,7 +8,7 @@
 
 #include "options.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 struct Options {
@@ -16,14 +16,14 @@ struct Options {
   std::uint64_t seed = 1;
 };
 
-/// A statement (attsvm claims list) and what the demo's task says about it.
+/// A claim (attsvm claims list) and whether it holds on the demo's task.
 struct Finding {
   std::string_view claim;
   bool held;
   std::string evidence;
 };
 
-/// A run, the tokens it ends at, and both SVMs of those.
+/// A run, the tokens that it selects, and both SVMs of these.
 struct Story {
   std::string settings;  ///< in words
   TrainedRun run;
@@ -31,9 +31,9 @@ struct Story {
 };
 
 constexpr Index kSteps = 20000;
-constexpr std::array<Index, 5> kTold{0, 20, 200, 2000, kSteps};  // steps that the findings speak of
+constexpr std::array<Index, 5> kTold{0, 20, 200, 2000, kSteps};  // steps quoted in the findings
 
-/// The steps of the page: those told of, and more between them, ever further apart.
+/// The steps recorded for the page: the quoted ones, and others at growing distances.
 std::vector<Index> recorded_steps() {
   std::vector<Index> steps(kTold.begin(), kTold.end());
   for (Index step = 1; step < kSteps; step += step / 8 + 1) steps.push_back(step);
@@ -42,7 +42,7 @@ std::vector<Index> recorded_steps() {
   return steps;
 }
 
-/// Entries of a list that has one a record, at the steps told of.
+/// The entries at the quoted steps of a list that has one entry per record.
 std::vector<double> told(const TrainedRun& run, const std::vector<double>& list) {
   std::vector<double> found;
   for (std::size_t r = 0; r < run.records.size(); ++r) {
@@ -141,7 +141,7 @@ Finding about_path(const AttentionTask& task, std::uint64_t seed, Threads& threa
                       distances(correlations), stationarity)};
 }
 
-/// An example of tokens that no W keeps, and why.
+/// A description of tokens that no W keeps, and of the conflict between them.
 std::vector<std::string> infeasible_example(std::uint64_t seed, Threads& threads) {
   constexpr std::size_t kShown = 4;
   const AttentionTask task = generate({.law = Law::infeasible, .n = 2, .T = 3, .d = 4}, seed).task;
@@ -160,7 +160,7 @@ void save(const AttentionTask& task, const Story& W, const std::string& out) {
   save_solution(file("nuclear.npz"), stored(problem, W.check.nuclear.value(), tolerance), true);
 }
 
-/// The page over the run of W. Returns its file; empty where this build has no page.
+/// Writes the page of the run of W. Returns its file; empty where this build has no page.
 std::string write_page(const AttentionTask& task, const Story& W, const Options& options, Threads& threads) {
   if (!page_problem().empty()) return {};
   std::string file = (std::filesystem::path(options.out) / "report.html").string();
@@ -216,23 +216,25 @@ ExitCode run(Session& session, const Options& options) {
   }
   fmt::print(
       "A random attention task: 6 queries, 8 tokens each, d = 10. Softmax attention is trained on it twice, and\n"
-      "the SVMs of the tokens that it selects are solved. What is expected (attsvm claims list), and what is seen "
-      "here:\n\n");
+      "the SVMs of the tokens that it selects are solved. What the theory expects (attsvm claims list), and what "
+      "happens here:\n\n");
   for (const Finding& one : findings) {
     fmt::print("{} {}\n", one.held ? "[holds]" : "[FAILS]", one.claim);
     for (const std::string& line : wrapped(find_claims(one.claim).front()->statement)) fmt::print("    {}\n", line);
     for (const std::string& line : wrapped(one.evidence)) fmt::print("    > {}\n", line);
   }
-  fmt::print("\nNot every choice of tokens can be separated. Two queries of three tokens that no W keeps, and why:\n");
+  fmt::print(
+      "\nNot every choice of tokens can be separated. Here no W keeps the chosen tokens of two queries of three tokens "
+      "each:\n");
   for (const std::string& line : conflict) fmt::print("    {}\n", line);
   fmt::print(
       "\n{:.1f} s. In {}/: task.npz, frobenius.npz, nuclear.npz (attsvm verify checks the last two against the "
-      "first).\nattsvm claims puts each statement to the test on many tasks.\n",
+      "first).\nattsvm claims tests each statement on many tasks.\n",
       seconds, options.out);
   if (page.empty()) {
     fmt::print("There is no report.html: {}.\n", page_problem());
   } else {
-    fmt::print("{}: open it in a browser to see tokens, margins, the way of training and the proofs.\n", page);
+    fmt::print("{}: open it in a browser to see tokens, margins, the training run and the proofs.\n", page);
   }
   return kDone;
 }
@@ -241,13 +243,13 @@ ExitCode run(Session& session, const Options& options) {
 
 void add_demo(CLI::App& program, Session& session) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb = session.add_verb(program, "demo", "The whole story on built-in data, in seconds", R"(Examples:
-  attsvm demo                     train W and (K,Q), solve both SVMs, see what the theory says
+  CLI::App* verb = session.add_verb(program, "demo", "Train, solve and check a built-in task, in seconds", R"(Examples:
+  attsvm demo                     train W and (K,Q), solve both SVMs, test the theory
   attsvm demo --seed 7 --out d    another task
-The folder is updated in place.)",
+Files of an earlier demo in the folder are replaced.)",
                                     [&session, options] { return run(session, *options); });
   verb->add_option("--out", options->out, "Folder to write (default: demo)");
   verb->add_option("--seed", options->seed, "Seed of the task (default: 1)");
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

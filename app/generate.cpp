@@ -4,15 +4,16 @@
 #include <map>
 #include <memory>
 
+#include "io/output.h"
 #include "options.h"
 #include "session.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 struct Options {
   std::string kind, out;
-  Recipe recipe;  // what was given replaces what the kind says
+  Recipe recipe;  // options given on the command line replace the kind's values
   std::uint64_t seed = 0;
   std::uint32_t instance = 0;
 };
@@ -23,15 +24,15 @@ const RecipeKind& find_kind(const std::string& name) {
   }
   std::string known;
   for (const RecipeKind& kind : recipe_kinds()) known += fmt::format(" {}", kind.name);
-  throw InputError(fmt::format("KIND '{}' is unknown; must be one of{}", name, known));
+  throw InputError(fmt::format("unknown kind '{}'; must be one of{}", name, known));
 }
 
 std::string kind_list() {
   std::string text = "Kinds:\n";
   for (const RecipeKind& kind : recipe_kinds()) text += fmt::format("  {:<14} {}\n", kind.name, kind.summary);
   return text + R"(
-Sizes left out are n = 6, T = 8, d = 10, dz = d. The same options and seed give the same bytes everywhere;
---instance K draws the K-th task of a sweep without the ones before it.
+Default sizes are n = 6, T = 8, d = 10, dz = d. The same options and seed give the same bytes everywhere;
+--instance K draws task number K of the seed without drawing those before it.
 
 Examples:
   attsvm generate random --n 6 --T 8 --d 10 --seed 1 -o task.npz
@@ -102,15 +103,16 @@ void add_generate(CLI::App& program, Session& session) {
         return kDone;
       });
   const auto keep = [&](CLI::Option* option) { (*given)["--" + option->get_lnames().front()] = option; };
-  verb->add_option("KIND", options->kind, "What to draw, see below")->required();
+  verb->add_option("KIND", options->kind, "Kind of task to draw, see below")->required();
   Recipe& r = options->recipe;
   const auto whole = CLI::Range(Index{1}, Index{1} << 40);
-  keep(verb->add_option("--n", r.n, "Sequences")->check(whole));
-  keep(verb->add_option("--T", r.T, "Tokens a sequence")->check(whole));
-  keep(verb->add_option("--d", r.d, "Size of a token")->check(whole));
-  keep(verb->add_option("--dz", r.dz, "Size of a query, cross attention (default: d)")->check(whole));
-  keep(verb->add_option("--shortest", r.shortest, "Draw the lengths from this to T")->check(whole));
-  keep(verb->add_option("--attention", r.pattern, "Who asks")
+  keep(verb->add_option("--n", r.n, "Number of sequences")->check(whole));
+  keep(verb->add_option("--T", r.T, "Tokens per sequence")->check(whole));
+  keep(verb->add_option("--d", r.d, "Dimension of a token")->check(whole));
+  keep(verb->add_option("--dz", r.dz, "Dimension of a query in cross attention (default: d)")->check(whole));
+  keep(verb->add_option("--shortest", r.shortest, "Draw sequence lengths between this and T (default: all T)")
+           ->check(whole));
+  keep(verb->add_option("--attention", r.pattern, "Where queries come from")
            ->transform(one_of<QueryPattern>({{"cross", QueryPattern::cross},
                                              {"self", QueryPattern::self},
                                              {"prompt", QueryPattern::prompt},
@@ -127,8 +129,8 @@ void add_generate(CLI::App& program, Session& session) {
            ->transform(one_of<PlantedNorm>({{"fro", PlantedNorm::frobenius}, {"nuc", PlantedNorm::nuclear}})));
   keep(verb->add_option("--C", r.c, "Score of the first input of 'losses' (default: 1)"));
   verb->add_option("--seed", options->seed, "Seed (default: 0)");
-  verb->add_option("--instance", options->instance, "Number of the draw within a sweep (default: 0)");
+  verb->add_option("--instance", options->instance, "Number of the draw within the seed (default: 0)");
   Session::add_output(verb, options->out, session.force)->required();
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <memory>
 
+#include "base/simd.h"
 #include "session.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 struct Range {
@@ -63,7 +65,7 @@ ExitCode show_program(const Session& session) {
   return kDone;
 }
 
-/// The arrays of a file: name, type, shape, and the value of those that are one number or a word.
+/// The arrays of a file: name, type, shape, and the value where it is a single number or text.
 struct Listing {
   std::vector<std::string> names;
   std::vector<Array> arrays;
@@ -73,9 +75,17 @@ struct Listing {
     arrays.push_back(array);
   }
   Json value(std::size_t k) const {
-    if (arrays[k].scalar == Scalar::character)
-      return arrays[k].rank() == 1 ? Json(to_text(arrays[k], names[k])) : Json(nullptr);
-    return arrays[k].rank() == 0 ? Json(f64_span(to_f64(arrays[k])).front()) : Json(nullptr);
+    const Array& array = arrays[k];
+    if (array.scalar == Scalar::character) return array.rank() == 1 ? Json(to_text(array, names[k])) : Json(nullptr);
+    if (array.rank() != 0) return nullptr;
+    // As doubles, integers would be printed with ".0" and lose digits above 2^53.
+    if (array.scalar == Scalar::u64) {
+      std::uint64_t number = 0;
+      std::memcpy(&number, to_native(array).data, sizeof(number));
+      return number;
+    }
+    if (array.scalar >= Scalar::i64 && array.scalar <= Scalar::u8) return to_indices(array, names[k]).front();
+    return f64_span(to_f64(array)).front();
   }
   ExitCode show(const std::string& path, const std::string& noun, double seconds, const Session& session) const {
     if (!session.json) fmt::print("{}: {}\n", path, counted(static_cast<Index>(names.size()), noun));
@@ -103,7 +113,7 @@ ExitCode show_tensors(const std::string& path, const Session& session) {
   return listing.show(path, "tensor", watch.seconds(), session);
 }
 
-/// A solution or a run: whatever holds W and no tokens.
+/// Lists a solution or a run: a file that holds W and no tokens.
 ExitCode show_answer(const NpzFile& file, const Session& session) {
   const Stopwatch watch;
   Threads threads(session.threads);
@@ -112,7 +122,7 @@ ExitCode show_answer(const NpzFile& file, const Session& session) {
   return with_place(file.path(), [&] { return listing.show(file.path(), "array", watch.seconds(), session); });
 }
 
-/// What attsvm info says about a task, gathered before it is printed either way.
+/// What attsvm info says about a task, whether as JSON or as a table.
 struct TaskFacts {
   Range lengths, key_norms, query_norms;
   Index positive = 0, rows = 0;
@@ -204,7 +214,7 @@ void add_info(CLI::App& program, Session& session) {
   auto path = std::make_shared<std::string>();
   CLI::App* verb = session.add_verb(program, "info", "Describe a file, or this program", R"(Examples:
   attsvm info task.npz            sizes, kinds, ranges, optimal tokens, ties, the separability condition
-  attsvm info solution.npz        what an answer or a run holds
+  attsvm info solution.npz        arrays of a solution or a run
   attsvm info model.safetensors   names, types and shapes of its tensors
   attsvm info                     version, compiler, vector instructions, threads)",
                                     [&session, path] {
@@ -215,4 +225,4 @@ void add_info(CLI::App& program, Session& session) {
   verb->add_option("FILE", *path, "A task, a solution, a run (.npz) or tensors (.safetensors)");
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -1,3 +1,3 @@
 #include "program.h"
 
-int main(int argc, char** argv) { return attsvm::run_program(argc, argv); }
+int main(int argc, char** argv) { return attsvm::internal::run_program(argc, argv); }

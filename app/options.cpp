@@ -1,6 +1,6 @@
 #include "options.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
 std::string shell_word(const std::string& text) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
@@ -16,7 +16,7 @@ ChosenSelection choose_selection(const AttentionTask& task, const std::string& t
   if (select.empty() || select == "opt") {
     if (task.head().kind == HeadKind::none)
       throw InputError(task_path +
-                       ": head is missing; the optimal tokens need one (--select names others: a .npy file)");
+                       ": head is missing; optimal tokens need one (or give another selection with --select FILE.npy)");
     OptimalTokens optimal = with_place(task_path, [&] { return optimal_tokens(task); });
     return {std::move(optimal.selection), std::move(optimal.ties)};
   }
@@ -31,4 +31,4 @@ ChosenSelection choose_selection(const AttentionTask& task, const std::string& t
           {}};
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -6,11 +6,11 @@
 
 #include "session.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-// What several verbs ask for in the same words.
+// Options and parsers that several verbs share.
 
-/// Numbers with commas between. `must_be` ends the sentence for the reader who got it wrong.
+/// Parses comma-separated numbers. `must_be` completes the error "OPTION TEXT: must be …".
 template <class Number>
 std::vector<Number> parse_list(const std::string& text, const std::string& option, const std::string& must_be) {
   std::vector<Number> items;
@@ -28,10 +28,10 @@ std::vector<Number> parse_list(const std::string& text, const std::string& optio
   return items;
 }
 
-/// A word as a shell reads it back.
+/// Quotes a word so that a shell reads it back unchanged.
 std::string shell_word(const std::string& text);
 
-/// Reads one of a few names.
+/// Accepts one of a few names and replaces it by the number of its enumerator, as CLI11 expects.
 template <class Kind>
 CLI::Validator one_of(const std::vector<std::pair<std::string, Kind>>& kinds) {
   std::string list;
@@ -48,7 +48,7 @@ CLI::Validator one_of(const std::vector<std::pair<std::string, Kind>>& kinds) {
       list);
 }
 
-/// An option that takes one of a few named values.
+/// Adds an option that takes one of a few named values.
 template <class Kind>
 CLI::Option* add_choice(CLI::App* verb, const std::string& name, Kind& value, const std::vector<Kind>& kinds,
                         const std::string& help) {
@@ -60,20 +60,20 @@ CLI::Option* add_choice(CLI::App* verb, const std::string& name, Kind& value, co
 
 inline void add_param(CLI::App* verb, Parametrization& param) {
   add_choice(verb, "--param", param, std::vector{Parametrization::W, Parametrization::KQ, Parametrization::p},
-             "What is trained (default: W)");
+             "Weights to train: W, K and Q with W = K Q', or the prompt p (default: W)");
 }
 
 inline void add_loss(CLI::App* verb, Loss& loss) {
   add_choice(verb, "--loss", loss, std::vector{Loss::logistic, Loss::exponential, Loss::linear},
-             "Loss of y f (default: logistic)");
+             "Loss, as a function of label times output (default: logistic)");
 }
 
 struct ChosenSelection {
   Selection selection;
-  std::vector<Tie> ties;  ///< where optimal tokens were asked for
+  std::vector<Tie> ties;  ///< among the best tokens; empty unless the optimal tokens were chosen
 };
 
 /// --select file|opt|FILE.npy; empty: the file's selection, else opt.
 ChosenSelection choose_selection(const AttentionTask& task, const std::string& task_path, const std::string& select);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

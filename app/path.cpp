@@ -3,9 +3,10 @@
 #include <cmath>
 #include <memory>
 
+#include "io/output.h"
 #include "options.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 struct Options {
@@ -68,7 +69,7 @@ void print_table(const std::vector<PathPoint>& points, const Options& options, d
 
 ExitCode run(Session& session, Options& options) {
   PathSettings& settings = options.settings;
-  settings.radii = parse_list<double>(options.radii, "--radius", "numbers with commas between, as 1,10,100");
+  settings.radii = parse_list<double>(options.radii, "--radius", "numbers separated by commas, such as 1,10,100");
   with_place("--radius", [&] { require_radii(settings.radii); });
   require_writable(options.out, session.force);
   require_other_file(options.out, options.task);
@@ -95,8 +96,8 @@ ExitCode run(Session& session, Options& options) {
     Session::print_json("path", seconds, to_json(points, options, !stopped, threads.count()));
   } else {
     print_table(points, options, seconds);
-    if (stopped) session.warn("stopped before all radii were done; the last one shown may be unfinished");
-    if (!met && !stopped) session.warn("some radii stay above the tolerance (see stationarity)");
+    if (stopped) session.warn("stopped before all radii were done; the last one shown may not be converged");
+    if (!met && !stopped) session.warn("the stationarity of some radii is above the tolerance");
   }
   if (Session::interrupted()) return kInterrupted;
   return met ? kDone : kLimit;
@@ -110,27 +111,27 @@ void add_path(CLI::App& program, Session& session) {
   attsvm path task.npz -o path.npz                            argmin of the loss over |W|_F <= R
   attsvm path task.npz --param KQ -o kq.npz                   over |K|^2 + |Q|^2 <= 2R
   attsvm path prompt.npz --param p --joint -o joint.npz       with the head in a ball of its own
-  attsvm path task.npz --radius 1,10,100,1000,10000 -o p.npz  how far
-Every radius states its stationarity (0: first-order conditions met exactly), how many different local minima the
-starts ended in, and the correlation to the SVM that it should tend to.
-Exit codes: 0 all radii within the tolerance, 4 not, 130 interrupted)",
+  attsvm path task.npz --radius 1,10,100,1000,10000 -o p.npz  larger radii
+For every radius it gives the stationarity (0: first-order conditions hold exactly), the number of different local
+minima that the starts ended in, and the correlation with the SVM solution that the path should tend to.
+Exit codes: 0 all radii within the tolerance, 4 some are not, or time limit, 130 interrupted)",
                                     [&session, options] { return run(session, *options); });
   PathSettings& settings = options->settings;
   verb->add_option("TASK", options->task, "Task file")->required();
   Session::add_output(verb, options->out, session.force)->required();
   add_param(verb, settings.param);
-  verb->add_flag("--joint", settings.joint, "Minimise over the head too");
+  verb->add_flag("--joint", settings.joint, "Also minimise over the head");
   verb->add_option("--width", settings.width, "Columns of K and Q (default: min(d,dz))")->check(CLI::PositiveNumber);
   add_loss(verb, settings.loss);
   verb->add_option("--radius", options->radii, "Radii, ascending (default: 1,10,100,1000)");
-  verb->add_option("--head-radius", settings.head_radius, "Radius of the head's ball, times R (default: 1)")
+  verb->add_option("--head-radius", settings.head_radius, "Radius of the head's ball, as a multiple of R (default: 1)")
       ->check(positive_number());
-  verb->add_option("--starts", settings.starts, "Random starts (default: 8)")->check(CLI::PositiveNumber);
+  verb->add_option("--starts", settings.starts, "Number of random starts (default: 8)")->check(CLI::PositiveNumber);
   verb->add_option("--seed", settings.seed, "Seed of the starts (default: 0)");
   verb->add_option("--tolerance", settings.tolerance, "Stationarity to reach (default: 1e-8)")
       ->check(positive_number());
-  verb->add_option("--time-limit", options->time_limit, "Seconds after which the points at hand are given")
+  verb->add_option("--time-limit", options->time_limit, "Seconds after which to stop with the points found so far")
       ->check(positive_number());
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

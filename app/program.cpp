@@ -11,38 +11,38 @@
 
 #include "session.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 constexpr const char* kTeaching = R"(Examples:
-  attsvm demo                     the whole story on built-in data, in seconds
+  attsvm demo                     train, solve and check a built-in task, in seconds
   attsvm generate random --n 6 --T 8 --d 10 --seed 1 -o task.npz
                                   draw a task as the published experiments do
   attsvm generate separable --n 100 --T 32 --d 64 --rank 4 -o head.npz
                                   tokens selected by a hidden W of rank 4
-  attsvm info task.npz            what is in the file, and is it valid?
+  attsvm info task.npz            describe the file and check that it is valid
   attsvm solve task.npz -o solution.npz
                                   the smallest W that keeps the optimal tokens, with a proof
   attsvm verify task.npz solution.npz
                                   check it independently
   attsvm train task.npz -o run.npz
-                                  train attention on it; its direction tends to that W
+                                  train attention on it; the direction of its W tends to that W
   attsvm check task.npz --run run.npz
-                                  what did it select, and how close is it to that SVM?
+                                  what training selected, and how close W is to that SVM
   attsvm path task.npz -o path.npz
                                   the minimiser of the loss over growing balls
   attsvm report task.npz --run run.npz -o report.html
-                                  all of it on a page to open in a browser
-  attsvm claims                   statements about training and its SVMs, put to the test
+                                  show all of it on a page to open in a browser
+  attsvm claims                   test statements about training and its SVMs
   attsvm reproduce list           the published experiments; attsvm reproduce NAME runs one and draws its figure
-  attsvm info                     what does this program run on?
-Every verb explains itself: attsvm generate --help
+  attsvm info                     version, compiler, vector instructions, threads
+Every verb has its own help: attsvm generate --help
 Files are NumPy .npz; numpy.savez writes what attsvm reads.
 
 Exit codes: 0 done, 1 internal error, 2 bad usage or input, 3 infeasible (with a certificate),
-4 stopped at a limit or stalled, 5 verify says no, 130 interrupted)";
+4 stopped at a limit or stalled, 5 not valid (verify), 130 interrupted)";
 
-/// CLI11 explains some mistakes over several lines; one is enough.
+/// Joins lines: some of CLI11's messages have several.
 std::string one_line(std::string text) {
   for (char& c : text) {
     if (c == '\n') c = ' ';
@@ -51,7 +51,7 @@ std::string one_line(std::string text) {
   return text;
 }
 
-/// Letters to insert, delete or replace until two words agree.
+/// Edit distance: how many letters to insert, delete or replace to make two words equal.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
@@ -65,10 +65,10 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// The option of a list that is nearest to one that is not in it; empty: none is near.
+/// The known word nearest to one that is not known; empty if none is within half of its letters.
 std::string nearest(const std::string& word, const std::vector<std::string>& known) {
   std::string best;
-  std::size_t least = (word.size() - 2) / 2;  // half of what follows the dashes
+  std::size_t least = word.substr(std::min(word.size(), word.find_first_not_of('-'))).size() / 2;
   for (const std::string& one : known) {
     if (const std::size_t far = distance(word, one); far <= least) {
       least = far - 1;
@@ -78,8 +78,8 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
   return best;
 }
 
-/// What is wrong with arguments that nobody asked for.
-std::string unexpected(const CLI::App& verb, int argc, const char* const* argv) {
+/// The message for the first unknown option; empty if no option is unknown.
+std::string unknown_option(const CLI::App& verb, int argc, const char* const* argv) {
   std::vector<std::string> known;
   for (const CLI::Option* option : verb.get_options()) {
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
@@ -88,7 +88,7 @@ std::string unexpected(const CLI::App& verb, int argc, const char* const* argv) 
     const std::string word = std::string(argv[k]).substr(0, std::string_view(argv[k]).find('='));
     if (!word.starts_with("--") || std::find(known.begin(), known.end(), word) != known.end()) continue;
     const std::string meant = nearest(word, known);
-    return fmt::format("there is no option {}{}", word, meant.empty() ? "" : "; is it " + meant + "?");
+    return fmt::format("unknown option {}{}", word, meant.empty() ? "" : "; did you mean " + meant + "?");
   }
   return {};
 }
@@ -124,11 +124,16 @@ int run_program(int argc, const char* const* argv) {
       std::vector<std::string> verbs;
       for (const CLI::App* known : program.get_subcommands(nullptr)) verbs.push_back(known->get_name());
       std::string what;
-      if (unknown) what = fmt::format("'{}' is not a verb; there are {}", argv[1], fmt::join(verbs, ", "));
+      if (unknown) {
+        const std::string meant = nearest(argv[1], verbs);
+        what = fmt::format("unknown verb {}; {}", argv[1],
+                           meant.empty() ? fmt::format("must be one of {}", fmt::join(verbs, ", "))
+                                         : fmt::format("did you mean {}?", meant));
+      }
       const bool surplus = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
-      if (surplus && !chosen.empty()) what = unexpected(*chosen.front(), argc, argv);
+      if (surplus && !chosen.empty()) what = unknown_option(*chosen.front(), argc, argv);
       if (what.empty()) what = one_line(error.what());
-      fmt::print(stderr, "attsvm: {} (attsvm {}--help shows what there is)\n", what, verb);
+      fmt::print(stderr, "attsvm: {} (see attsvm {}--help)\n", what, verb);
       return kBadInput;
     }
     const ExitCode code = session.verb();
@@ -138,7 +143,7 @@ int run_program(int argc, const char* const* argv) {
     fmt::print(stderr, "attsvm: {}\n", one_line(error.what()));
     return kBadInput;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "attsvm: not enough memory for this\n");
+    fmt::print(stderr, "attsvm: out of memory\n");
     return kBadInput;
   } catch (const std::exception& error) {
     fmt::print(stderr, "attsvm: internal error, please report it: {}\n", error.what());
@@ -146,4 +151,4 @@ int run_program(int argc, const char* const* argv) {
   }
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

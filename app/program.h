@@ -1,8 +1,8 @@
 #pragma once
 
-namespace attsvm {
+namespace attsvm::internal {
 
-/// The command line, from its words to its exit code. The program is this and nothing else; so is `python -m attsvm`.
+/// Runs the command line and returns its exit code. Both the program and `python -m attsvm` call it.
 int run_program(int argc, const char* const* argv);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

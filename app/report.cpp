@@ -3,9 +3,10 @@
 #include <filesystem>
 #include <memory>
 
+#include "io/output.h"
 #include "options.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 struct Options {
@@ -53,7 +54,7 @@ void print_table(const Json& data, const Options& options, std::uintmax_t bytes)
   if (!data.at("check").is_null()) line("verdict", data.at("check").at("verdict").get<std::string>());
 }
 
-/// What scripts want to know without opening the page.
+/// The main facts of the page, for scripts.
 Json to_json(const Json& data, const Options& options, std::uintmax_t bytes, int threads) {
   Json solutions = Json::array();
   for (const Json& solution : data.at("solutions")) {
@@ -90,8 +91,8 @@ ExitCode run(Session& session, const Options& options) {
   if (!options.run.empty()) request.run = {options.run, load_run(options.run, threads)};
   for (const std::string& file : options.solutions) request.solutions.push_back({file, load_solution(file, threads)});
   if (!options.coordinates.empty()) {
-    request.coordinates = parse_list<Index>(options.coordinates, "--coordinates",
-                                            "numbers of key coordinates with commas between, as 0,3");
+    request.coordinates =
+        parse_list<Index>(options.coordinates, "--coordinates", "key coordinates separated by commas, such as 0,3");
   }
   const Stopwatch watch;
   const std::string text = with_place(options.task, [&] { return report_data(task, request, threads); });
@@ -115,19 +116,20 @@ void add_report(CLI::App& program, Session& session) {
       session.add_verb(program, "report", "Write a page that shows a task, its SVMs and a run", R"(Examples:
   attsvm report task.npz -o report.html                      the task and both of its SVMs
   attsvm train task.npz --record every:20 -o run.npz
-  attsvm report task.npz --run run.npz -o report.html        and the way of training, step by step
+  attsvm report task.npz --run run.npz -o report.html        also the training run, step by step
   attsvm report task.npz --solution mine.npz -o report.html  an answer of your own, verified
-The page is one file that works from disk. Recorded steps are what its slider moves over. Where the
-task file has an array x_token_names, tokens are called by these names.)",
+The page is one file that works from disk. Its slider moves over the recorded steps. If the task file has an array
+x_token_names, the page shows these names for the tokens.)",
                        [&session, options] { return run(session, *options); });
   verb->add_option("TASK", options->task, "Task file")->required();
   verb->add_option("--run", options->run, "Run of attsvm train to show");
-  verb->add_option("--solution", options->solutions, "Solution file to show; may be given several times");
-  verb->add_option("--coordinates", options->coordinates, "Key coordinates to choose from in the plane, as 0,3,5");
+  verb->add_option("--solution", options->solutions, "Solution file to show; can be given several times");
+  verb->add_option("--coordinates", options->coordinates,
+                   "Key coordinates to offer as axes of the plane, such as 0,3,5");
   verb->add_option("--threshold", options->threshold,
-                   "Nonlinear heads keep tokens with this much attention (default: 1e-3)")
+                   "With a nonlinear head, tokens with at least this much attention are kept (default: 1e-3)")
       ->check(CLI::Range(1e-300, 1.0));
   Session::add_output(verb, options->out, session.force)->required();
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -6,7 +6,7 @@
 
 #include "session.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 struct Options {
@@ -73,20 +73,20 @@ void print_report(const StudyReport& report) {
   for (const StudyResult& result : report.studies) {
     fmt::print("{}: {} runs in {} settings, {} draws rejected, {}{}{}\n", result.name, result.runs, result.cells,
                result.draws - result.runs, duration(result.seconds),
-               result.reused > 0 ? fmt::format(", {} draws were done before", result.reused) : "",
+               result.reused > 0 ? fmt::format(", {} draws reused", result.reused) : "",
                result.complete ? "" : "; not complete");
     for (const Finding& finding : result.findings) {
       fmt::print("  paper  {}\n  ours   {}\n", finding.paper, finding.ours);
       if (!finding.why.empty()) fmt::print("  why    {}\n", finding.why);
     }
   }
-  fmt::print("{}: the page over all of them\n", report.page);
+  fmt::print("{}: an overview page\n", report.page);
 }
 
 ExitCode finish(const Session& session, const Options& options, const StudyReport& report, const char* verb,
                 double seconds, int threads) {
   if (!report.figure_problem.empty()) session.warn(report.figure_problem);
-  if (report.stop != StudyStop::finished) session.warn("the same command goes on from here");
+  if (report.stop != StudyStop::finished) session.warn("the same command continues from here");
   if (session.json) {
     Session::print_json(verb, seconds, to_json(report, options, threads));
   } else {
@@ -103,7 +103,7 @@ ExitCode finish(const Session& session, const Options& options, const StudyRepor
   return kInternalError;
 }
 
-/// Shows how far it is, and stops on Ctrl-C.
+/// Shows progress and stops on Ctrl-C.
 std::function<bool(const StudyProgress&)> watcher(ProgressLine& line) {
   return [&line](const StudyProgress& progress) {
     line.show([&] {
@@ -129,14 +129,14 @@ ExitCode run(const Session& session, Options& options, const char* verb, Work&& 
 
 void add_study_options(CLI::App* verb, StudyOptions& study, const char* runs) {
   verb->add_option("--out", study.folder, fmt::format("Folder to write to (default: {})", study.folder));
-  verb->add_option("--runs", study.runs, fmt::format("Accepted runs a setting (default: {})", runs))
+  verb->add_option("--runs", study.runs, fmt::format("Accepted runs per setting (default: {})", runs))
       ->check(CLI::Range(Index{1}, Index{1} << 30));
   verb->add_option("--seed", study.seed, "Seed (default: 0)");
   verb->add_flag("--resume,!--no-resume", study.resume,
-                 "Use the runs that the folder holds already (default), or throw them away first");
-  verb->add_option("--time-limit", study.time_limit, "Seconds after which to stop; what is done is kept and shown")
+                 "Reuse the runs stored in the folder (default), or delete them first");
+  verb->add_option("--time-limit", study.time_limit, "Seconds after which to stop; finished runs are kept and shown")
       ->check(positive_number());
-  verb->add_option("--export", study.export_as, "Also write every run: NAME/runs.csv or NAME/runs.json")
+  verb->add_option("--export", study.export_as, "Also write all runs to NAME/runs.csv or NAME/runs.json")
       ->check(CLI::IsMember({"csv", "json"}));
 }
 
@@ -146,11 +146,12 @@ void add_reproduce(CLI::App& program, Session& session) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = session.add_verb(program, "reproduce", "Run the published experiments and draw their figures",
                                     R"(Examples:
-  attsvm reproduce list                                what there is
-  attsvm reproduce svm-rank --runs 20                  one experiment, fewer runs
-  attsvm reproduce all --out figures                   everything, at the published counts
-Writes DIR/NAME/data.csv, data.json, figure.svg (and figure.gp, the script that drew it), and DIR/index.html over all.
-Finished runs are kept in DIR/runs.sqlite3: a run that was stopped or killed is taken up where it was.
+  attsvm reproduce list                                names and settings of the experiments
+  attsvm reproduce svm-rank --runs 20                  one experiment with fewer runs
+  attsvm reproduce all --out figures                   all of them, with the published numbers of runs
+Writes DIR/NAME/data.csv, data.json, figure.svg (and figure.gp, the script that drew it), and the overview
+DIR/index.html.
+Finished runs are kept in DIR/runs.sqlite3: the same command continues after it was stopped or killed.
 Exit codes: 0 done, 4 stopped at the time limit, 130 interrupted)",
                                     [&session, options] {
                                       const auto& names = options->names;
@@ -159,7 +160,8 @@ Exit codes: 0 done, 4 stopped at the time limit, 130 interrupted)",
                                           return reproduce(names, options->study, threads);
                                         });
                                       }
-                                      if (names.size() > 1) throw InputError("list stands alone");
+                                      if (names.size() > 1)
+                                        throw InputError("list cannot be combined with other names");
                                       if (session.json) {
                                         Session::print_json("reproduce", 0, {{"experiments", list_json()}});
                                       } else {
@@ -167,7 +169,7 @@ Exit codes: 0 done, 4 stopped at the time limit, 130 interrupted)",
                                       }
                                       return kDone;
                                     });
-  verb->add_option("NAME", options->names, "Experiments, or all, or list")->required();
+  verb->add_option("NAME", options->names, "Experiments to run, all, or list")->required();
   add_study_options(verb, options->study, "as published");
 }
 
@@ -178,15 +180,15 @@ void add_sweep(CLI::App& program, Session& session) {
       session.add_verb(program, "sweep", "Run an experiment of your own, described in a JSON file", R"(Example file:
   {"name": "width", "task": {"kind": "random"}, "sizes": {"n": [6], "T": [8], "d": [4, 8, 16]},
    "measure": ["feasible", "rank_fro", "rank_nuc"], "runs": 50}
-docs/experiments.md lists every field. Runs, figures and files are as those of attsvm reproduce.
+docs/experiments.md lists every field. Runs are stored and figures drawn as by attsvm reproduce.
 Exit codes: 0 done, 4 stopped at the time limit, 130 interrupted)",
                        [&session, options] {
                          return run(session, *options, "sweep",
                                     [&](Threads& threads) { return sweep(options->file, options->study, threads); });
                        });
-  verb->add_option("FILE", options->file, "The description, JSON")->required();
-  verb->add_flag("--force", options->study.replace, "Replace the results of another sweep of the same name");
-  add_study_options(verb, options->study, "those of the file, else 100");
+  verb->add_option("FILE", options->file, "JSON file that describes the sweep")->required();
+  verb->add_flag("--force", options->study.replace, "Replace the results of a different sweep of the same name");
+  add_study_options(verb, options->study, "those in the file, else 100");
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <system_error>
 
-namespace attsvm {
+namespace attsvm::internal {
 
 std::string counted(std::int64_t count, const std::string& noun) {
   if (count == 1) return "1 " + noun;
@@ -21,8 +21,8 @@ CLI::App* Session::add_verb(CLI::App& program, const std::string& name, const st
                             const std::string& teaching, std::function<ExitCode()> run) {
   CLI::App* app = program.add_subcommand(name, summary);
   app->footer(teaching);
-  app->add_flag("--json", json, "Print one JSON object on stdout, and nothing else there");
-  app->add_flag("--quiet", quiet, "No progress, no warnings");
+  app->add_flag("--json", json, "Print one JSON object on stdout and nothing else");
+  app->add_flag("--quiet", quiet, "Print no progress and no warnings");
   app->add_option("--threads", threads, "Threads to use (default: all cores)")->check(CLI::Range(1, 1024));
   app->callback([this, run = std::move(run)] { verb = run; });
   return app;
@@ -44,7 +44,7 @@ bool Session::interrupted() { return stop_requested != 0; }
 void Session::watch_interrupts() {
   for (const int signal : {SIGINT, SIGTERM}) {
     std::signal(signal, [](int number) {
-      if (stop_requested != 0) {  // asked twice: at once
+      if (stop_requested != 0) {  // a second signal ends the program at once
         std::signal(number, SIG_DFL);
         std::raise(number);
       }
@@ -90,7 +90,7 @@ void make_folder(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (!error && !std::filesystem::is_directory(path)) error = std::make_error_code(std::errc::not_a_directory);
-  if (error) throw InputError(fmt::format("{}: cannot be a folder for output: {}", path, error.message()));
+  if (error) throw InputError(fmt::format("{}: cannot create the output folder: {}", path, error.message()));
 }
 
 std::vector<std::string> wrapped(std::string_view text) {
@@ -118,4 +118,4 @@ Json ties_json(const std::vector<Tie>& ties) {
   return list;
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

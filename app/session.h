@@ -8,7 +8,7 @@
 
 #include "attsvm/attsvm.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
 using Json = nlohmann::ordered_json;
 
@@ -25,29 +25,30 @@ enum ExitCode : int {
   kInterrupted = 130
 };
 
-/// One run of the program: the options that every verb has, and the verb that was asked for.
+/// One run of the program: the options that all verbs share, and the chosen verb.
 struct Session {
   bool json = false, quiet = false, force = false;
   int threads = 0;
   std::function<ExitCode()> verb;
 
-  /// A verb with the common options; `run` is called when it was asked for.
+  /// Adds a verb with the shared options; choosing it on the command line sets `verb` to `run`.
   CLI::App* add_verb(CLI::App& program, const std::string& name, const std::string& summary,
                      const std::string& teaching, std::function<ExitCode()> run);
-  /// The option -o for verbs that write a file.
+  /// Adds -o and --force for verbs that write a file.
   static CLI::Option* add_output(CLI::App* verb, std::string& path, bool& force);
 
-  /// Whether Ctrl-C (or SIGTERM) came; from the first call of watch_interrupts() on it no longer ends the program.
+  /// Whether SIGINT (Ctrl-C) or SIGTERM arrived since watch_interrupts(), after which only a second one ends the
+  /// program.
   static bool interrupted();
   static void watch_interrupts();
 
-  /// A line for the reader, on stderr; nothing when --quiet.
+  /// Prints a line on stderr, unless --quiet was given.
   void warn(const std::string& line) const;
-  /// The one JSON object on stdout: version, command, seconds, then the fields.
+  /// Prints the one JSON object on stdout: version, command, seconds, then the fields.
   static void print_json(const std::string& command, double seconds, const Json& fields);
 };
 
-/// Wall time since it was made.
+/// Wall time since its construction.
 class Stopwatch {
  public:
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
@@ -56,13 +57,13 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Accepts numbers above 0, and says so when it does not.
+/// Accepts numbers above 0.
 CLI::Validator positive_number();
 
-/// Makes a folder for output, unless it is there. InputError if it cannot be.
+/// Creates a folder for output unless it exists. InputError if that fails.
 void make_folder(const std::string& path);
 
-/// Text as lines that fit a terminal.
+/// Breaks text into lines that fit a terminal.
 std::vector<std::string> wrapped(std::string_view text);
 
 Json ties_json(const std::vector<Tie>& ties);
@@ -70,14 +71,14 @@ Json ties_json(const std::vector<Tie>& ties);
 /// All kept tokens of every query.
 Json sets_json(const Selection& selection);
 
-/// One line on a terminal that is written over; silent where stderr is not a terminal or --quiet was given.
+/// A progress line that overwrites itself; silent where stderr is not a terminal or --quiet was given.
 class ProgressLine {
  public:
   explicit ProgressLine(const Session& session);
   ~ProgressLine() { clear(); }
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
-  /// At most ten times a second.
+  /// Writes at most ten times per second; `text` is called only then.
   void show(const std::function<std::string()>& text);
   void clear();
 
@@ -87,7 +88,7 @@ class ProgressLine {
   Stopwatch watch_;
 };
 
-// The verbs, one a file.
+// The verbs, one per file; sweep is in reproduce.cpp.
 void add_check(CLI::App& program, Session& session);
 void add_claims(CLI::App& program, Session& session);
 void add_demo(CLI::App& program, Session& session);
@@ -101,4 +102,4 @@ void add_sweep(CLI::App& program, Session& session);
 void add_train(CLI::App& program, Session& session);
 void add_verify(CLI::App& program, Session& session);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -3,9 +3,10 @@
 #include <cmath>
 #include <memory>
 
+#include "io/output.h"
 #include "options.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 struct Options {
@@ -17,7 +18,7 @@ struct Options {
 
 MarginProblem make_problem(const AttentionTask& task, Selection selection, const Options& options) {
   if (options.problem == "v") {
-    if (!options.relax.empty()) throw InputError("--relax has no meaning with --problem v");
+    if (!options.relax.empty()) throw InputError("--relax cannot be used with --problem v");
     return MarginProblem::value(task, std::move(selection));
   }
   return MarginProblem::attention(task, std::move(selection), options.relax);
@@ -43,7 +44,7 @@ Json conflict_json(const MarginProblem& problem, const Eigen::VectorXd& dual) {
   return list;
 }
 
-/// Of a nuclear answer the number of its directions, of others what the singular values of W say.
+/// The columns of K for nuclear solutions, the numerical rank of W for others.
 Index rank_of(const MarginSolution& solution) {
   return solution.norm.kind == NormKind::nuclear ? solution.K.cols() : numerical_rank(solution.W);
 }
@@ -51,8 +52,8 @@ Index rank_of(const MarginSolution& solution) {
 std::string rank_words(const MarginSolution& solution) {
   if (solution.norm.kind != NormKind::nuclear) return fmt::format("{}", rank_of(solution));
   const RankCertificate& proof = solution.rank;
-  if (!proof.certified) return fmt::format("<= {}, equality is not proven: {}", proof.rank, proof.words);
-  return fmt::format("{}, certified: of every optimum the other singular values sum to at most {:.2g}", proof.rank,
+  if (!proof.certified) return fmt::format("at most {}, equality is not proven: {}", proof.rank, proof.words);
+  return fmt::format("{}, certified: in every optimum the other singular values sum to at most {:.2g}", proof.rank,
                      proof.outside_mass);
 }
 
@@ -115,8 +116,8 @@ Json to_json(const MarginProblem& problem, const MarginSolution& solution, const
 
 std::string why_stopped(const MarginSolution& solution) {
   if (Session::interrupted()) return "by Ctrl-C";
-  if (solution.status == MarginStatus::limit) return "by the time limit, which is looked at between iterations";
-  return "by the solver, which could not reach the tolerance; the bound holds, and so does a gap that is shown";
+  if (solution.status == MarginStatus::limit) return "by the time limit, which is checked between iterations";
+  return "by the solver, which could not reach the tolerance; the bound and any gap shown are proven";
 }
 
 void print_table(const MarginProblem& problem, const MarginSolution& solution, const Options& options, double seconds) {
@@ -154,7 +155,8 @@ void warn_of_ties(const Session& session, const std::vector<Tie>& ties, const st
 ExitCode run(Session& session, Options& options) {
   options.settings.norm = with_place("--norm", [&] { return Norm::parse(options.norm); });
   if (!options.relax_list.empty())
-    options.relax = parse_list<Index>(options.relax_list, "--relax", "query numbers with commas between, as 0,2,5");
+    options.relax =
+        parse_list<Index>(options.relax_list, "--relax", "query numbers separated by commas, such as 0,2,5");
   require_writable(options.out, session.force);
   for (const std::string* input : {&options.task, &options.select, &options.warm_start})
     require_other_file(options.out, *input);
@@ -171,7 +173,7 @@ ExitCode run(Session& session, Options& options) {
   warn_of_ties(session, chosen.ties, options.task);
   ProgressLine line(session);
   if (!options.warm_start.empty() && warm.dual.size() != problem.rows()) {
-    session.warn(fmt::format("{}: not used as a warm start, it has {} rows and the problem {}", options.warm_start,
+    session.warn(fmt::format("{}: not used as a warm start: it has {} rows, the problem has {}", options.warm_start,
                              warm.dual.size(), problem.rows()));
   }
   options.settings.progress = [&](const SolveProgress& progress) {
@@ -215,12 +217,12 @@ void add_solve(CLI::App& program, Session& session) {
   CLI::App* verb = session.add_verb(program, "solve",
                                     "Find the smallest W that keeps the selected tokens, with a proof", R"(Examples:
   attsvm generate random --seed 1 -o task.npz
-  attsvm solve task.npz -o solution.npz                  the optimal tokens against the rest
+  attsvm solve task.npz -o solution.npz                  separate the optimal tokens from the others
   attsvm solve task.npz --norm nuc -o nuclear.npz        what W = K Q' tends to with vanishing regularization
-  attsvm solve task.npz --relax 0,2 -o relaxed.npz       queries 0 and 2 need only >= 0
-  attsvm solve task.npz --problem v -o v.npz             labels against the selected values
+  attsvm solve task.npz --relax 0,2 -o relaxed.npz       rows of queries 0 and 2 need only be >= 0
+  attsvm solve task.npz --problem v -o v.npz             separate the labels by the selected values
   attsvm verify task.npz solution.npz                    check it independently
-The file holds W (nuc: K and Q too), a multiplier and the slack of every row (docs/formats.md).
+The file holds W (with --norm nuc also K and Q), and the multiplier and slack of every row (docs/formats.md).
 Exit codes: 0 optimal, 3 infeasible with a certificate, 4 stopped at a limit or stalled, 130 interrupted)",
                                     [&session, options] { return run(session, *options); });
   const CLI::Validator positive = positive_number();
@@ -230,16 +232,18 @@ Exit codes: 0 optimal, 3 infeasible with a certificate, 4 stopped at a limit or 
                    "Norm of W to minimise: fro, nuc (nuclear), or lp:P, the entrywise norm with power 1 < P <= 8\n"
                    "(default: fro)");
   verb->add_option("--select", options->select, "file, opt, or a .npy file (default: the file's selection, else opt)");
-  verb->add_option("--relax", options->relax_list, "Queries whose >= 1 becomes >= 0, as 0,2,5");
+  verb->add_option("--relax", options->relax_list,
+                   "Queries whose rows need only be >= 0 instead of >= 1, such as 0,2,5");
   verb->add_option("--problem", options->problem,
-                   "att: tokens kept against dropped; v: labels against values (default: att)")
+                   "att: separate kept tokens from the others; v: separate labels by the kept values (default: att)")
       ->check(CLI::IsMember({"att", "v"}));
   verb->add_option("--tolerance", options->settings.tolerance,
-                   "Relative gap to reach (default: 1e-8; up to 1,500 rows: to rounding)")
+                   "Relative gap to reach (default: 1e-8; problems of up to 1,500 rows are solved to rounding)")
       ->check(positive);
-  verb->add_option("--time-limit", options->settings.time_limit, "Seconds after which the best answer so far is given")
+  verb->add_option("--time-limit", options->settings.time_limit,
+                   "Seconds after which to stop with the best answer so far")
       ->check(positive);
   verb->add_option("--warm-start", options->warm_start, "Solution file to start from");
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

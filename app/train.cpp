@@ -4,9 +4,10 @@
 #include <cmath>
 #include <memory>
 
+#include "io/output.h"
 #include "options.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 struct Options {
@@ -34,11 +35,11 @@ void parse_optimizer(const std::string& text, TrainSettings& settings) {
 void parse(Options& options) {
   TrainSettings& settings = options.settings;
   parse_optimizer(options.optimizer, settings);
-  const auto epsilon = parse_list<double>(options.epsilon, "--epsilon", "one number, or two as 1e-9,1e-12");
-  if (epsilon.size() > 2) throw InputError(fmt::format("--epsilon {}: must be one number, or two", options.epsilon));
+  const auto epsilon = parse_list<double>(options.epsilon, "--epsilon", "one number, or two such as 1e-9,1e-12");
+  if (epsilon.size() > 2) throw InputError(fmt::format("--epsilon {}: must be one or two numbers", options.epsilon));
   settings.epsilon = epsilon.front();
   if (epsilon.size() == 2) {
-    if (!settings.joint) throw InputError(fmt::format("--epsilon {}: the second is for --joint", options.epsilon));
+    if (!settings.joint) throw InputError(fmt::format("--epsilon {}: a second number needs --joint", options.epsilon));
     settings.head_epsilon = epsilon.back();
   }
   if (options.init == "zero") settings.init = Init::zero;
@@ -50,13 +51,13 @@ void parse(Options& options) {
     if (settings.record.every < 1) throw InputError(fmt::format("--record {}: must be at least 1", options.record));
   } else if (!options.record.empty()) {
     auto& at = settings.record.at;
-    at = parse_list<Index>(options.record, "--record", "numbers of steps with commas between, or every:K");
+    at = parse_list<Index>(options.record, "--record", "step numbers separated by commas, or every:K");
     std::sort(at.begin(), at.end());
     at.erase(std::unique(at.begin(), at.end()), at.end());
   }
 }
 
-/// Why a run ended, in a word or two; nothing when it took all its steps.
+/// Why a run ended early; empty when it took all its steps.
 std::string stopped(TrainStop stop) {
   if (stop == TrainStop::finished) return "";
   if (stop == TrainStop::asked) return Session::interrupted() ? "interrupted" : "time limit";
@@ -139,28 +140,26 @@ void print_table(const TrainedRun& run, const AttentionMap& map, const Options& 
   line("selected",
        fmt::format("{}{}", fmt::join(map.selected.begin(), map.selected.begin() + static_cast<Index>(shown), " "),
                    shown < map.selected.size() ? " …" : ""));
-  line("attention",
-       fmt::format("{:.6g} on the selected token in the mean, {:.6g} at least", weights.mean, weights.min));
+  line("attention", fmt::format("{:.6g} on the selected token on average, {:.6g} at least", weights.mean, weights.min));
   line("work", fmt::format("{:.1e} s", seconds));
 }
 
-/// What the reader should know beside the result.
+/// Warns about runs that ended early or hardly move.
 void warn_of_end(const Session& session, const TrainedRun& run, const Options& options) {
   if (run.stop == TrainStop::overflow) {
-    session.warn(fmt::format(
-        "step {} would overflow; the run ends at the point before it (a smaller --step goes further)", run.steps + 1));
+    session.warn(fmt::format("step {} would overflow; the run ends before it (try a smaller --step)", run.steps + 1));
   }
   if (run.stop == TrainStop::zero_gradient && options.settings.param == Parametrization::KQ && run.steps == 0) {
-    session.warn("K = Q = 0 is a saddle: no direction of theirs changes the loss; --init random leaves it");
+    session.warn("K = Q = 0 is a saddle point, where the gradient is zero; start with --init random");
   }
   if (run.stop == TrainStop::asked) {
-    session.warn(fmt::format("the same command with --resume goes on from step {}", run.steps));
+    session.warn(fmt::format("the same command with --resume continues from step {}", run.steps));
   }
   const bool scaled = options.settings.optimizer == Optimizer::gd ||
                       (options.settings.optimizer == Optimizer::mirror && !options.settings.normalize);
   if (scaled && std::isfinite(run.log_gradient) &&
       std::exp(run.log_gradient) * options.settings.step < 1e-17 * run.norm) {
-    session.warn(fmt::format("the gradient (10^{:.3g}) is too small to move W; --optimizer ngd would go on",
+    session.warn(fmt::format("the gradient (10^{:.3g}) is too small to move W; --optimizer ngd still moves it",
                              run.log_gradient / std::log(10.0)));
   }
 }
@@ -204,10 +203,10 @@ ExitCode run(const Session& session, Options& options) {
     trainer.restore(file.resumed_state());
     resumed_from = trainer.step();
   } else if (options.resume) {
-    session.warn(fmt::format("{}: no run was interrupted there; this one begins at step 0", options.out));
+    session.warn(fmt::format("{}: no interrupted run to resume; this one starts at step 0", options.out));
   }
   if (settings.ridge != 0 && settings.param != Parametrization::KQ)
-    session.warn("--ridge acts on K and Q; this run has neither");
+    session.warn("--ridge has no effect: it acts on K and Q, and this run trains neither");
   Session::watch_interrupts();
   const TrainStop stop = trainer.run([&](const Record& record) { file.keep(record); });
   if (stop == TrainStop::asked) file.checkpoint(trainer.state());
@@ -235,14 +234,14 @@ void add_train(CLI::App& program, Session& session) {
   attsvm generate random --seed 1 -o task.npz
   attsvm train task.npz -o run.npz                        W by normalized gradient descent, 2000 steps
   attsvm train task.npz --param KQ --record every:100 -o kq.npz
-                                                          W = K Q', and the way there
+                                                          W = K Q', with every 100th step recorded
   attsvm train task.npz --optimizer mirror:3 --normalize -o mirror.npz
   attsvm train task.npz --steps 100000000 --time-limit 60 -o long.npz
   attsvm train task.npz --steps 100000000 --time-limit 60 -o long.npz --resume
-                                                          go on where it stopped
+                                                          continue where it stopped
   attsvm train task.npz --arithmetic plain --epsilon 2.2e-16 -o plain.npz
                                                           rounding noise as in deep-learning frameworks
-The file holds the weights, the attention and what was recorded (docs/formats.md).
+The file holds the weights, the attention and the recorded points (docs/formats.md).
 Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)",
                                     [&session, options] { return run(session, *options); });
   TrainSettings& s = options->settings;
@@ -250,7 +249,7 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
   verb->add_option("TASK", options->task, "Task file")->required();
   Session::add_output(verb, options->out, session.force)->required();
   add_param(verb, s.param);
-  verb->add_flag("--joint", s.joint, "Train the head's v too");
+  verb->add_flag("--joint", s.joint, "Also train the head's v");
   verb->add_option("--width", s.width, "Columns of K and Q (default: min(d,dz))")
       ->check(CLI::Range(Index{1}, Index{1} << 40));
   verb->add_option("--optimizer", options->optimizer, "gd, ngd, polyak, mirror:P or adam (default: ngd)");
@@ -258,27 +257,28 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
   verb->add_option("--step", s.step, "Size of a step (default: 0.1)")->check(positive);
   verb->add_option("--steps", s.steps, "Number of steps (default: 2000)")->check(CLI::Range(Index{0}, Index{1} << 52));
   add_choice(verb, "--schedule", s.schedule, std::vector{Schedule::constant, Schedule::sqrt, Schedule::cosine},
-             "How the step shrinks: not, like 1/sqrt(k), or along a cosine to 0 (default: constant)");
-  verb->add_option("--epsilon", options->epsilon, "Added to the gradient's norm; E or E,E_HEAD (default: 0)");
+             "How the step changes: constant, as 1/sqrt(k), or along a cosine to 0 (default: constant)");
+  verb->add_option("--epsilon", options->epsilon, "Number added to the gradient's norm, E or E,E_HEAD (default: 0)");
   verb->add_option("--ridge", s.ridge, "Weight of |K|^2 + |Q|^2 added to the loss (default: 0)");
-  verb->add_option("--weight-decay", s.weight_decay, "Weights shrink by step times this (default: 0)");
-  verb->add_option("--dropout", s.dropout, "Chance to drop an attention weight while training (default: 0)");
-  verb->add_option("--batch", s.batch, "Queries a step (default: all)")->check(CLI::Range(Index{1}, Index{1} << 40));
+  verb->add_option("--weight-decay", s.weight_decay,
+                   "Shrink the weights by this times the step in every step (default: 0)");
+  verb->add_option("--dropout", s.dropout, "Probability of dropping an attention weight (default: 0)");
+  verb->add_option("--batch", s.batch, "Queries per step (default: all)")->check(CLI::Range(Index{1}, Index{1} << 40));
   add_loss(verb, s.loss);
   add_choice(verb, "--arithmetic", s.arithmetic, std::vector{Arithmetic::exact, Arithmetic::plain},
-             "Gradients exact at saturation, or as frameworks compute them (default: exact)");
+             "Gradients that stay exact at saturation, or as frameworks compute them (default: exact)");
   verb->add_option("--init", options->init,
-                   "zero, random, or a file with W0, K0, Q0, v0, or a run (default: zero; KQ: random)");
-  verb->add_option("--seed", s.seed, "Seed of start, minibatches and dropout (default: 0)");
+                   "zero, random, or a file: W0, K0, Q0, v0, or a run (default: zero; for KQ random)");
+  verb->add_option("--seed", s.seed, "Seed of the start, minibatches and dropout (default: 0)");
   verb->add_option("--record", options->record,
-                   "Steps to keep, as 0,1,10 or every:K (default: the first and the last)");
+                   "Steps to record, such as 0,1,10 or every:K (default: the first and the last)");
   verb->add_option("--stop-direction", s.stop_direction,
-                   "Stop once the direction of W moved less than this while the steps doubled")
+                   "Stop once the direction of W changes by less than this while the number of steps doubles")
       ->check(positive);
-  verb->add_option("--time-limit", options->time_limit, "Seconds after which the run stops; --resume goes on")
+  verb->add_option("--time-limit", options->time_limit, "Seconds after which the run stops; --resume continues it")
       ->check(positive);
   verb->add_option("--checkpoint", options->checkpoint, "Seconds between saved states (default: 5)")->check(positive);
-  verb->add_flag("--resume", options->resume, "Go on with the run that was interrupted or killed");
+  verb->add_flag("--resume", options->resume, "Continue a run that was interrupted or killed");
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -6,7 +6,7 @@
 
 #include "session.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 struct Options {
@@ -19,12 +19,12 @@ std::string norm_words(const std::string& norm) {
   return norm == "nuc" ? "nuclear norm" : "entrywise norm " + norm;
 }
 
-// Twelve digits, rounded so that what is said of a bound stays true.
-constexpr double kTwelveDigits = 5e-12, kSafely = 0.995;  // the second: for three digits
+// Twelve digits, rounded outwards so that the printed bound still holds.
+constexpr double kTwelveDigits = 5e-12, kSafely = 0.995;  // kSafely does the same for three digits
 std::string at_most(double bound) { return fmt::format("{:.12g}", bound * (1 + kTwelveDigits)); }
 std::string at_least(double bound) { return fmt::format("{:.12g}", bound * (1 - kTwelveDigits)); }
 
-/// What was proven, as sentences.
+/// The proven statements, one per line.
 std::string theorem(const StoredSolution& solution, const Verification& verdict) {
   const std::string norm = norm_words(solution.norm);
   std::string words;
@@ -56,6 +56,7 @@ std::string theorem(const StoredSolution& solution, const Verification& verdict)
   }
   if (!verdict.question.empty()) say("These rows: {}.", verdict.question);
   say("Arithmetic: {}.", verdict.arithmetic);
+  if (!verdict.remark.empty()) say("Not proven: {}.", verdict.remark);
   return words;
 }
 
@@ -76,6 +77,7 @@ Json json_of(const StoredSolution& solution, const Verification& verdict, const 
               {"relaxed", verdict.relaxed},
               {"question", verdict.question.empty() ? Json(nullptr) : Json(verdict.question)},
               {"arithmetic", verdict.arithmetic.empty() ? Json(nullptr) : Json(verdict.arithmetic)},
+              {"remark", verdict.remark.empty() ? Json(nullptr) : Json(verdict.remark)},
               {"norm", solution.norm},
               {"problem", solution.problem},
               {"tolerance", settings.tolerance},
@@ -106,7 +108,7 @@ ExitCode run(const Session& session, const Options& options) {
   } else {
     fmt::print("{}: valid", options.solution);
     if (solution.w_only) {
-      fmt::print(": W meets every row; there are no multipliers to bound its norm with\n");
+      fmt::print(": W meets every row; without multipliers its norm is not bounded from below\n");
     } else if (verdict.status == "infeasible") {
       fmt::print(": infeasible (|A(dual)| = {:.2g})\n", verdict.residual);
     } else {
@@ -126,18 +128,18 @@ void add_verify(CLI::App& program, Session& session) {
   attsvm generate random --seed 1 -o task.npz
   attsvm solve task.npz -o solution.npz
   attsvm verify task.npz solution.npz
-Rebuilds every row from the task and proves what the file claims, in ball arithmetic and with code of its own: rows
-are met, no W that meets them has a smaller norm than the bound, the two are as close as --tolerance says.
-A file that holds W alone (another solver's answer) is judged on W.
+Rebuilds every row from the task and proves what the file claims, in ball arithmetic and with none of the solvers'
+code: W meets the rows, no W that meets them has a norm below the bound, and norm and bound differ by at most
+--tolerance. If a file holds only W (another solver's answer), verify checks that W meets the rows.
 Exit codes: 0 valid, 5 not valid)",
                                     [&session, options] { return run(session, *options); });
   verb->add_option("TASK", options->task, "Task file")->required();
   verb->add_option("SOLUTION", options->solution, "Solution file")->required();
   verb->add_option("--tolerance", options->settings.tolerance,
-                   "Relative gap that an optimum may have, whatever the file says (default: 1e-8)")
+                   "Largest relative gap of a valid optimum, whatever the file says (default: 1e-8)")
       ->check(positive_number());
   verb->add_option("--norm", options->norm,
-                   "Norm the answer is for, where the file does not say: fro, nuc or lp:P (default: fro)");
+                   "Norm that was minimised, where the file does not say: fro, nuc or lp:P (default: fro)");
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

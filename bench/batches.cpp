@@ -123,7 +123,7 @@ void add_batches(CLI::App& program) {
   add_size_options(*many, options->size);
   many->add_option("--norm", options->norm, "fro, nuc or lp:P");
   many->add_option("--count", options->count, "Problems");
-  many->add_option("--threads", options->threads, "Of solve_many; 0: all");
+  many->add_option("--threads", options->threads, "Threads of solve_many; 0: all cores");
   many->callback([options] { run_many(*options); });
 
   auto count = std::make_shared<std::uint32_t>(100'000);

@@ -6,7 +6,12 @@
 #include "attsvm/attsvm.h"
 
 // What attsvm_bench measures. Every measurement is one line of JSON on stdout: `name`, `seconds` (samples of one unit
-// of work, in the order taken) and what else is known of it. Medians, ratios and shares are made in bench/suite.
+// of work, in the order taken) and other fields. bench/suite computes medians, ratios and shares.
+
+namespace attsvm::internal {}
+namespace attsvm {
+using namespace internal;  // kernels are measured too
+}
 
 namespace attsvm::bench {
 
@@ -19,18 +24,18 @@ struct Size {
 };
 void add_size_options(CLI::App& verb, Size& size);
 
-/// The most memory that this process has had since it was last told to forget it. Loading a task may take more than the
-/// work that is measured.
+/// The peak memory of this process since the last reset, which keeps the loading of a task, often the larger part, out
+/// of the measurement.
 void forget_peak_memory();
 double peak_memory();
 
-/// Bytes and operations a second of all threads: the best seen.
+/// Bytes and operations per second of all threads: the best seen.
 struct Speeds {
   double read = 0, multiply = 0;
 };
 void measure_speeds(Threads& threads, Speeds& best);
 
-// Each adds its verb to the program.
+// Each function adds its verb to the program.
 void add_batches(CLI::App& program);
 void add_calls(CLI::App& program);
 void add_files(CLI::App& program);

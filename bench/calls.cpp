@@ -1,4 +1,4 @@
-// What the Python package is measured against: the same calls from C++. bench/python_overhead.py runs this in turn with
+// The calls of the Python package, made from C++ for comparison. bench/python_overhead.py alternates between this and
 // its own loops.
 
 #include "bench.h"
@@ -53,7 +53,7 @@ void run_calls() {
 }  // namespace
 
 void add_calls(CLI::App& program) {
-  program.add_subcommand("calls", "Calls that the Python package makes, too")->callback(run_calls);
+  program.add_subcommand("calls", "The calls of the Python package, from C++")->callback(run_calls);
 }
 
 }  // namespace attsvm::bench

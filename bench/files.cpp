@@ -60,7 +60,7 @@ void plain_read(const std::string& path, std::vector<char>& buffer) {
   ::close(file);
 }
 
-/// The floor of anything that copies: the file's bytes into memory nobody has touched yet.
+/// The lower limit of loading by copy: reads the file's bytes into fresh memory.
 void read_into_fresh_memory(const std::string& path) {
   const std::size_t size = std::filesystem::file_size(path);
   const std::unique_ptr<char[]> memory(new char[size]);
@@ -73,7 +73,7 @@ void read_into_fresh_memory(const std::string& path) {
   ::close(file);
 }
 
-/// Peak resident memory of a process of its own that loads the task.
+/// Peak resident memory of a separate process that loads the task.
 double peak_bytes(const std::string& path) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -123,8 +123,8 @@ void add_files(CLI::App& program) {
   CLI::App* verb = program.add_subcommand("files", "Loading a task against read() of the same file");
   auto folder = std::make_shared<std::string>(".");
   auto mib = std::make_shared<Index>(2048);
-  verb->add_option("folder", *folder, "Where to write it")->required();
-  verb->add_option("--mib", *mib, "Its size");
+  verb->add_option("folder", *folder, "Folder for the task file")->required();
+  verb->add_option("--mib", *mib, "Size of the task file in MiB");
   verb->callback([folder, mib] { run_files(*folder, *mib); });
 }
 

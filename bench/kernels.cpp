@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "attsvm/random.h"
+#include "base/random.h"
 #include "base/simd.h"
 #include "bench.h"
 #include "measure.h"
@@ -10,7 +10,7 @@
 namespace attsvm::bench {
 namespace {
 
-// Written by every loop, so that none of them can be left out by the compiler.
+// Every loop writes it, so that the compiler cannot remove any of them.
 volatile double sink;
 
 void sum_numbers(std::span<const double> numbers) {

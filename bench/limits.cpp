@@ -1,14 +1,14 @@
-// What this machine can do at most: numbers read from memory, and products of matrices.
+// The limits of this machine: reading numbers from memory, and matrix products.
 
 #include "base/blas.h"
-#include "base/stream_kernels.h"
+#include "base/kernels/stream.h"
 #include "bench.h"
 #include "measure.h"
 
 namespace attsvm::bench {
 namespace {
 
-/// A dot with 1.3 GB of numbers, and a 2000 × 2000 × 2000 product cut in two.
+/// A dot product over 1.3 GB of numbers, and a 2000 × 2000 × 2000 matrix product in two parts.
 class Probe {
  public:
   Probe() : numbers_(kChunks * kChunk, 1e-3), ones_(kRow, 1.0), left_(kSide * kSide, 1.0), right_(left_), out_(left_) {}
@@ -51,7 +51,7 @@ void measure_speeds(Threads& threads, Speeds& best) { Probe().measure(threads, b
 void add_limits(CLI::App& program) {
   CLI::App* verb = program.add_subcommand("limits", "Speed of reading memory and of matrix products");
   auto threads = std::make_shared<int>(0);
-  verb->add_option("--threads", *threads, "0: all");
+  verb->add_option("--threads", *threads, "Threads; 0: all cores");
   verb->callback([threads] {
     Threads pool(*threads);
     Speeds best;

@@ -17,8 +17,8 @@ void emit(const Json& line) {
 
 void add_size_options(CLI::App& verb, Size& size) {
   verb.add_option("--n", size.n, "Sequences");
-  verb.add_option("--T", size.T, "Tokens a sequence");
-  verb.add_option("--d", size.d, "Size of a token");
+  verb.add_option("--T", size.T, "Tokens per sequence");
+  verb.add_option("--d", size.d, "Dimension of a token");
 }
 
 void forget_peak_memory() { std::ofstream("/proc/self/clear_refs") << 5; }

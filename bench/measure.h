@@ -23,16 +23,16 @@ struct Contender {
   std::vector<double> seconds{};
 };
 
-/// Runs the contenders in turn, `rounds` times over, so that a slow moment of the machine meets them all.
+/// Runs the contenders in turn, `rounds` times over, so that a slow moment of the machine affects all of them.
 inline void interleave(std::vector<Contender>& contenders, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     for (Contender& contender : contenders) contender.seconds.push_back(seconds_of(contender.run));
   }
 }
 
-/// A warm-up that is not counted, of 50 ms where a run is shorter (OpenBLAS's idle threads spin on the other cores for
-/// as long when a process begins), then as many runs as fit into `budget` seconds, 3 at least and 2,000 at most; where
-/// one warm-up is over budget it is the one that counts.
+/// A warm-up that is not counted, of at least 50 ms (OpenBLAS's idle threads spin on the other cores for that long when
+/// a process begins), then as many runs as fit into `budget` seconds, at least 3 and at most 2,000. If the warm-up
+/// alone exceeds the budget, it is the measurement.
 inline std::vector<double> sample(double budget, const std::function<void()>& work) {
   constexpr double kWarmUp = 0.05;
   double spent = 0, calls = 0;
@@ -49,7 +49,7 @@ inline std::vector<double> divided(std::vector<double> seconds, double by) {
   return seconds;
 }
 
-/// Of the values that are numbers; NaN if there are none.
+/// The median of the values that are not NaN; NaN if there are none.
 inline double median(std::vector<double> values) {
   std::erase_if(values, [](double value) { return std::isnan(value); });
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();

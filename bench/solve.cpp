@@ -1,11 +1,11 @@
-// One margin problem from a file: time, memory, and what the answer is worth. The limits are measured in the same
-// process before and after, so that a machine that changes its speed meets both.
+// One margin problem from a file: time, memory, and the quality of the answer. The limits are measured in the same
+// process before and after, so that a change in the machine's speed affects both.
 
 #include <limits>
 
 #include "base/blas.h"
 #include "bench.h"
-#include "margin/scaled_problem.h"
+#include "margin/rows/scaled_problem.h"
 #include "measure.h"
 
 namespace attsvm::bench {
@@ -18,7 +18,7 @@ struct Options {
   bool limits = false;
 };
 
-/// One pass of pricing, least value a query: best of five.
+/// One pricing pass, which finds the least value per query: best of five.
 double time_pricing(const MarginProblem& problem, const RowMatrix& W, Threads& threads) {
   const SingleThreadBlas single_thread;
   ScaledProblem scaled(problem, threads);
@@ -34,7 +34,7 @@ double time_pricing(const MarginProblem& problem, const RowMatrix& W, Threads& t
   return least(pass[0].seconds);
 }
 
-/// When the solve had proven a gap, by its history.
+/// The time at which the solve had proven a gap, from its history.
 double seconds_to(double gap, const MarginSolution& solution) {
   for (const SolveProgress& at : solution.history) {
     if (std::isfinite(at.objective) && at.objective - at.dual_objective <= gap * at.objective) return at.seconds;
@@ -42,7 +42,7 @@ double seconds_to(double gap, const MarginSolution& solution) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-/// The floor of an interior point method: 25 normal matrices and their factors at GEMM speed.
+/// The lower limit of an interior point method: 25 normal matrices and their factorizations at GEMM speed.
 double normal_matrices_seconds(const MarginProblem& problem, const Speeds& speeds) {
   const auto d = static_cast<double>(problem.d()), dz = static_cast<double>(problem.dz()), unknowns = d * dz;
   const double products = d * (d + 1) / 2 * dz * (dz + 1) / 2 * static_cast<double>(problem.groups().size());
@@ -106,11 +106,11 @@ void add_solve(CLI::App& program) {
   auto options = std::make_shared<Options>();
   verb->add_option("task", options->task)->required();
   verb->add_option("--norm", options->norm, "fro, nuc or lp:P");
-  verb->add_option("--threads", options->threads, "0: all");
-  verb->add_option("--budget", options->budget, "Seconds to sample for");
+  verb->add_option("--threads", options->threads, "Threads; 0: all cores");
+  verb->add_option("--budget", options->budget, "Seconds of sampling");
   verb->add_option("--tolerance", options->tolerance);
-  verb->add_option("--time-limit", options->time_limit, "Seconds a solve");
-  verb->add_flag("--limits", options->limits, "Measure the machine's limits, too");
+  verb->add_option("--time-limit", options->time_limit, "Seconds per solve");
+  verb->add_flag("--limits", options->limits, "Also measure the machine's limits");
   verb->add_option("-o,--out", options->out, "Solution file");
   verb->callback([options] { run_solve(*options); });
 }

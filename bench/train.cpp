@@ -1,4 +1,4 @@
-// Training: small runs alone and many at once; one step of a large task against the limits of memory and multiplier;
+// Training: small runs alone and many at once; one step of a large task against the limits of memory and arithmetic;
 // the direction of one gradient, for the comparison with exact arithmetic.
 
 #include <span>
@@ -8,6 +8,7 @@
 #include "base/simd.h"
 #include "bench.h"
 #include "measure.h"
+#include "train/gradient.h"
 
 namespace attsvm::bench {
 namespace {
@@ -24,7 +25,7 @@ Arithmetic arithmetic_of(const Options& options) {
   return options.arithmetic == "plain" ? Arithmetic::plain : Arithmetic::exact;
 }
 
-/// Time of a step as the difference of a long and a short run, so that preparing does not count.
+/// Time per step, from the difference of a long and a short run, so that preparation does not count.
 void run_small(const Options& options) {
   constexpr Index kShort = 100, kLong = 500;
   std::vector<AttentionTask> tasks;
@@ -63,8 +64,7 @@ void run_small(const Options& options) {
         {"peak_memory", peak_memory()}});
 }
 
-/// One pass over a large task. What is read and multiplied beside it is all that a step must: each token once, Z Wᵀ and
-/// gᵀ Z.
+/// One pass over a large task, and for comparison the least work of a step: reading each token once, Z Wᵀ and gᵀ Z.
 void run_step(const Options& options) {
   Threads threads(options.threads);
   const AttentionTask task = load_task(options.task, threads);
@@ -137,12 +137,12 @@ void add_train(CLI::App& program) {
   large->add_option("task", options->task)->required();
   large->callback([options] { run_step(*options); });
   for (CLI::App* verb : {small, large}) {
-    verb->add_option("--threads", options->threads, "0: all");
+    verb->add_option("--threads", options->threads, "Threads; 0: all cores");
     verb->add_option("--rounds", options->rounds);
   }
   CLI::App* gradient = program.add_subcommand("gradient", "The direction of the gradient at a multiple of W0");
   gradient->add_option("task", options->task)->required();
-  gradient->add_option("start", options->start, "File that holds W0")->required();
+  gradient->add_option("start", options->start, "File with W0")->required();
   gradient->add_option("--scale", options->scale);
   gradient->callback([options] { run_gradient(*options); });
   for (CLI::App* verb : {small, large, gradient})

@@ -1,4 +1,4 @@
-# What the library itself needs. The installed package includes this file too, so the two lists cannot differ.
+# Dependencies of the library. The installed package includes this file too, so the two lists cannot differ.
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 find_dependency(Eigen3 3.4)
@@ -13,7 +13,7 @@ foreach(library libdeflate libhwy openblas)
     pkg_check_modules(attsvm_${name} REQUIRED IMPORTED_TARGET GLOBAL ${library})
   endif()
 endforeach()
-if(NOT TARGET attsvm_arb)  # ball arithmetic: a library beside FLINT before FLINT 3, a part of it from then on
+if(NOT TARGET attsvm_arb)  # ball arithmetic: a separate library before FLINT 3, part of FLINT since
   find_library(ATTSVM_FLINT_LIBRARY flint REQUIRED)
   find_library(ATTSVM_ARB_LIBRARY NAMES flint-arb arb)
   find_library(ATTSVM_GMP_LIBRARY gmp REQUIRED)  # called from inline functions of FLINT's headers

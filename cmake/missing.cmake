@@ -1,4 +1,4 @@
-# Names every library that is missing, and the Debian package that has it, before CMake stops at the first.
+# Lists all missing libraries with their Debian packages, where CMake would stop at the first.
 set(missing "")
 foreach(pair Eigen3:libeigen3-dev fmt:libfmt-dev nlohmann_json:nlohmann-json3-dev ZLIB:zlib1g-dev SQLite3:libsqlite3-dev
     CLI11:libcli11-dev PkgConfig:pkg-config)

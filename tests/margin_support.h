@@ -1,4 +1,4 @@
-// What tests of solvers share.
+// Helpers for tests of solvers.
 #pragma once
 
 #include <span>
@@ -17,7 +17,7 @@ inline MarginProblem selected(const AttentionTask& task, std::span<const Index> 
   return MarginProblem::attention(task, *task.select(), relax);
 }
 
-/// One token kept by every query.
+/// Every query keeps one token.
 inline MarginProblem kept(const AttentionTask& task, Index token, std::span<const Index> relax = {}) {
   return MarginProblem::attention(
       task, Selection::single(std::vector<Index>(static_cast<std::size_t>(task.queries()), token)), relax);
@@ -58,7 +58,7 @@ inline AttentionTask with_tokens(const AttentionTask& task, const std::function<
   return AttentionTask(arrays);
 }
 
-/// Solves, and has the answer verified (what stays finite has no file to verify).
+/// Solves, and verifies the answer unless the problem is a finite part, which has no file to verify.
 inline MarginSolution proven(const MarginProblem& problem, const SolveSettings& settings = {}) {
   Threads threads(1);
   MarginSolution solution = solve(problem, settings, threads);

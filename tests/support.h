@@ -8,9 +8,14 @@
 
 #include "attsvm/attsvm.h"
 
+namespace attsvm::internal {}
+namespace attsvm {
+using namespace internal;  // tests use internal functions
+}
+
 namespace attsvm::test {
 
-/// Expects an InputError whose message contains every one of the words.
+/// Expects an InputError whose message contains all of the words.
 template <class Work>
 void expect_refusal(Work&& work, const std::vector<std::string>& words) {
   try {
@@ -22,7 +27,7 @@ void expect_refusal(Work&& work, const std::vector<std::string>& words) {
   }
 }
 
-/// A folder that goes away with the test.
+/// A temporary folder, removed at the end of the test.
 class Scratch {
  public:
   Scratch() {
@@ -59,7 +64,7 @@ inline void write_contents(const std::string& path, const std::string& text) {
   std::fclose(file);
 }
 
-/// Whether two tasks hold the same arrays, number for number.
+/// Whether two tasks have the same arrays, number for number.
 inline void expect_same_task(const AttentionTask& a, const AttentionTask& b) {
   for (const TaskField& field : task_fields()) {
     const Array &left = a.arrays().*field.member, &right = b.arrays().*field.member;

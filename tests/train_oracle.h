@@ -1,7 +1,7 @@
 #pragma once
 
-// The loss of a task written down as the definition has it, for any type of number. With dual numbers it is the
-// autodiff oracle of the gradients; with MPFR inside the duals it stays right where doubles underflow.
+// The loss of a task as it is defined, for any type of number. With dual numbers it is the autodiff oracle of the
+// gradients; with MPFR numbers inside the duals it stays correct where doubles underflow.
 
 #include <mpfr.h>
 

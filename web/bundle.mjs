@@ -24,7 +24,7 @@ function literals(text) {
 function cpp(html, problem) {
   const pieces = literals(html).map((part) => `  html += ${part};\n`);
   return `#include "report/page.h"
-namespace attsvm {
+namespace attsvm::internal {
 BuiltPage built_page() {
   static const std::string page = [] {
     std::string html;
@@ -32,7 +32,7 @@ ${pieces.join("")}    return html;
   }();
   return {page, ${JSON.stringify(problem)}};
 }
-}  // namespace attsvm
+}  // namespace attsvm::internal
 `;
 }
 

@@ -6,15 +6,15 @@
 
 namespace attsvm {
 
-/// What the caller gave cannot be used: a bad argument, a bad file, a full disk. what() is one line that names the
-/// place (file, array, index), the value and the rule it breaks. Anything else that the library throws is a bug or
-/// std::bad_alloc.
+/// Thrown where attsvm cannot use what the caller gave: a bad argument, a bad file, a full disk. what() is one line
+/// that names the place (file, array, index), the value and the rule that it breaks. Any other exception of the library
+/// is std::bad_alloc or a bug.
 class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Runs `work`; an InputError from it gets `place: ` put before its message.
+/// Returns what `work` returns. An InputError from `work` is thrown again with `place: ` before its message.
 template <class Work>
 decltype(auto) with_place(const std::string& place, Work&& work) {
   try {

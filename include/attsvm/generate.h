@@ -9,61 +9,66 @@
 
 namespace attsvm {
 
-/// How tokens, queries and selection are drawn.
+/// How tokens, queries and the selection are drawn.
 enum class Law : std::uint8_t {
-  random,       ///< Gaussian vectors scaled to unit length
-  orthonormal,  ///< the tokens of each sequence are orthonormal
-  separable,    ///< random, and the selection is the argmax of a random W0
-  planted,      ///< the optimal W and multipliers of the SVM are known
-  infeasible,   ///< no W keeps the selection, and the certificate is known
-  single_input,
-  multi_input,
-  joint_training,
-  losses,  ///< the small data sets of the prompt-attention experiments
+  random,          ///< Gaussian vectors scaled to unit length
+  orthonormal,     ///< the tokens of each sequence are orthonormal
+  separable,       ///< as random, and the selection is the argmax of the logits of a random W0
+  planted,         ///< the optimal W and multipliers of the SVM are known, and returned in Drawn::extras
+  infeasible,      ///< no W meets the rows of the selection; the certificate is returned in Drawn::extras
+  single_input,    ///< a small data set of the prompt-attention experiments, like the next three
+  multi_input,     ///< see single_input
+  joint_training,  ///< see single_input
+  losses,          ///< see single_input
 };
 
+/// Which queries a drawn task has.
 enum class QueryPattern : std::uint8_t {
-  cross,   ///< a query vector of its own a sequence
-  self,    ///< the sequence's first token asks
-  prompt,  ///< z = 1
-  causal,  ///< every token asks, and sees itself and those before it
+  cross,   ///< one query per sequence, with a vector of its own
+  self,    ///< one query per sequence: z is the key of its first token
+  prompt,  ///< one query per sequence, z = 1
+  causal,  ///< one query per token, which sees this token and those before it
 };
 
+/// The norm in which a planted W is optimal.
 enum class PlantedNorm : std::uint8_t { frobenius, nuclear };
 
-/// What to draw. Sizes that the law fixes itself must be left at 0.
+/// What to draw. Sizes that the law itself fixes must be left at 0.
 struct Recipe {
   Law law = Law::random;
-  Index n = 0;         ///< sequences; 0: 6
-  Index T = 0;         ///< tokens of the longest possible sequence; 0: 8
-  Index d = 0;         ///< key and value size; 0: 10
-  Index dz = 0;        ///< query size, cross attention only; 0: d
-  Index shortest = 0;  ///< lengths are drawn from shortest … T; 0: all are T
+  Index n = 0;         ///< number of sequences; 0: 6
+  Index T = 0;         ///< tokens in the longest possible sequence; 0: 8
+  Index d = 0;         ///< size of keys and values; 0: 10
+  Index dz = 0;        ///< size of queries, cross attention only; 0: d
+  Index shortest = 0;  ///< lengths of sequences are drawn from shortest … T; 0: all are T
   QueryPattern pattern = QueryPattern::cross;
-  HeadKind head = HeadKind::linear;  ///< random and orthonormal only
+  HeadKind head = HeadKind::linear;  ///< other than linear: laws random and orthonormal only
   Index hidden = 0;                  ///< units of a ReLU head; 0: d
   double lambda = 0.5;               ///< of a quadratic head
   Index rank = 0;                    ///< of W0 (separable) or of the planted W; 0: full, or 2 for a planted nuclear W
   PlantedNorm norm = PlantedNorm::frobenius;
-  double c = 0;  ///< single_input: third token's score; losses: the first input's score C; joint_training: second
-                 ///< coordinate of the last token (1 tight, 1.5 not)
+  double c = 0;  ///< single_input: score of the third token; losses: score C of the first input; joint_training:
+                 ///< second coordinate of the last token (1: the third input is a support vector, 1.5: it is not)
 };
 
+/// A named recipe of `attsvm generate`.
 struct RecipeKind {
   std::string_view name;
   std::string_view summary;
   Recipe recipe;
 };
 
-/// The named recipes of `attsvm generate`.
+/// All named recipes.
 std::span<const RecipeKind> recipe_kinds();
 
+/// A drawn task.
 struct Drawn {
   AttentionTask task;
-  std::map<std::string, Array> extras;  ///< what is known beside the task (names start with x_): the planted optimum, …
+  std::map<std::string, Array> extras;  ///< known facts such as the planted optimum; names start with x_
 };
 
 /// Draw number `instance` of the recipe. The same recipe, seed and instance give the same bytes on every machine.
+/// InputError if the recipe has sizes or options that its law does not allow.
 Drawn generate(const Recipe& recipe, std::uint64_t seed, std::uint32_t instance = 0);
 
 }  // namespace attsvm

@@ -7,84 +7,172 @@
 #include <string_view>
 #include <vector>
 
-#include "attsvm/margin_problem.h"
 #include "attsvm/norm.h"
+#include "attsvm/task.h"
 #include "attsvm/threads.h"
+#include "attsvm/verify.h"
 
 namespace attsvm {
 
-/// What a solve ended with, and what the arrays of the solution then hold.
+/// Which rows a margin problem has.
+enum class ProblemKind : std::uint8_t {
+  attention,  ///< δ = x_keep − x_drop, ζ = z: Att-SVM, p-SVM, Gen-SVM and their relaxed forms
+  value,      ///< δ = y_i v_keep, ζ = 1, W is (dv,1): v-SVM
+  finite,     ///< δ as for attention, equations among kept tokens with given log-ratios: the finite part
+};
+
+std::string_view name_of(ProblemKind kind);
+
+/// The rows of one query: rows first_row … first_row + rows − 1 of the problem. Row k has δ_k = x_keep − x_{drop(k)},
+/// or sign·x_keep in a value problem, and ζ_k = z. The pointers are views of the task.
+struct MarginGroup {
+  Index query;
+  const double* X;  ///< row-major tokens of the query's sequence, d numbers each
+  const double* z;  ///< dz numbers
+  Index keep;       ///< the token that the rows prefer: the smallest kept one
+  double sign;      ///< the label in a value problem, else 1
+  Index first_row, rows;
+};
+
+/// min ‖W‖ subject to δ_kᵀ W ζ_k ≥ b_k (or = b_k). The problem stores no δ: it computes them from the tokens of the
+/// task, which must outlive it. Queries without rows (for example those that see one token) have no group.
+class MarginProblem {
+ public:
+  /// One row per visible token but the smallest kept one: ≥ 1 for a dropped token, = 0 for a kept one. For the queries
+  /// listed in `relax`, ≥ 1 becomes ≥ 0. InputError if the selection has another number of queries than the task, or
+  /// `relax` lists something that is not a query.
+  static MarginProblem attention(const AttentionTask& task, Selection selection, std::span<const Index> relax = {});
+  /// One row per query: y_i v_{iα}ᵀ w ≥ 1 for its selected token α. InputError if a query keeps several tokens.
+  static MarginProblem value(const AttentionTask& task, Selection selection);
+  /// Equations that give the kept tokens the observed attention ratios: (x_keep − x_t)ᵀ W z = log_attention[i][keep] −
+  /// log_attention[i][t]. `log_attention` is (q,T), as AttentionMap::log_weights. InputError if it is not.
+  static MarginProblem finite_part(const AttentionTask& task, Selection selection, const RowMatrix& log_attention);
+
+  ProblemKind kind() const { return kind_; }
+  const AttentionTask& task() const { return *task_; }
+  const Selection& selection() const { return selection_; }
+  const std::vector<bool>& relaxed() const { return relaxed_; }  ///< (q): whether the query was in `relax`
+
+  Index d() const { return d_; }    ///< rows of W
+  Index dz() const { return dz_; }  ///< columns of W
+  Index rows() const { return static_cast<Index>(rhs_.size()); }
+  std::span<const MarginGroup> groups() const { return groups_; }
+
+  /// The token that the row drops; −1 in a value problem.
+  Index drop(Index row) const { return drop_[static_cast<std::size_t>(row)]; }
+  /// drop() of the rows of a group, in order.
+  std::span<const Index> drops(const MarginGroup& group) const {
+    return std::span(drop_).subspan(static_cast<std::size_t>(group.first_row), static_cast<std::size_t>(group.rows));
+  }
+  bool equal(Index row) const { return equal_[static_cast<std::size_t>(row)] != 0; }  ///< = b, else ≥ b
+  double rhs(Index row) const { return rhs_[static_cast<std::size_t>(row)]; }         ///< b
+  /// Every row is ≥ b with b > 0: if W makes all row values positive, a multiple of W is feasible.
+  bool all_positive() const { return all_positive_; }
+
+  /// Writes δ of a row of the group to `out`, which has room for d numbers. `row` counts from the first row of the
+  /// problem.
+  void delta(const MarginGroup& group, Index row, double* out) const;
+  /// δ_kᵀ W ζ_k of every row k.
+  Eigen::VectorXd values(const RowMatrix& W) const;
+  /// A(λ) = Σ λ_k δ_k ζ_kᵀ, (d,dz).
+  RowMatrix weigh(const Eigen::VectorXd& lambda) const;
+
+ private:
+  MarginProblem(const AttentionTask& task, Selection selection, ProblemKind kind);
+  void add_row(Index drop, bool equal, double rhs);
+  void begin_group(Index query, double sign);
+  void end_group();
+
+  const AttentionTask* task_;
+  Selection selection_;
+  ProblemKind kind_;
+  std::vector<bool> relaxed_;
+  Index d_, dz_;
+  std::vector<MarginGroup> groups_;
+  std::vector<Index> drop_;
+  std::vector<std::uint8_t> equal_;
+  std::vector<double> rhs_;
+  bool all_positive_ = true;
+};
+
+/// How a solve ended, and what the arrays of the solution then hold.
 enum class MarginStatus : std::uint8_t {
-  optimal,     ///< W is feasible and proven optimal to the tolerance; dual is the proof
-  infeasible,  ///< no W meets the rows (see kInfeasibleFactor); dual proves it, W is zero, objective and bound are NaN
-  limit,       ///< a limit that was set, or the callback, ended it; W and dual are the best so far, gap and violation
-               ///< are honest
+  optimal,     ///< W is feasible and proven optimal to the tolerance; `dual` is the proof
+  infeasible,  ///< no W meets the rows (see kInfeasibleFactor): `dual` proves it, W is zero, objective and bound are
+               ///< NaN
+  limit,       ///< a limit that was set, or the callback, ended it; W and dual are the best so far, with their true gap
+               ///< and violation
   stalled,     ///< the solver could not reach its tolerance; the arrays hold what they do for `limit`
 };
 
 std::string_view name_of(MarginStatus status);
-/// Whether the problem is solved, one way or the other.
+/// Whether the problem is solved: an optimum or infeasibility is proven.
 inline bool is_settled(MarginStatus status) {
   return status == MarginStatus::optimal || status == MarginStatus::infeasible;
 }
 
-/// How a solve stands: what the callback sees, and what the history keeps.
+/// The state of a solve, as the progress callback and MarginSolution::history get it.
 struct SolveProgress {
   Index iteration = 0;
-  double objective = 0;       ///< of the best feasible W so far; infinite while there is none
+  double objective = 0;       ///< norm of the best feasible W so far; infinite while there is none
   double dual_objective = 0;  ///< proven lower bound so far
-  double seconds = 0;
+  double seconds = 0;         ///< since the start of the solve
 };
 
-/// What is proven about the rank of nuclear-norm optima. A(dual), of operator norm 1, has r singular values at 1 (to
-/// the gap); what any optimum has beyond r directions costs it 1 − next_singular_value per unit of nuclear norm.
+/// What is proven about the rank of nuclear-norm optima. A(dual) has operator norm 1, and `rank` of its singular values
+/// are 1 up to the gap. Every unit of nuclear norm that an optimum has outside those directions would cost it
+/// 1 − next_singular_value.
 struct RankCertificate {
-  Index rank = 0;                  ///< columns of K and Q
-  double next_singular_value = 0;  ///< a bound on the (rank+1)-th singular value of A(dual); 0 when there is none
-  double outside_mass = 0;         ///< of every optimum the singular values beyond `rank` sum to at most this
-  bool certified = false;          ///< every optimum has `rank` singular values of at least half of W's smallest, and
-                                   ///< outside_mass is at most 1e-6 of that; else only: W has at most this rank
-  std::string_view words;          ///< why not certified; empty when it is
+  Index rank = 0;                  ///< columns of K and Q in the solution
+  double next_singular_value = 0;  ///< upper bound on singular value number rank + 1 of A(dual); 0 if there is none
+  double outside_mass = 0;  ///< for every optimum, the singular values beyond the first `rank` sum to at most this
+  bool certified = false;   ///< every optimum has `rank` singular values of at least half of W's smallest, and
+                            ///< outside_mass is at most 1e-6 of that; false: proven is only that W has at most
+                            ///< this rank
+  std::string_view words;   ///< why it is not certified; empty if it is
 };
 
+/// The answer to a margin problem.
 struct MarginSolution {
   MarginStatus status = MarginStatus::limit;
-  Norm norm;              ///< the norm minimised
-  RowMatrix W;            ///< (d,dz)
-  RowMatrix K, Q;         ///< nuclear: (d,r) and (dz,r) with W = K Qᵀ, KᵀK = QᵀQ, r the rank; else empty
-  Eigen::VectorXd dual;   ///< a multiplier a row, scaled so that A(dual) has dual norm 1; infeasible: Σ rhs·dual = 1
-  Eigen::VectorXd slack;  ///< δᵀWζ − rhs
-  double objective = 0, dual_objective = 0;  ///< ‖W‖ in the norm, and a proven lower bound on it
-  double gap = 0;  ///< max(0, objective − dual_objective)/objective; 0 when both are 0; NaN if W is not feasible
+  Norm norm;             ///< the norm that was minimised
+  RowMatrix W;           ///< (d,dz)
+  RowMatrix K, Q;        ///< nuclear: (d,r) and (dz,r) with W = K Qᵀ, KᵀK = QᵀQ, r the rank; else empty
+  Eigen::VectorXd dual;  ///< one multiplier per row, scaled so that A(dual) has dual norm 1; infeasible: Σ rhs·dual = 1
+  Eigen::VectorXd slack;                     ///< δᵀWζ − rhs of each row
+  double objective = 0, dual_objective = 0;  ///< ‖W‖, and a proven lower bound on ‖W‖ of every feasible W
+  double gap = 0;        ///< max(0, objective − dual_objective)/objective; 0 if both are 0; NaN if W is not feasible
   double violation = 0;  ///< largest violation of a row by W
-  double residual = 0;   ///< infeasible: ‖A(dual)‖_F; no feasible W has a norm below 1/residual
-  Index support = 0;     ///< rows met with equality, to kSupportTolerance
-  RankCertificate rank;  ///< of a nuclear optimum; else not filled in
+  double residual = 0;   ///< infeasible: ‖A(dual)‖_F, so that a feasible W would have ‖W‖_F ≥ 1/residual
+  Index support = 0;     ///< how many rows are met with equality, to kSupportTolerance
+  RankCertificate rank;  ///< nuclear norm only, else not filled in
   Index iterations = 0;
-  bool warm_started = false;  ///< a warm start was given and used
-  std::string_view method;    ///< which solver did it
-  std::vector<SolveProgress> history;
+  bool warm_started = false;           ///< SolveSettings::warm_start was given and used
+  std::string_view method;             ///< name of the method that found the answer
+  std::vector<SolveProgress> history;  ///< the last entry is the final state
 };
 
-/// A row counts as met with equality when its slack is at most this times its size max(1, |rhs|).
+/// A row counts as met with equality if its slack is at most this times max(1, |rhs|).
 inline constexpr double kSupportTolerance = 1e-6;
 
+/// How to solve a margin problem.
 struct SolveSettings {
-  Norm norm{};                ///< to minimise
-  double tolerance = 1e-8;    ///< on the relative gap; problems of at most 1,500 rows are solved to rounding anyway
-  double time_limit = 0;      ///< seconds; 0: none
-  Index iteration_limit = 0;  ///< 0: none
-  const MarginSolution* warm_start =
-      nullptr;  ///< of the same or a similar problem with as many rows, in any norm; else not used
-  std::function<bool(const SolveProgress&)> progress{};  ///< true stops the solve
+  Norm norm{};              ///< to minimise
+  double tolerance = 1e-8;  ///< of the relative gap; Frobenius problems up to 1,500 rows are solved to rounding anyway
+  double time_limit = 0;    ///< seconds; 0: none
+  Index iteration_limit = 0;                   ///< counted over all methods that the solve tries; 0: none
+  const MarginSolution* warm_start = nullptr;  ///< solution of the same or a similar problem, in any norm, read during
+                                               ///< the solve; ignored if it is infeasible or has another number of rows
+  std::function<bool(const SolveProgress&)> progress{};  ///< called often; return true to stop
 };
 
-/// Solves margin problems one after another, keeping its memory.
+/// Solves margin problems one after another and keeps its working memory from one to the next. `threads` must outlive
+/// it.
 class MarginSolver {
  public:
   explicit MarginSolver(Threads& threads);
   ~MarginSolver();
-  /// Writes the answer to `solution`, reusing its memory. InputError if the settings make no sense.
+  /// Writes the answer to `solution`, reusing its memory. InputError if a setting is out of range.
   void solve(const MarginProblem& problem, const SolveSettings& settings, MarginSolution& solution);
 
  private:
@@ -92,17 +180,26 @@ class MarginSolver {
   std::unique_ptr<State> state_;
 };
 
+/// Solves one margin problem. InputError if a setting is out of range.
 MarginSolution solve(const MarginProblem& problem, const SolveSettings& settings, Threads& threads);
 
-/// Solves many small problems, one a thread at a time; the answers are those of solving them one by one. `solutions`
-/// is resized, and its memory used again. The progress callback is not called.
+/// Solves many small problems, one per thread at a time. The answers are the same as from solving them one by one.
+/// `solutions` gets one entry per problem, and its memory is reused. The progress callback is not called. InputError if
+/// a setting is out of range.
 void solve_many(std::span<const MarginProblem> problems, const SolveSettings& settings, Threads& threads,
                 std::vector<MarginSolution>& solutions);
 
-/// Rank of W: singular values above 1e-10 of the largest.
+/// The numerical rank of W: how many singular values exceed 1e-10 of the largest.
 Index numerical_rank(const RowMatrix& W);
 
-/// A certificate in words, one line a row, largest weight first, at most `most` of them.
+/// A certificate of infeasibility in words: one line per row with a nonzero multiplier, largest first. After `most`
+/// rows a last line tells how many there are.
 std::vector<std::string> describe_conflict(const MarginProblem& problem, const Eigen::VectorXd& dual, std::size_t most);
+
+/// A solver's answer in the form that solution files hold and verify() judges. `tolerance` is the one it was solved to.
+StoredSolution stored(const MarginProblem& problem, const MarginSolution& solution, double tolerance);
+
+/// A stored answer as a warm start: its status, norm, W, K, Q and multipliers. InputError if its norm cannot be parsed.
+MarginSolution warm_start_from(const StoredSolution& solution);
 
 }  // namespace attsvm

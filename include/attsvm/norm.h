@@ -7,16 +7,17 @@
 
 namespace attsvm {
 
+/// The norms that margin problems minimise, with the training that leads to each.
 enum class NormKind : std::uint8_t {
-  frobenius,  ///< what training W finds
-  nuclear,    ///< sum of singular values: what (K,Q) tend to with vanishing regularization
-  entrywise,  ///< (Σ |W_ij|^P)^(1/P): what mirror descent with that potential finds
+  frobenius,  ///< (Σ W_ij²)^½: training W
+  nuclear,    ///< sum of singular values: training W = K Qᵀ with vanishing regularization
+  entrywise,  ///< (Σ |W_ij|^P)^(1/P): mirror descent with the potential Σ |W_ij|^P
 };
 
 /// The norm of W that a margin problem minimises.
 struct Norm {
   NormKind kind = NormKind::frobenius;
-  double power = 2;  ///< P of an entrywise norm; of no meaning for the others
+  double power = 2;  ///< P of an entrywise norm; not used by the others
 
   static Norm frobenius() { return {}; }
   static Norm nuclear() { return {.kind = NormKind::nuclear}; }
@@ -24,11 +25,12 @@ struct Norm {
   static Norm entrywise(double power);
   /// "fro", "nuc" or "lp:P"; InputError for anything else.
   static Norm parse(std::string_view text);
-  /// The text that parse reads back exactly.
+  /// The text from which parse makes the same norm.
   std::string name() const;
 
+  /// ‖W‖ in this norm.
   double of(const RowMatrix& W) const;
-  /// The dual norm: Frobenius, operator norm, or entrywise with power P/(P−1).
+  /// The dual norm of A: Frobenius norm, operator norm, or entrywise norm with power P/(P−1).
   double dual_of(const RowMatrix& A) const;
 
   bool operator==(const Norm&) const = default;

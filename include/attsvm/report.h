@@ -5,52 +5,53 @@
 #include <string>
 #include <vector>
 
-#include "attsvm/stored_run.h"
+#include "attsvm/files.h"
 #include "attsvm/verify.h"
 
 namespace attsvm {
 
-/// An answer to show, and where it came from.
+/// A solution to show, and the file it came from.
 struct ReportSolution {
-  std::string file;  ///< as the reader knows it
+  std::string file;  ///< name to show to the reader
   StoredSolution answer;
 };
 
+/// A training run to show, and the file it came from.
 struct ReportRun {
-  std::string file;
+  std::string file;  ///< name to show to the reader
   StoredRun run;
 };
 
-/// What a report is about. Only the task is needed: what is left out is not shown, or solved for.
+/// What a report shows beside the task. Every field may be left out: the report then omits that part or solves for it.
 struct ReportRequest {
-  std::string title;    ///< of the page: the task as the reader knows it
-  std::string command;  ///< what makes the same page again
+  std::string title;    ///< title of the page: the name of the task
+  std::string command;  ///< command line that makes the same page again
   std::optional<ReportRun> run{};
   std::vector<ReportSolution> solutions{};
-  std::vector<std::string> token_names{};  ///< (N), in the order of the task; empty: tokens have numbers alone
-  std::vector<Index> coordinates{};        ///< of the keys, to choose from in the plane; empty: the first few
-  double threshold = 1e-3;                 ///< nonlinear heads keep the tokens with at least this attention
+  std::vector<std::string> token_names{};  ///< (N), in the order of the task; empty: tokens are shown by number
+  std::vector<Index> coordinates{};        ///< key coordinates that the plane view offers; empty: the first few
+  double threshold = 1e-3;                 ///< with a nonlinear head, tokens with at least this attention count as kept
 };
 
-/// The data of a report page as JSON text (docs/page.md): task, selection, verdict, answers with their proofs, and the
-/// run. The selection is the run's, else that of the first solution, else the task's own, else the optimal tokens; its
-/// Frobenius and nuclear SVMs are solved where no solution given answers them. Every answer is verified. The same
-/// request gives the same bytes for any number of threads. InputError where task, run and solutions do not fit
+/// The data of a report page as JSON text (docs/page.md): task, selection, verdict, solutions with their proofs, and
+/// the run. The selection is the run's, else that of the first solution, else the task's own, else the optimal tokens.
+/// Its Frobenius and nuclear SVMs are solved unless the request has a solution for them. Every solution is verified.
+/// The same request gives the same bytes for any number of threads. InputError if task, run and solutions do not fit
 /// together.
 std::string report_data(const AttentionTask& task, const ReportRequest& request, Threads& threads);
 
-/// What a task is, as JSON text: kind, sizes, head, labels, and whether its size makes it separable. The page and
-/// attsvm info say the same.
+/// Facts about a task as JSON text: kind, sizes, head, labels, and whether the separability condition holds. The page
+/// and `attsvm info` show these.
 std::string task_facts(const AttentionTask& task);
 
-/// Why this build has no page; empty: it has one.
+/// Why this build cannot write a page; empty if it can.
 std::string page_problem();
 
-/// Writes the page with its data inside as one file. InputError if this build has no page, or the file cannot be
-/// written.
+/// Writes one HTML file: the page with `data` (from report_data) inside. InputError if page_problem() is not empty, if
+/// the file exists and `replace` is false, or if it cannot be written.
 void write_report(const std::string& path, const std::string& data, bool replace);
 
-/// The names that a task file gives its tokens: the array x_token_names, (n,T) or (N) texts; empty where there is none.
+/// The names that a task file gives its tokens: the array x_token_names, (n,T) or (N) texts; empty if there is none.
 /// InputError if it does not fit the task.
 std::vector<std::string> load_token_names(const std::string& path, const AttentionTask& task, Threads& threads);
 

@@ -2,81 +2,140 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "attsvm/array.h"
-#include "attsvm/head.h"
-#include "attsvm/selection.h"
 
 namespace attsvm {
 
-/// What a task is made from, under the names that task files use. All but `tokens` may be left out.
-/// docs/formats.md says what each one means.
-struct TaskArrays {
-  Array tokens{};          ///< (n,T,d), or (N,d) with offsets: the values, and the keys unless those are given
-  Array offsets{};         ///< (n+1): sequence s is rows offsets[s] … offsets[s+1]−1
-  Array keys{};            ///< as tokens, last size may differ
-  Array queries{};         ///< (q,dz): cross attention
-  Array query_token{};     ///< (q): self attention, z_i is that token's key
-  Array sequence{};        ///< (q): the sequence each query reads; default 0 … n−1
-  Array visible{};         ///< (q): how many leading tokens the query sees; default all
-  Array labels{};          ///< (q): ±1; default +1
-  Array head{};            ///< (dv), or (h) with head_hidden
-  Array head_hidden{};     ///< (dv,h)
-  Array head_quadratic{};  ///< ()
-  Array select{};          ///< (q) token, or (q,T) bool
+/// The kinds of head h. x is an attended value: a vector of size dv.
+enum class HeadKind : std::uint8_t {
+  none,       ///< the task has no head: no scores, no training
+  linear,     ///< h(x) = vᵀx
+  hidden,     ///< h(x) = vᵀ relu(Bᵀx)
+  quadratic,  ///< h(x) = vᵀx − λ‖x‖²
 };
 
+std::string_view name_of(HeadKind kind);
+
+/// The function h, which maps the attended value x to the output of a query.
+struct Head {
+  HeadKind kind = HeadKind::none;
+  Eigen::VectorXd v{};  ///< (dv); hidden: (h), the output weights of the h hidden units
+  Eigen::MatrixXd B{};  ///< (dv,h), the weights of the hidden units; hidden only
+  double lambda = 0;    ///< λ; quadratic only
+
+  /// h(x).
+  double value(const Eigen::Ref<const Eigen::VectorXd>& x) const;
+  /// ∇h(x). The slope of relu at 0 is taken as 0, as in deep-learning frameworks.
+  Eigen::VectorXd gradient(const Eigen::Ref<const Eigen::VectorXd>& x) const;
+};
+
+/// The tokens that each query keeps: indices within its sequence, ascending, at least one per query.
+class Selection {
+ public:
+  /// One token per query.
+  static Selection single(std::span<const Index> tokens);
+  /// One set of tokens per query, each in any order.
+  static Selection sets(const std::vector<std::vector<Index>>& tokens);
+  /// A selection as files hold it: (q) integers, or a (q,longest) bool mask. `visible` is the number of tokens that
+  /// each query sees. InputError, with `name` and the place in its message, if a query does not see a token it keeps,
+  /// or if a row of the mask keeps nothing.
+  static Selection from_array(const Array& array, std::span<const Index> visible, Index longest, std::string_view name);
+
+  Index queries() const { return static_cast<Index>(begin_.size()) - 1; }
+  std::span<const Index> kept(Index query) const;                 ///< ascending; a view of this selection
+  Index first(Index query) const { return kept(query).front(); }  ///< the smallest kept token
+  std::vector<Index> firsts() const;                              ///< first() of every query
+  bool keeps(Index query, Index token) const;
+  bool is_single() const { return static_cast<Index>(tokens_.size()) == queries(); }  ///< one token per query
+
+  Array mask(Index longest) const;  ///< (q,longest) bool
+
+  friend bool operator==(const Selection&, const Selection&) = default;
+
+ private:
+  void append(std::vector<Index> tokens);
+
+  std::vector<Index> begin_{0};  // (q+1): query i keeps tokens_[begin_[i]] … tokens_[begin_[i+1] − 1]
+  std::vector<Index> tokens_;
+};
+
+/// The arrays that make a task, with the names that task files use. All but `tokens` may be left out. docs/formats.md
+/// describes each of them.
+struct TaskArrays {
+  Array tokens{};          ///< (n,T,dv), or (N,dv) with offsets: the values, and also the keys if `keys` is left out
+  Array offsets{};         ///< (n+1): sequence s is rows offsets[s] … offsets[s+1]−1
+  Array keys{};            ///< shape of tokens but for the last size, d
+  Array queries{};         ///< (q,dz): cross attention
+  Array query_token{};     ///< (q): self attention, z_i is the key of this token of the sequence
+  Array sequence{};        ///< (q): the sequence that each query reads; default 0 … n−1
+  Array visible{};         ///< (q): how many leading tokens each query sees; default all
+  Array labels{};          ///< (q): ±1; default +1
+  Array head{};            ///< v: (dv), or (h) with head_hidden
+  Array head_hidden{};     ///< B: (dv,h)
+  Array head_quadratic{};  ///< λ: ()
+  Array select{};          ///< (q): one token per query, or (q,T) bool: the tokens that each query keeps
+};
+
+/// The name of an array, and where TaskArrays has it.
 struct TaskField {
   std::string_view name;
   Array TaskArrays::*member;
 };
 
-/// Every array of a task with its name, in the order in which files hold them.
+/// All arrays of a task, in the order of task files.
 std::span<const TaskField> task_fields();
 
+/// Where query vectors come from: a constant 1, data of their own, or tokens of the sequence.
 enum class AttentionKind : std::uint8_t { prompt, cross, self };
 
 std::string_view name_of(AttentionKind kind);
 
-/// Sequences of tokens, and queries that each read one of them: logits a_i = X_i W z_i.
+/// Sequences of tokens, and queries that each read one sequence with the logits a_i = X_i W z_i.
 ///
-/// Prompt, cross, self and causal attention are four ways to fill it, not four code paths. Large arrays that are f64,
-/// aligned and in C order are used where they lie; their memory must outlive the task unless the Array owns it.
-/// A task does not change, and copies share their memory.
+/// One class holds prompt, cross, self and causal attention; they differ only in the arrays given. Real arrays that are
+/// aligned f64 in C order are used without a copy; their memory must outlive the task unless the Array owns it. A task
+/// never changes, and copies of a task share its memory.
 class AttentionTask {
  public:
-  /// Checks everything; InputError names array, index, value and rule.
+  /// Checks all arrays. InputError names the array, the index, the value and the rule.
   explicit AttentionTask(TaskArrays arrays);
 
   Index sequences() const { return static_cast<Index>(offsets_.size()) - 1; }  ///< n
-  Index tokens() const { return offsets_.back(); }                             ///< N, over all sequences
+  Index tokens() const { return offsets_.back(); }                             ///< N, in all sequences together
   Index queries() const { return static_cast<Index>(sequence_.size()); }       ///< q
-  Index longest() const { return longest_; }                                   ///< T, the longest sequence
-  Index key_size() const { return arrays_keys().shape.back(); }                ///< d
-  Index value_size() const { return arrays_.tokens.shape.back(); }             ///< dv
-  Index query_size() const { return query_size_; }                             ///< dz
+  Index longest() const { return longest_; }                        ///< T, the length of the longest sequence
+  Index key_size() const { return arrays_keys().shape.back(); }     ///< d
+  Index value_size() const { return arrays_.tokens.shape.back(); }  ///< dv
+  Index query_size() const { return query_size_; }                  ///< dz
 
+  /// Where the sequence begins among all N tokens.
   Index offset(Index sequence) const { return offsets_[static_cast<std::size_t>(sequence)]; }
+  /// How many tokens the sequence has.
   Index length(Index sequence) const { return offset(sequence + 1) - offset(sequence); }
   ConstRows keys(Index sequence) const;    ///< X, (length, d)
   ConstRows values(Index sequence) const;  ///< V, (length, dv)
 
+  /// The sequence that the query reads.
   Index sequence(Index query) const { return sequence_[static_cast<std::size_t>(query)]; }
+  /// How many leading tokens of its sequence the query sees.
   Index visible(Index query) const { return visible_[static_cast<std::size_t>(query)]; }
   std::span<const Index> visible() const { return visible_; }
   ConstVector query(Index query) const;  ///< z_i, (dz)
+  /// y_i, 1 or −1.
   double label(Index query) const { return labels_.empty() ? 1.0 : labels_[static_cast<std::size_t>(query)]; }
   const Head& head() const { return head_; }
-  const std::optional<Selection>& select() const { return select_; }
+  const std::optional<Selection>& select() const { return select_; }  ///< the task's own selection, if it was given
 
   AttentionKind kind() const { return kind_; }
-  bool ragged() const { return arrays_.offsets.given(); }
-  bool causal() const;  ///< some query does not see all of its sequence
-  bool keys_differ() const { return arrays_.keys.given(); }
+  bool ragged() const { return arrays_.offsets.given(); }    ///< sequences were given with offsets
+  bool causal() const;                                       ///< some query does not see all of its sequence
+  bool keys_differ() const { return arrays_.keys.given(); }  ///< keys were given apart from the values
 
-  /// What a file of this task holds: real arrays as f64, indices as i64.
+  /// The arrays that a file of this task holds: real numbers as f64, indices as i64.
   const TaskArrays& arrays() const { return arrays_; }
 
  private:
@@ -96,5 +155,40 @@ class AttentionTask {
   Head head_;
   std::optional<Selection> select_;
 };
+
+/// Scores of a query tie if they differ by at most this times its largest absolute score.
+inline constexpr double kTieTolerance = 1e-12;
+
+/// h(v_t) of all tokens of all sequences, (N). The score of token t for query i is γ_it = y_i h(v_t). InputError if the
+/// task has no head, or if a value is not finite.
+std::vector<double> head_values(const AttentionTask& task);
+
+/// A query whose best score several tokens share.
+struct Tie {
+  Index query;
+  std::vector<Index> tokens;  ///< ascending, at least two
+};
+
+/// The tokens of highest score.
+struct OptimalTokens {
+  Selection selection;    ///< opt_i of every query, the lowest index among ties
+  std::vector<Tie> ties;  ///< in the order of queries
+};
+
+/// For every query, the visible token of highest score. InputError if the task has no head.
+OptimalTokens optimal_tokens(const AttentionTask& task, double tie_tolerance = kTieTolerance);
+
+/// A sufficient condition for a generic task to be separable for every selection: linearly independent queries, and as
+/// many key coordinates as each query has other tokens. For prompt attention, where all queries are the same vector: as
+/// many key coordinates as all queries have other tokens together. A task may be separable without it.
+struct SeparabilityCondition {
+  bool holds = false;
+  Index needed_key_size = 0;  ///< the least d for which the condition can hold
+  Index query_rank = 0;       ///< rank of the query vectors; computed only if it can decide (q ≤ dz), else 0
+  std::string reason;         ///< why the condition holds or does not, in words
+};
+
+/// Whether the task meets the condition.
+SeparabilityCondition separability_condition(const AttentionTask& task);
 
 }  // namespace attsvm

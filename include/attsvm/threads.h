@@ -6,20 +6,22 @@
 
 namespace attsvm {
 
-/// A few threads that share loops. Which thread runs which chunk is left open; what a chunk computes must not depend
-/// on it, and sums over chunks are to be taken in chunk order. Then any number of threads gives the same bytes.
+/// A pool of threads that share the chunks of loops. Any thread may run any chunk. Results are the same bytes for any
+/// number of threads if the loops follow two rules: what a chunk computes does not depend on the thread, and sums over
+/// chunks are taken in chunk order.
 class Threads {
  public:
-  /// `count` threads, the calling one included; 0: as many as the machine has cores.
+  /// A pool of `count` threads, the calling one included; 0: one per core. InputError if the count is negative or the
+  /// threads cannot be started.
   explicit Threads(int count = 0);
   ~Threads();
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
-  int count() const;
+  int count() const;  ///< threads, the calling one included
 
-  /// Calls work(chunk) for chunk = 0 … chunks−1 and returns when all are done. The first exception thrown by a chunk
-  /// (lowest chunk) is thrown again here; the others still run. Not to be called from inside `work`, nor from two
+  /// Calls work(chunk) for chunk = 0 … chunks−1 and returns when all are done. If chunks throw, the others still run,
+  /// and the exception of the lowest chunk is thrown again here. Must not be called from inside `work`, nor from two
   /// threads at once.
   void for_each(std::int64_t chunks, const std::function<void(std::int64_t)>& work);
 

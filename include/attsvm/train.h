@@ -1,126 +1,197 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "attsvm/gradient.h"
-#include "attsvm/trajectory.h"
+#include "attsvm/array.h"
+#include "attsvm/task.h"
+#include "attsvm/threads.h"
 
 namespace attsvm {
 
+/// The loss ℓ(u) of a query, u = y_i f_i: label times output.
+enum class Loss : std::uint8_t {
+  logistic,     ///< ℓ(u) = log(1 + e^{−u})
+  exponential,  ///< ℓ(u) = e^{−u}
+  linear,       ///< ℓ(u) = −u
+};
+
+std::string_view name_of(Loss loss);
+
+/// How loss and gradients are computed.
+enum class Arithmetic : std::uint8_t {
+  /// Double arithmetic in the log domain: gradients keep their direction however far the softmax has saturated, because
+  /// nothing underflows. "Exact" is the name that users see; it is not rational arithmetic, and results are rounded.
+  exact,
+  /// Double arithmetic as in deep-learning frameworks: where the softmax saturates, gradients underflow or are noise.
+  plain,
+};
+
+std::string_view name_of(Arithmetic arithmetic);
+
+/// The attention weights s_it of every query i.
+struct AttentionMap {
+  RowMatrix log_weights;  ///< (q,T) log s_it, T the longest sequence; −infinity for tokens that the query does not see
+  std::vector<Index> selected;  ///< (q) argmax_t s_it, the lowest index among ties
+
+  double weight(Index query) const;  ///< s of the selected token of the query
+};
+
+/// The attention weights at W, (d,dz).
+AttentionMap attention_map(const AttentionTask& task, const RowMatrix& W, Threads& threads);
+
+/// The mean over all queries i of s_it at W, t = tokens[i].
+double mean_weight(const AttentionTask& task, const RowMatrix& W, std::span<const Index> tokens, Threads& threads);
+
+/// The steps after which a run records its point.
+struct RecordPlan {
+  std::vector<Index> at{};  ///< steps, ascending; used if not empty
+  Index every = 0;  ///< records after 0, every, 2·every, … steps; 0 with `at` empty: the first and the last point
+
+  bool due(Index step, Index steps) const;  ///< whether a run of `steps` steps records its point after `step`
+  /// The first step from `from` up to `steps` that is due; −1: none.
+  Index next(Index from, Index steps) const;
+  Index count(Index steps) const;  ///< how many records a run of `steps` steps has
+};
+
+/// A recorded point of a run. Loss and gradient are those of all queries, without dropout.
+struct Record {
+  Index step = 0;                 ///< steps taken before
+  double loss = 0, log_loss = 0;  ///< L = mean ℓ(y_i f_i), which may round to 0; log L without underflow, NaN if L < 0
+  double norm = 0;                ///< ‖W‖_F
+  double log_gradient = 0;        ///< log ‖∂L/∂W‖_F without underflow; −infinity if the gradient is zero
+  RowMatrix W;                    ///< (d,dz)
+  Eigen::VectorXd v;              ///< the head's v; joint training only, else empty
+};
+
+/// What is trained.
 enum class Parametrization : std::uint8_t {
   W,   ///< W itself
   KQ,  ///< W = K Qᵀ
-  p,   ///< W with dz = 1
+  p,   ///< W with dz = 1, which is a vector p
 };
 
+/// How a step changes each trained array θ with gradient g; `step` includes the schedule.
 enum class Optimizer : std::uint8_t {
   gd,      ///< θ ← θ − step·g
   ngd,     ///< θ ← θ − step·g/(‖g‖_F + ε), each array with its own norm
-  polyak,  ///< θ ← θ − step·(L − L*)/‖g‖²·g, ‖g‖ over all arrays; linear heads that are not trained
-  mirror,  ///< sign(θ)|θ|^{P−1} ← the same − step·g, entry by entry
-  adam,    ///< decay .9 and .999, ε = 1e-8
+  polyak,  ///< θ ← θ − step·(L − L*)/‖g‖²·g, L* = mean ℓ(max_t γ_it), ‖g‖ over all arrays; fixed linear heads only
+  mirror,  ///< sign(θ)|θ|^{P−1} ← sign(θ)|θ|^{P−1} − step·g, entry by entry
+  adam,    ///< Adam with decays .9 and .999 and ε = 1e-8
 };
 
+/// How the step size changes with the number k of steps taken before.
 enum class Schedule : std::uint8_t {
   constant,
-  sqrt,    ///< step/√(1+k) at step k
+  sqrt,    ///< step/√(1+k)
   cosine,  ///< step·(1 + cos(πk/steps))/2
 };
 
+/// Where a run begins.
 enum class Init : std::uint8_t {
   usual,  ///< zero for W and p, random for (K,Q)
   zero,
-  random,  ///< uniform: W and K in ±1/√d, Q in ±1/√dz
+  random,  ///< uniform in ±1/√d for W and K, in ±1/√dz for Q
 };
 
 std::string_view name_of(Parametrization param);
 std::string_view name_of(Optimizer optimizer);
 std::string_view name_of(Schedule schedule);
 
+/// What the progress callback gets before every step.
 struct TrainProgress {
-  Index step = 0;
-  double loss = 0, norm = 0;  ///< of the point before the step; the loss is that of the minibatch
+  Index step = 0;             ///< steps taken so far
+  double loss = 0, norm = 0;  ///< L and ‖W‖_F before the step; with minibatches, the loss of this minibatch
 };
 
+/// How to train.
 struct TrainSettings {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order of thought
   Parametrization param = Parametrization::W;
-  bool joint = false;  ///< train the head's v too (output weights of a hidden layer; B and λ stay)
+  bool joint = false;  ///< train the head's v too (hidden layer: its output weights); B and λ stay fixed
   Index width = 0;     ///< columns of K and Q; 0: min(d,dz)
   Optimizer optimizer = Optimizer::ngd;
-  double power = 2;        ///< P of mirror descent, above 1
-  bool normalize = false;  ///< mirror descent: with g/(‖g‖_F + ε) instead of g
-  double step = 0.1;
-  Index steps = 2000;
+  double power = 2;        ///< P of mirror descent; must be above 1
+  bool normalize = false;  ///< mirror descent: use g/(‖g‖_F + ε) instead of g
+  double step = 0.1;       ///< step size η, before the schedule
+  Index steps = 2000;      ///< how many to take
   Schedule schedule = Schedule::constant;
-  double epsilon = 0;                    ///< added to the norm of a gradient
-  std::optional<double> head_epsilon{};  ///< the same for v; left out: epsilon
-  double ridge = 0;         ///< weight of ‖K‖² + ‖Q‖² in what is minimised; not in the reported loss
-  double weight_decay = 0;  ///< θ shrinks by the factor 1 − step·weight_decay at every step
-  double dropout = 0;       ///< on the attention map while training, 0 ≤ dropout < 1
-  Index batch = 0;          ///< queries a step, drawn without repetition epoch by epoch; 0: all
+  double epsilon = 0;                    ///< ε of ngd, and of mirror with normalize
+  std::optional<double> head_epsilon{};  ///< ε for the head's v; left out: epsilon
+  double ridge = 0;         ///< adds ridge·(‖K‖² + ‖Q‖²) to what is minimised, not to the reported loss
+  double weight_decay = 0;  ///< every step multiplies θ by 1 − step·weight_decay
+  double dropout = 0;       ///< chance of dropping an attention weight in a step, 0 ≤ dropout < 1
+  Index batch = 0;          ///< queries per step; every epoch takes each query once, in random order; 0: all queries
   Loss loss = Loss::logistic;
   Arithmetic arithmetic = Arithmetic::exact;
   Init init = Init::usual;
-  std::uint64_t seed = 0;      ///< of start, minibatches and dropout
-  std::uint32_t instance = 0;  ///< tells the runs of a sweep apart
+  std::uint64_t seed = 0;      ///< for the random start, minibatches and dropout
+  std::uint32_t instance = 0;  ///< runs with the same seed and different instances draw different random numbers
   RecordPlan record{};
-  double stop_direction = 0;  ///< stop once W/‖W‖ moved by at most this while the steps doubled, and by no more than
-                              ///< in the doubling before; 0: never
-  std::function<bool(const TrainProgress&)> progress{};  ///< called before every step; true stops the run
-  /// Told the number of steps taken before every step; true stops. Costs less than `progress`, which needs loss and
-  /// norm. train_many asks from several threads at once.
+  double stop_direction = 0;  ///< stop if W/‖W‖_F moved by at most this while the number of steps doubled, and by no
+                              ///< more than in the doubling before; 0: never
+  std::function<bool(const TrainProgress&)> progress{};  ///< called before every step; return true to stop
+  /// Called before every step with the number of steps taken so far; return true to stop. Costs less than `progress`,
+  /// which needs loss and norm. train_many calls it from several threads at once.
   std::function<bool(Index steps)> stop{};
 };
 
-/// The settings that make a run what it is, in words: "W, ngd, step 0.1, 2000 steps, logistic loss, exact arithmetic,
-/// seed 0", then whatever differs from its default.
+/// The settings that determine a run, in words: "W, ngd, step 0.1, 2000 steps, logistic loss, exact arithmetic, seed
+/// 0", then those that differ from their defaults.
 std::string words_of(const TrainSettings& settings);
 
-/// Where a run begins, where that is not drawn: arrays that are empty follow TrainSettings::init.
+/// The starting point of a run. Arrays that are empty are set as TrainSettings::init says.
 struct Start {
-  RowMatrix W{}, K{}, Q{};
-  Eigen::VectorXd v{};  ///< replaces the task's head, trained or not
+  RowMatrix W{}, K{}, Q{};  ///< (d,dz), (d,r), (dz,r)
+  Eigen::VectorXd v{};      ///< replaces v of the task's head, whether it is trained or not
 };
 
+/// Why a run ended.
 enum class TrainStop : std::uint8_t {
   finished,       ///< all steps were taken
-  zero_gradient,  ///< the gradient is exactly zero: no step would move; records still due repeat this point
+  zero_gradient,  ///< the gradient is exactly zero, so that no step would move; records still due repeat this point
   direction,      ///< stop_direction was met; records still due repeat this point
-  overflow,       ///< the next point would overflow; the run holds the last one that does not
-  asked,          ///< the progress callback said so; the run can go on from its state
+  overflow,       ///< the next point would overflow; the run ends at the last point that does not
+  asked,          ///< `progress` or `stop` returned true; the run can be continued from its state
 };
 
 std::string_view name_of(TrainStop stop);
 
-/// A run: its last point and what was recorded on the way.
+/// A run: its last point and its records.
 struct TrainedRun {
   TrainStop stop = TrainStop::finished;
-  Index steps = 0;                                            ///< taken
+  Index steps = 0;                                            ///< steps taken
   RowMatrix W;                                                ///< (d,dz)
-  RowMatrix K, Q;                                             ///< (d,r), (dz,r); (K,Q) runs only
-  Head head;                                                  ///< with the trained v
+  RowMatrix K, Q;                                             ///< (d,r), (dz,r); Parametrization::KQ only
+  Head head;                                                  ///< the head at the last point
   double loss = 0, log_loss = 0, norm = 0, log_gradient = 0;  ///< as in Record, at the last point
   std::vector<Record> records;
 };
 
-/// One run, step by step, with a state that can be stored and taken up again to the same bits.
+/// One training run whose state can be stored and restored: a resumed run gives the same bits as one without a break.
 class Trainer {
  public:
-  /// InputError names the setting or array that cannot be used. Task and threads must outlive the trainer.
+  /// Sets up the starting point. InputError names the setting or array that cannot be used. `task` and `threads` must
+  /// outlive the trainer.
   Trainer(const AttentionTask& task, const TrainSettings& settings, const Start& start, Threads& threads);
   ~Trainer();
 
-  /// Trains until something stops it; `keep` gets each record as it falls due, ascending in step.
+  /// Trains until the run ends for one of the reasons in TrainStop. `keep` gets each record when it is due, in the
+  /// order of steps.
   TrainStop run(const std::function<void(const Record&)>& keep);
 
-  Index step() const;
+  Index step() const;         ///< steps taken so far
   const Head& head() const;   ///< at the present point
   TrainedRun result() const;  ///< the present point, without records
 
-  /// All numbers that the rest of the run depends on, and the way back. InputError if their count does not fit.
+  /// All numbers that the rest of the run depends on.
   std::vector<double> state() const;
+  /// Continues from a state() of a trainer with the same task and settings. InputError if the count of numbers or the
+  /// step does not fit.
   void restore(std::span<const double> state);
 
  private:
@@ -128,10 +199,12 @@ class Trainer {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Trains one run and keeps its records in memory. InputError names the setting or array that cannot be used.
 TrainedRun train(const AttentionTask& task, const TrainSettings& settings, Threads& threads, const Start& start = {});
 
-/// Trains many small tasks at once. Run k has the numbers of train() with instance = settings.instance + k. `starts`
-/// is empty or has one entry a task. The progress callback is not called; runs that `stop` ends have TrainStop::asked.
+/// Trains many small tasks at once, one run per task. Run k gives the same numbers as train() with instance =
+/// settings.instance + k. `starts` is empty or has one entry per task. The progress callback is not called; runs that
+/// `stop` ends have TrainStop::asked. InputError names the setting or array that cannot be used.
 std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const TrainSettings& settings,
                                    Threads& threads, std::span<const Start> starts = {});
 

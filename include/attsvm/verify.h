@@ -9,61 +9,65 @@
 
 namespace attsvm {
 
-/// An answer as its file holds it: everything that is claimed, and nothing that has to be believed.
+/// A solution as files hold it: the claims of a solver, which verify() checks. docs/formats.md describes each array.
+/// Rows are those of a MarginProblem, r is the rank.
 struct StoredSolution {
-  std::string norm = "fro", problem = "att", status;
-  RowMatrix W;
-  RowMatrix K, Q;            ///< (d,r), (dz,r), of nuclear answers
-  bool has_factors = false;  ///< K and Q are there
-  std::vector<Index> row_query, row_keep, row_drop;
-  std::vector<bool> row_equal;
-  std::vector<double> rhs, slack, dual;
-  double tolerance = 0, objective = 0, dual_objective = 0;
-  Array select;             ///< (q,longest) bool
-  std::vector<bool> relax;  ///< (q)
-  bool w_only = false;      ///< another solver's answer: there is nothing but W
+  std::string norm = "fro", problem = "att", status;  ///< Norm::name(), name_of(ProblemKind), name_of(MarginStatus)
+  RowMatrix W;                                        ///< (d,dz)
+  RowMatrix K, Q;                                     ///< (d,r), (dz,r), with W = K Qᵀ; nuclear norm only
+  bool has_factors = false;                           ///< K and Q are given
+  std::vector<Index> row_query, row_keep, row_drop;   ///< one entry per row: query, kept token, dropped token
+  std::vector<bool> row_equal;                        ///< one entry per row: = rhs, else ≥ rhs
+  std::vector<double> rhs, slack, dual;               ///< one entry per row; slack and dual as in MarginSolution
+  double tolerance = 0, objective = 0, dual_objective = 0;  ///< as in SolveSettings and MarginSolution
+  Array select;                                             ///< (q,longest) bool: the tokens that each query keeps
+  std::vector<bool> relax;                                  ///< (q): the queries whose ≥ 1 is ≥ 0
+  bool w_only = false;                                      ///< another program's answer: W is given and nothing else
 };
 
-/// Gives an answer that is W alone what it is judged against: the task's own selection, else the optimal tokens, and no
-/// relaxed query. InputError if the task has neither selection nor head. Other answers stay as they are.
+/// If the solution has W alone (w_only), fills in what verify() judges it against: the task's own selection, else the
+/// optimal tokens, and no relaxed query. InputError if the task has neither selection nor head. Other solutions do not
+/// change.
 void complete(const AttentionTask& task, StoredSolution& solution);
 
-/// Multipliers λ prove infeasibility if they prove that no W of norm up to this times ω meets the rows. ω is the
-/// largest b/(‖δ‖ ‖ζ‖) of the rows with a right-hand side b > 0 that λ weighs: the norm that the neediest of them needs
-/// alone.
+/// Multipliers λ count as a proof of infeasibility if they prove that no W of norm up to this times ω meets the rows. ω
+/// is the largest b/(‖δ‖ ‖ζ‖) among the rows with b > 0 and λ ≠ 0: the norm that a W needs to meet the hardest of these
+/// rows alone.
 inline constexpr double kInfeasibleFactor = 1e12;
 
+/// How strictly verify() judges.
 struct VerifySettings {
-  double tolerance = 1e-8;  ///< of the relative gap that an optimum may have; the file's own is not believed
+  double tolerance = 1e-8;  ///< largest relative gap of an optimum; used instead of the tolerance in the solution
 };
 
-/// What was proven. Objective, violation, scaling, residual and gap are upper ends of what was enclosed, bounds lower
-/// ends, rounded outward to doubles. NaN where the claim has none (a certificate has no W, W alone no bound).
+/// What verify() has proven. Objective, gap, violation, scaling and residual are upper ends of enclosures, bounds are
+/// lower ends, all rounded outward to doubles. Numbers that the claim does not have are NaN: a certificate of
+/// infeasibility has no W, and a W alone has no bound.
 struct Verification {
-  bool valid = false;
-  std::string status, reason;  ///< reason: why not valid
-  double objective = 0;        ///< at least ‖W‖
+  bool valid = false;          ///< every claim is proven
+  std::string status, reason;  ///< the claimed status; why the answer is not valid, else empty
+  double objective = 0;        ///< upper bound on ‖W‖
   double dual_objective = 0;   ///< every W that meets these rows has at least this norm
-  double gap = 0;              ///< (objective (1 + scaling) − dual_objective) / objective; NaN if that contradicts
-  double violation = 0;        ///< largest absolute violation of a row
-  double scaling = 0;          ///< ε: W (1+ε) meets every row ≥ 1
-  double homogeneous = 0;      ///< largest violation of a row = 0 or ≥ 0, relative to ‖δ‖ ‖W‖_F ‖ζ‖
-  double distance =
-      0;  ///< to the nearest matrix that meets the rows = 0 and ≥ 0, relative to ‖W‖_F; NaN if not looked for
-  double residual = 0;           ///< ‖A(dual)‖_F of a certificate
-  double norm_bound = 0;         ///< bᵀdual/‖A(dual)‖_F of a certificate: no W that meets the rows is smaller
-  std::optional<Index> rank{};   ///< of a nuclear answer: the columns of K and Q, none of them superfluous
-  bool own_selection = true;     ///< the rows are those of the task's own selection, else of its optimal tokens
-  std::vector<Index> relaxed{};  ///< queries whose ≥ 1 was read as ≥ 0
-  std::string question{};        ///< whose rows were checked, in words; empty if they are the task's own
+  double gap = 0;        ///< (objective (1 + scaling) − dual_objective) / objective, at least 0; NaN: bound > ‖W‖
+  double violation = 0;  ///< largest absolute violation of a row
+  double scaling = 0;    ///< ε such that W (1 + ε) meets every row ≥ 1
+  double homogeneous = 0;  ///< largest violation of a row = 0 or ≥ 0, relative to ‖δ‖ ‖W‖_F ‖ζ‖
+  double distance = 0;  ///< from W to a W that meets the rows = 0 and ≥ 0, relative to ‖W‖_F; NaN: not searched
+  double residual = 0;  ///< certificate: ‖A(dual)‖_F
+  double norm_bound = 0;  ///< certificate: bᵀdual/‖A(dual)‖_F; a W that meets the rows would have this ‖W‖_F or more
+  std::optional<Index> rank{};  ///< nuclear norm: the number of columns of K and Q, all of which are needed
+  bool own_selection = true;    ///< the rows are those of the task's selection, or of its optimal tokens if it has none
+  std::vector<Index> relaxed{};  ///< queries whose rows ≥ 1 were read as ≥ 0
+  std::string question{};        ///< how the rows checked differ from the task's own, in words; empty if they do not
   std::string arithmetic{};      ///< "ball, 128 bits" or "double with error bounds"
+  std::string remark{};          ///< what was left out because the problem is large; empty: nothing
 };
 
-/// Proves every claim from the raw arrays, with code that shares nothing but base with the solvers. All inputs are
-/// doubles, hence exact numbers; everything computed from them is enclosed, in balls of 128 bits, or more where that
-/// leaves a decision open, or in doubles with a-priori error bounds where that is too long (from 10⁸ multiplications
-/// on). The one exception is the search for a W nearby that meets the rows asking for 0, which runs in 512 bits without
-/// enclosures. docs/formats.md lists the rules.
+/// Proves every claim of a solution from the arrays of the task, with code that shares only src/base and src/task with
+/// the solvers. The inputs are doubles and count as exact numbers. All that is computed from them is enclosed: in balls
+/// of 128 bits, or more if that leaves a decision open; from 10⁸ multiplications on, doubles with a-priori error bounds
+/// are tried first. The one exception is the search for a nearby W that meets the rows that ask for 0, which runs in
+/// 512 bits without enclosures. docs/formats.md lists the rules. A claim that fails sets `valid` to false and `reason`.
 Verification verify(const AttentionTask& task, const StoredSolution& solution, const VerifySettings& settings = {});
 
 }  // namespace attsvm

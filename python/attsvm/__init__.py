@@ -1,7 +1,7 @@
 """The support vector machines that softmax attention solves.
 
 A task is sequences of tokens and queries that read them. `solve` finds the smallest W that keeps each query's selected
-token above the rest, with a proof; `train` trains softmax attention on the same task; `check` says how the two relate.
+token above the others, with a proof; `train` trains softmax attention on the same task; `check` compares the two.
 
 >>> import attsvm
 >>> task = attsvm.generate("random", n=6, T=8, d=10, seed=1)
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    """What needs more than NumPy is imported when it is asked for."""
+    """Imports the parts that need more than NumPy on first use."""
     if name == "AttentionSVM":
         from .estimator import AttentionSVM
         return AttentionSVM

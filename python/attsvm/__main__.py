@@ -6,7 +6,7 @@ from . import _core
 
 
 def main() -> int:
-    """Runs the command line with the words of this process and returns its exit code."""
+    """Runs the command line with this process's arguments and returns its exit code."""
     return _core.run_command(["attsvm", *sys.argv[1:]])
 
 

@@ -1,4 +1,4 @@
-"""What callers hand over, checked and brought into the form that the C++ side takes."""
+"""Checks arguments and converts them to the form that the C++ module takes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _KINDS = "fiub"
 
 
 def _from_tensor(value: Any, name: str) -> np.ndarray:
-    """A tensor that speaks DLPack (PyTorch, JAX, …), without a copy."""
+    """A tensor that supports DLPack (PyTorch, JAX, …), without a copy."""
     try:
         device = value.__dlpack_device__()[0]
     except ValueError as error:
@@ -27,7 +27,7 @@ def _from_tensor(value: Any, name: str) -> np.ndarray:
 
 
 def array(value: Any, name: str, *, integers: bool = False) -> np.ndarray:
-    """A C-ordered array in this machine's byte order; `value` itself, or a view of it, where it is that already.
+    """A C-ordered array in this machine's byte order; `value` itself, or a view of it, if it is one already.
 
     TypeError names the argument where it does not hold real numbers (`integers`: integers).
     """
@@ -112,7 +112,7 @@ def norm(value: Any) -> str:
 
 
 def selection(select: Any, longest: int) -> Any:
-    """None and words as they are; tokens (q) or a mask (q,T) as an array; a set of tokens a query as a mask."""
+    """None and words unchanged; tokens (q) or a mask (q,T) as an array; one set of tokens per query as a mask."""
     if select is None or isinstance(select, str):
         return select
     if isinstance(select, (list, tuple)) and any(isinstance(one, (set, frozenset, list, tuple)) for one in select):

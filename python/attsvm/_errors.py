@@ -6,7 +6,7 @@ from ._core import InputError
 
 
 class InfeasibleError(ValueError):
-    """What was asked for does not exist: no W keeps the selection. The message is the certificate in words.
+    """The requested value does not exist: no W keeps the selection. The message is the certificate in words.
 
     `solution` is the answer that holds the certificate.
     """
@@ -19,7 +19,7 @@ class InfeasibleError(ValueError):
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C stopped a call. `result` is the best answer so far, of the type that the call would have returned.
 
-    In an interactive session `sys.last_value.result` has it when nothing caught the exception.
+    In an interactive session, `sys.last_value.result` has it if the exception was not caught.
     """
 
     def __init__(self, message: str, result: Any):
@@ -28,4 +28,4 @@ class Interrupted(KeyboardInterrupt):
 
 
 for _error in (InfeasibleError, InputError, Interrupted):
-    _error.__module__ = "attsvm"  # where people find them
+    _error.__module__ = "attsvm"  # the public name, shown in tracebacks

@@ -28,9 +28,9 @@ def save(path: Any, thing: Task | Solution | Run | Path, *, force: bool = False)
 
 
 def load(path: Any) -> Task | Solution | Run | Path:
-    """Reads a task, solution, run or path file; what it is follows from the arrays in it.
+    """Reads a task, solution, run or path file; the arrays in it determine which.
 
-    A file that holds W alone is a solution of another solver. ValueError names the file, the array and what is wrong.
+    A file that holds only W is read as another solver's solution. ValueError names the file, the array and the error.
     """
     path = os.fspath(path)
     names = set(_core.names_in(path))

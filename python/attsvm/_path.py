@@ -12,7 +12,7 @@ from ._task import Task, unwrap
 
 
 class Path(Result):
-    """A regularization path: the minimiser of the loss at each radius. Every array has one entry a radius (r).
+    """A regularization path: the minimiser of the loss at each radius. Every array has one entry per radius (r).
 
     `radius`, `loss`, `log_loss`, `norm`, `stationarity`, `inside`, `minima`, `correlation` (r,); `selected` (r, q);
     `W` (r, d, dz); with param="KQ" `K`, `Q`; with joint=True `v`, `head_norm`, `head_correlation`, `relaxed`.
@@ -22,7 +22,7 @@ class Path(Result):
 
     def __init__(self, arrays: dict[str, Any], complete: bool):
         self._arrays = arrays
-        self.complete = complete  #: not stopped early
+        self.complete = complete  #: False if the path was stopped early
 
     def __getattr__(self, name: str) -> np.ndarray:
         if name.startswith("_") or name not in self._arrays:
@@ -63,17 +63,17 @@ def path(task: Task, radius: Sequence[float] = (1, 10, 100, 1000), *, param: str
     radius : list of numbers, ascending
     param : "W", "KQ" or "p"
     joint : bool
-        Minimise over the head too, in a ball of radius `head_radius` · R.
+        Also minimise over the head, in a ball of radius `head_radius` · R.
     width : int, optional
         Columns of K and Q; default min(d, dz).
     loss : "logistic", "exponential" or "linear"
     starts : int
         Random points of the first ball from which the path is followed; the lowest loss is reported.
     tolerance : float
-        On `stationarity`.
+        Largest `stationarity` of a minimum.
     time_limit, threads, progress : as in `solve`
     callback : function of (start, radius), optional
-        Called before each; a true value stops.
+        Called before each minimisation; a true return value stops.
 
     >>> import attsvm
     >>> result = attsvm.path(attsvm.generate("random", n=3, T=4, d=5, seed=1), [1, 10, 100], starts=2)

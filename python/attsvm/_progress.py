@@ -1,4 +1,4 @@
-"""Progress for people who watch: a bar in terminals and notebooks, silence elsewhere."""
+"""Progress bars in terminals and notebooks; no output elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PATIENCE = 0.5  # seconds before a bar appears; most calls are over by then
 
 
 def _watched() -> bool:
-    """Whether somebody sees what is written to stderr."""
+    """Whether stderr is a terminal or belongs to a notebook."""
     if "ipykernel" in sys.modules:
         return True
     stream = sys.stderr
@@ -18,7 +18,7 @@ def _watched() -> bool:
 
 
 class _Line:
-    """What tqdm does, in one line of text, where tqdm is not installed."""
+    """A one-line replacement where tqdm is not installed."""
 
     def __init__(self, total: int | None, desc: str):
         self._total, self._desc, self._begin = total, desc, time.monotonic()
@@ -46,7 +46,7 @@ class _Tqdm:
 
 
 class Bar:
-    """Called with the state of the work; `describe` turns that into (how much is done, a few words)."""
+    """Called with the state of the work, which `describe` turns into (amount done, text)."""
 
     def __init__(self, desc: str, total: int | None, describe: Callable[..., tuple[int, str]], at_once: bool):
         self._desc, self._total, self._describe = desc, total, describe
@@ -71,7 +71,7 @@ class Bar:
 
 
 class _Hidden:
-    """No bar: C++ gets None and does not call."""
+    """No bar: C++ gets None and calls nothing."""
 
     def __enter__(self) -> None:
         return None
@@ -95,7 +95,7 @@ _HIDDEN = _Hidden()
 
 
 def bar(progress: bool | None, desc: str, total: int | None, describe: Callable[..., tuple[int, str]]) -> Any:
-    """A context with the bar, or with None where it is not to be seen. None: seen in terminals and notebooks."""
+    """A context with the bar, or with None if it is hidden. progress=None shows it in terminals and notebooks."""
     if progress is False or (progress is None and not _watched()):
         return _HIDDEN
     return _Shown(Bar(desc, total, describe, progress is True))

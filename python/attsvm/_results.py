@@ -1,4 +1,4 @@
-"""What answers have in common."""
+"""Base classes of all results."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def number_text(value: Any) -> str:
 
 
 class Result:
-    """An answer that shows itself: repr for terminals, a table for notebooks, to_dict for the rest."""
+    """A result: repr for terminals, a table for notebooks, to_dict for programs."""
 
     __slots__ = ()
 
     def _shown(self) -> list[tuple[str, Any]]:
-        """(name, value) of what a reader wants to see first."""
+        """(name, value) of the most important fields."""
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything there is, by name: arrays, numbers, text."""
+        """All fields by name: arrays, numbers, text."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -42,7 +42,7 @@ def table(thing: Any, rows: Sequence[tuple[str, Any]]) -> str:
 
 
 def _cell(value: Any) -> str:
-    """A value as HTML: texts without quotes, a line each."""
+    """A value as HTML: text without quotes, with its line breaks."""
     text = value if isinstance(value, str) else _short(value)
     return "<br>".join(map(html.escape, text.splitlines()))
 
@@ -51,11 +51,11 @@ Item = TypeVar("Item", bound=Result)
 
 
 class _Kept(list):
-    """Answers without the C++ side that made them, with what they have in common beside them."""
+    """Unpickled results, which have no C++ object, and the arrays that they share."""
 
 
 class Many(Sequence[Item], Generic[Item]):
-    """Answers to many tasks: a sequence of them, made when they are asked for, and what they have in common as arrays."""
+    """Results of many tasks: a sequence whose items are created on access, and their common fields as arrays."""
 
     __slots__ = ("_core",)
     _common: tuple[str, ...] = ()  #: names of the arrays
@@ -64,7 +64,7 @@ class Many(Sequence[Item], Generic[Item]):
         self._core = core
 
     def _made(self, answer: Any) -> Item:
-        """One of them, from what the C++ side has."""
+        """One result, from its C++ object."""
         raise NotImplementedError
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ class Many(Sequence[Item], Generic[Item]):
         return (self[k] for k in range(len(self)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The arrays, and under "items" the answers as dicts."""
+        """The arrays, and under "items" the results as dicts."""
         return {**{name: getattr(self, name) for name in self._common}, "items": [one.to_dict() for one in self]}
 
     def __reduce__(self):

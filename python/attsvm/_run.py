@@ -13,7 +13,7 @@ from ._task import Task, unwrap, unwrap_all
 
 
 class TrainProgress(NamedTuple):
-    """How a run stands before a step."""
+    """The state of a run before a step."""
     step: int
     loss: float
     norm: float  #: |W|_F
@@ -39,7 +39,7 @@ class Run(Result):
 
     @classmethod
     def _of_file(cls, arrays: dict[str, Any]) -> "Run":
-        """What a file says of the end is what it recorded last."""
+        """A run read from a file; its last recorded point gives loss and steps."""
         last = {name: arrays[f"record_{name}"][-1].item() for name in ("loss", "log_loss", "log_gradient")
                 if len(arrays.get(f"record_{name}", ()))}
         steps = int(arrays["record_step"][-1]) if len(arrays["record_step"]) else 0
@@ -47,7 +47,7 @@ class Run(Result):
 
     def _get(self, name: str, when: str = "") -> np.ndarray:
         if name not in self._arrays:
-            raise AttributeError(f"this run has no {name}" + (f"; it is there {when}" if when else ""))
+            raise AttributeError(f"this run has no {name}" + (f"; it exists only {when}" if when else ""))
         return self._arrays[name]
 
     def _fact(self, name: str) -> Any:
@@ -77,7 +77,7 @@ class Run(Result):
 
     @property
     def settings(self) -> str:
-        """What it was trained with, in words.
+        """The training settings, in words.
 
         >>> import attsvm
         >>> attsvm.train(attsvm.generate("random", seed=1), steps=10).settings
@@ -92,7 +92,7 @@ class Run(Result):
 
     @property
     def attention(self) -> np.ndarray:
-        """(q, T) softmax weights at the end; 0 beyond what a query sees."""
+        """(q, T) softmax weights at the end; 0 for tokens that a query does not see."""
         return self._get("attention")
 
     @property
@@ -142,12 +142,12 @@ class Run(Result):
 
     @property
     def steps(self) -> int:
-        """Steps taken; of a run from a file those of its last recorded point, as loss and the like."""
+        """Steps taken; for a run from a file, those of its last recorded point (as are `loss` and others)."""
         return self._fact("steps")
 
     @property
     def stopped(self) -> str:
-        """Why the run ended before its steps were taken; empty where it did not."""
+        """Why the run ended early; empty if it took all its steps."""
         return self._fact("stopped")
 
     @property
@@ -202,12 +202,14 @@ class Run(Result):
         return Run, (self._arrays, self._facts)
 
     def _shown(self) -> list[tuple[str, Any]]:
-        shown = [(name, self._facts[name]) for name in ("steps", "loss", "norm") if name in self._facts]
-        return shown + ([("stopped", self.stopped)] if self.stopped else []) + [("selected", self.selected)]
+        shown: list[tuple[str, Any]] = [
+            (name, self._facts[name]) for name in ("steps", "loss", "norm") if name in self._facts]
+        shown += [("stopped", self.stopped)] if self.stopped else []
+        return shown + ([("selected", self.selected)] if "selected" in self._arrays else [])  # files may lack it
 
 
 class Runs(Many[Run]):
-    """What `train_many` found: a sequence of `Run`, and their losses as an array."""
+    """The results of `train_many`: a sequence of `Run`, and their losses as an array."""
 
     __slots__ = ()
     _common = ("loss",)
@@ -234,7 +236,7 @@ def _settings(*, param: str, joint: bool, width: int | None, optimizer: Any, nor
     else:
         raise TypeError(f'optimizer = {optimizer!r}; must be "gd", "ngd", "polyak", "adam", or ("mirror", P)')
     if name == "mirror" and power == "":
-        raise ValueError('optimizer = mirror; needs its power, as ("mirror", 3) or "mirror:3"')
+        raise ValueError('optimizer = mirror; needs a power, such as ("mirror", 3) or "mirror:3"')
     if name != "mirror" and power != "":
         raise ValueError(f"optimizer = {optimizer}; only mirror has a power")
     try:
@@ -254,7 +256,7 @@ def _settings(*, param: str, joint: bool, width: int | None, optimizer: Any, nor
     elif record is not None:
         at = sorted({arguments.integer(one, "record") for one in record})
         if not at:
-            raise ValueError("record is empty; left out, the first and the last point are recorded")
+            raise ValueError("record is empty; leave it out to record the first and the last point")
     return dict(param=arguments.word(param, "param"), joint=bool(joint),
                 width=0 if width is None else arguments.integer(width, "width", 1), optimizer=name, power=exponent,
                 normalize=bool(normalize), step=arguments.number(step, "step"),
@@ -272,7 +274,7 @@ _STARTS = ("W0", "K0", "Q0", "v0")
 
 
 def _start(init: Any, param: str) -> tuple[str, dict[str, np.ndarray]]:
-    """How to draw the start, and the arrays that are given instead."""
+    """(how to draw the start, arrays that replace it)."""
     if init is None or init in ("zero", "random") if isinstance(init, (str, type(None))) else False:
         return init or "", {}
     if isinstance(init, (str, os.PathLike)):
@@ -281,14 +283,14 @@ def _start(init: Any, param: str) -> tuple[str, dict[str, np.ndarray]]:
         wanted = {name: value for name, value in wanted.items()
                   if name == "v0" or (name == "W0") != (param == "KQ")}
         if not wanted:
-            raise ValueError(f"{init}: has no array to start from; param = {param} begins at "
+            raise ValueError(f"{init}: has no array to start from; param = {param} needs "
                              + ("K0 and Q0 (and v0)" if param == "KQ" else "W0 (and v0)"))
         return "", wanted
     if not isinstance(init, dict):
         init = {"W0": init}
     unknown = sorted(set(init) - set(_STARTS))
     if unknown:
-        raise ValueError(f"init: {unknown[0]} is unknown; a start has {', '.join(_STARTS)}")
+        raise ValueError(f"init: unknown array {unknown[0]}; must be one of {', '.join(_STARTS)}")
     return "", {name: arguments.array(value, name) for name, value in init.items()}
 
 
@@ -305,9 +307,9 @@ def train(task: Task, *, param: str = "W", joint: bool = False, width: int | Non
     ----------
     task : Task with a head
     param : "W", "KQ" or "p"
-        What is trained: W, W = K Qᵀ, or the prompt (dz = 1).
+        Weights to train: W, K and Q with W = K Qᵀ, or the prompt (dz = 1).
     joint : bool
-        Train the head's v too.
+        Also train the head's v.
     width : int, optional
         Columns of K and Q; default min(d, dz).
     optimizer : "gd", "ngd", "polyak", "adam" or ("mirror", P)
@@ -323,14 +325,14 @@ def train(task: Task, *, param: str = "W", joint: bool = False, width: int | Non
     init : "zero", "random", array (d, dz), dict of W0, K0, Q0, v0, or a file that holds them; optional
         Default: zero for W and p, random for KQ.
     record : list of steps, or "every:K", optional
-        Points to keep; default the first and the last.
+        Points to record; default: the first and the last.
     stop_direction : float, optional
-        Stop once the direction of W moved less than this while the steps doubled.
+        Stop once the direction of W changes by less than this while the number of steps doubles.
     time_limit, threads, progress : as in `solve`
     callback : function of a TrainProgress, optional
-        Called before every step; a true value stops. Loss and norm are computed for it at every step.
+        Called before every step; a true return value stops. Loss and norm are computed for it at every step.
 
-    Returns a `Run`. Ctrl-C raises `Interrupted`, which carries the run so far. Other threads run meanwhile.
+    Returns a `Run`. Ctrl-C raises `Interrupted`, whose `result` is the run so far. Releases the GIL.
 
     >>> import attsvm
     >>> task = attsvm.generate("random", seed=1)
@@ -363,10 +365,10 @@ def train_many(tasks: Sequence[Task], *, param: str = "W", joint: bool = False, 
                dropout: float = 0.0, batch: int | None = None, loss: str = "logistic", arithmetic: str = "exact",
                init: Any = None, seed: int = 0, record: Any = None, stop_direction: float | None = None,
                threads: int | None = None, progress: bool | None = None) -> Runs:
-    """Trains many small tasks at once, several to a vector register, on all cores.
+    """Trains many small tasks at once, several per vector register, on all cores.
 
-    Arguments are those of `train`; `init` may also be a list with one start for each task. Run k draws its start and
-    its minibatches as number k of the seed. Ctrl-C raises `Interrupted` with the runs as far as they came.
+    Arguments are those of `train`; `init` may also be a list with one start per task. Run k draws its start and
+    its minibatches as number k of the seed. Ctrl-C raises `Interrupted` with the runs so far.
 
     >>> import attsvm
     >>> tasks = [attsvm.generate("random", seed=1, instance=k) for k in range(20)]
@@ -382,7 +384,7 @@ def train_many(tasks: Sequence[Task], *, param: str = "W", joint: bool = False, 
     starts: list[dict[str, np.ndarray]] = []
     if isinstance(init, (list, tuple)):
         if len(init) != len(cores):
-            raise ValueError(f"init has {len(init)} entries; must be one for each of the {len(cores)} tasks")
+            raise ValueError(f"init has {len(init)} entries; must have one per task, {len(cores)} in all")
         starts = [_start(one, param)[1] for one in init]
         settings["init"] = ""
     else:

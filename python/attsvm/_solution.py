@@ -13,7 +13,7 @@ from ._task import Task, unwrap, unwrap_all
 
 
 class SolveProgress(NamedTuple):
-    """How a solve stands."""
+    """The state of a solve."""
     iteration: int
     objective: float  #: of the best feasible W so far; infinite while there is none
     dual_objective: float  #: proven lower bound
@@ -21,7 +21,7 @@ class SolveProgress(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """Relative distance of the two."""
+        """Relative difference of the two."""
         return max(0.0, self.objective - self.dual_objective) / self.objective if self.objective < np.inf else np.inf
 
 
@@ -56,9 +56,9 @@ class Solution(Result):
         return self._arrays[name]
 
     def _claim(self, name: str) -> Any:
-        """An array that W alone does not have."""
+        """An array that a solution with only W does not have."""
         if self._core.w_only:
-            raise AttributeError(f"{name} is not there: this is W alone, another solver's answer")
+            raise AttributeError(f"this solution has no {name}: it holds only W, another solver's answer")
         return self._get(name)
 
     def _require_feasible(self, name: str) -> None:
@@ -73,7 +73,7 @@ class Solution(Result):
 
     @property
     def feasible(self) -> bool:
-        """False where a certificate proves that no W meets the rows, or none that double could tell."""
+        """False where a certificate proves that no W meets the rows, or none small enough for double precision."""
         return self._core.status != "infeasible"
 
     @property
@@ -83,12 +83,12 @@ class Solution(Result):
 
     @property
     def problem(self) -> str:
-        """att (tokens kept against dropped) or v (labels against values)."""
+        """att (separates kept tokens from the others) or v (separates labels by the kept values)."""
         return self._core.problem
 
     @property
     def W(self) -> np.ndarray:
-        """(d, dz) the answer. InfeasibleError where there is none."""
+        """(d, dz) the solution. InfeasibleError if there is none."""
         self._require_feasible("W")
         return self._get("W")
 
@@ -110,7 +110,7 @@ class Solution(Result):
         if self._arrays is None:
             self._arrays = self._core.arrays()
         if "K" not in self._arrays:
-            raise AttributeError(f"K and Q are there for norm='nuc'; this is {self.norm}")
+            raise AttributeError(f"K and Q exist only for norm='nuc'; this is {self.norm}")
 
     @property
     def objective(self) -> float:
@@ -126,12 +126,12 @@ class Solution(Result):
 
     @property
     def margin(self) -> float:
-        """1/objective: how far W/|W| keeps selected tokens ahead."""
+        """1/objective: the margin by which W/|W| keeps selected tokens ahead."""
         return 1 / self.objective if self.objective > 0 else np.inf
 
     @property
     def gap(self) -> float:
-        """Relative distance of objective and bound."""
+        """Relative difference of objective and bound."""
         self._require_feasible("gap")
         return self._core.gap
 
@@ -143,13 +143,13 @@ class Solution(Result):
 
     @property
     def rank(self) -> int:
-        """Rank of W; of a nuclear answer the number of columns of K and Q."""
+        """Rank of W; for the nuclear norm, the number of columns of K and Q."""
         self._require_feasible("rank")
         return self._core.rank
 
     @property
     def rank_certified(self) -> bool:
-        """Nuclear norm: whether it is proven that no optimum has another rank to speak of."""
+        """Nuclear norm: whether it is proven that all optima have this rank, up to `outside_mass`."""
         return self._core.rank_certified
 
     @property
@@ -160,7 +160,7 @@ class Solution(Result):
 
     @property
     def dual(self) -> np.ndarray:
-        """(c,) a multiplier a row, scaled so that A(dual) has dual norm 1. Of an infeasible problem the certificate."""
+        """(c,) one multiplier per row, scaled so that A(dual) has dual norm 1; the certificate if infeasible."""
         return self._claim("dual")
 
     @property
@@ -171,7 +171,7 @@ class Solution(Result):
 
     @property
     def rhs(self) -> np.ndarray:
-        """(c,) 1; 0 for relaxed rows and equations."""
+        """(c,) right-hand sides: 1; 0 for relaxed rows and equations."""
         return self._claim("rhs")
 
     @property
@@ -206,17 +206,17 @@ class Solution(Result):
 
     @property
     def tolerance(self) -> float:
-        """The relative gap asked for."""
+        """The requested relative gap."""
         return self._claim("tolerance")
 
     @property
     def iterations(self) -> int:
-        """Of the solver; 0 for an answer from a file."""
+        """Iterations of the solver; 0 for a solution from a file."""
         return self._core.iterations
 
     @property
     def method(self) -> str:
-        """Which solver did it; "file" for an answer from a file."""
+        """Which solver was used; "file" for a solution from a file."""
         return self._core.method
 
     @property
@@ -226,12 +226,12 @@ class Solution(Result):
 
     @property
     def history(self) -> list[SolveProgress]:
-        """What the solver reported on its way."""
+        """The progress that the solver reported."""
         return [SolveProgress(*one) for one in self._core.history]
 
     @property
     def certificate(self) -> list[Row]:
-        """Of an infeasible problem: the rows that cannot hold together, largest weight first; else an empty list."""
+        """For an infeasible problem, the rows that contradict each other, largest weight first; else an empty list."""
         if self.feasible:
             return []
         weights = self.dual
@@ -241,7 +241,7 @@ class Solution(Result):
 
     @property
     def conflict(self) -> str:
-        """The certificate in words; empty where there is an answer."""
+        """The certificate in words; empty if there is a solution."""
         if self.feasible:
             return ""
         words = self._core.words or [f"query {row.query}: keep token {row.keep} over {row.drop} (weight {row.weight:.3g})"
@@ -263,7 +263,7 @@ class Solution(Result):
         return {"W": arrays["W"]} if self._core.w_only else arrays
 
     def to_dict(self) -> dict[str, Any]:
-        """The arrays, numbers and words of the solution's file; what is beside it (gap, …) too where there is a W."""
+        """The arrays, numbers and words of the solution's file, and gap, violation, … if there is a W."""
         values = dict(self._file_arrays())
         if self.feasible and not self._core.w_only:
             values.update(gap=self.gap, violation=self.violation, rank=self.rank, support=self.support)
@@ -284,7 +284,7 @@ class Solution(Result):
                         ("rows", len(self.dual))]
 
     def _repr_html_(self) -> str:
-        """In a notebook a conflict is told whole."""
+        """In a notebook, shows the whole conflict."""
         shown = dict(self._shown())
         return table(self, list((shown | {"conflict": self.conflict} if "conflict" in shown else shown).items()))
 
@@ -294,7 +294,7 @@ def _restore(arrays: dict[str, Any], facts: tuple) -> Solution:
 
 
 class Solutions(Many[Solution]):
-    """The answers of `solve_many`: a sequence of `Solution`, and what they have in common as arrays."""
+    """The results of `solve_many`: a sequence of `Solution`, and their common fields as arrays."""
 
     __slots__ = ()
     _common = ("status", "objective")
@@ -329,7 +329,7 @@ def solve(task: Task, select: Any = None, norm: Any = "fro", *, relax: Sequence[
           tolerance: float = 1e-8, time_limit: float | None = None, warm_start: Solution | None = None,
           threads: int | None = None, progress: bool | None = None,
           callback: Callable[[SolveProgress], Any] | None = None) -> Solution:
-    """Finds the W of smallest norm that keeps the selected tokens ahead of the rest by a margin of one, with a proof;
+    """Finds the W of smallest norm that keeps the selected tokens ahead of the others by a margin of one, with a proof;
     or proves that there is none.
 
     Parameters
@@ -341,13 +341,13 @@ def solve(task: Task, select: Any = None, norm: Any = "fro", *, relax: Sequence[
         Frobenius (what training W tends to), nuclear (K and Q, with vanishing regularization), or entrywise with
         1 < P <= 8.
     relax : list of queries
-        Their >= 1 becomes >= 0.
+        Their rows need only be >= 0 instead of >= 1.
     problem : "att" or "v"
-        Tokens kept against dropped, or labels against the selected tokens' values.
+        Separate kept tokens from the others, or labels by the selected tokens' values.
     tolerance : float
         Relative gap to reach; problems of at most 1,500 rows are solved to rounding.
     time_limit : seconds, optional
-        Then the best answer so far, with status "limit".
+        Seconds after which the best answer so far is returned, with status "limit".
     warm_start : Solution, optional
         Of the same or a similar problem with as many rows.
     threads : int, optional
@@ -355,9 +355,9 @@ def solve(task: Task, select: Any = None, norm: Any = "fro", *, relax: Sequence[
     progress : bool, optional
         A bar. Default: in terminals and notebooks, once the call takes longer than half a second.
     callback : function of a SolveProgress, optional
-        Called at every iteration of the solvers for larger problems; a true value stops with status "limit".
+        Called at every iteration of the solvers for larger problems; a true return value stops with status "limit".
 
-    Returns a `Solution`. Ctrl-C raises `Interrupted`, which carries the best answer. Other threads run meanwhile.
+    Returns a `Solution`. Ctrl-C raises `Interrupted`, whose `result` is the best answer. Releases the GIL.
 
     >>> import attsvm
     >>> task = attsvm.generate("random", seed=1)
@@ -389,10 +389,10 @@ def solve(task: Task, select: Any = None, norm: Any = "fro", *, relax: Sequence[
 
 def solve_many(tasks: Sequence[Task], select: Any = None, norm: Any = "fro", *, problem: str = "att",
                tolerance: float = 1e-8, threads: int | None = None, progress: bool | None = None) -> Solutions:
-    """Solves many small tasks on all cores; the answers are those of `solve`, one by one.
+    """Solves many small tasks on all cores, with the same answers as `solve`.
 
-    `select` is as in `solve`, or a list with one of those for each task. Ctrl-C raises `Interrupted` with the answers
-    that are there, a first part of the tasks.
+    `select` is as in `solve`, or a list with one of those per task. Ctrl-C raises `Interrupted` with the answers to
+    the first tasks.
 
     >>> import attsvm
     >>> tasks = [attsvm.generate("random", seed=1, instance=k) for k in range(100)]
@@ -407,7 +407,7 @@ def solve_many(tasks: Sequence[Task], select: Any = None, norm: Any = "fro", *, 
         selects = [select] * len(cores)
     else:
         if len(select) != len(cores):
-            raise ValueError(f"select has {len(select)} entries; must be one for each of the {len(cores)} tasks")
+            raise ValueError(f"select has {len(select)} entries; must have one per task, {len(cores)} in all")
         selects = [arguments.selection(one, core.longest) for one, core in zip(select, cores)]
     with _progress.bar(progress, "solve_many", len(cores), lambda done: (done, "")) as bar:
         core = _core.solve_many(cores, selects, arguments.norm(norm), arguments.word(problem, "problem"),
@@ -419,15 +419,15 @@ def solve_many(tasks: Sequence[Task], select: Any = None, norm: Any = "fro", *, 
 
 
 class Verification(Result):
-    """What the independent check of an answer proved from the task, NaN where there is nothing to prove: `objective`,
+    """What `verify` proved about a solution from the task, NaN where there is nothing to prove: `objective`,
     `gap` and `violation` are upper bounds, `dual_objective` and `norm_bound` lower ones.
 
-    True where the answer is valid.
+    Its truth value is `valid`.
     """
 
     __slots__ = ("valid", "status", "reason", "objective", "dual_objective", "gap", "violation", "scaling",
                  "homogeneous", "distance", "residual", "norm_bound", "rank", "own_selection", "relaxed", "question",
-                 "arithmetic")
+                 "arithmetic", "remark")
 
     def __init__(self, **values: Any):
         for name in self.__slots__:
@@ -443,22 +443,24 @@ class Verification(Result):
     scaling: float
     """W times one plus this meets every row >= 1."""
     homogeneous: float
-    """Largest violation of a row = 0 or >= 0, relative to the size of the row times that of W."""
+    """Largest violation of a row = 0 or >= 0, relative to the norm of the row times that of W."""
     distance: float
-    """To the nearest matrix that meets the rows = 0 and >= 0, relative to that of W; NaN if it was not looked for."""
+    """Distance to the nearest matrix that meets the rows = 0 and >= 0, relative to |W|; NaN if not computed."""
     residual: float
     norm_bound: float
-    """Of a certificate: no W of smaller Frobenius norm meets the rows."""
+    """For a certificate: no W of smaller Frobenius norm meets the rows."""
     rank: int | None
-    """Of a nuclear answer: the columns of K and Q, none of them superfluous."""
+    """For the nuclear norm: the rank of W, equal to the number of columns of K and Q."""
     own_selection: bool
     """The rows are those of the task's own selection, else of its optimal tokens."""
     relaxed: list[int]
     """Queries whose >= 1 was read as >= 0."""
     question: str
-    """Whose rows were checked, where they are not the task's own."""
+    """Which rows were checked, if not those of the task's own selection."""
     arithmetic: str
-    """What everything was enclosed with."""
+    """The arithmetic of the proof."""
+    remark: str
+    """What was left out because the problem is large."""
 
     def __bool__(self) -> bool:
         return self.valid
@@ -479,18 +481,18 @@ def _verification(values: dict[str, Any]) -> Verification:
 
 
 def verify(task: Task, solution: Any, norm: Any = None, tolerance: float = 1e-8) -> Verification:
-    """Proves every claim of an answer from the task, in ball arithmetic, with code that shares nothing with solvers.
+    """Proves every claim of a solution from the raw arrays, in ball arithmetic. Links none of the solvers' code.
 
     Parameters
     ----------
     task : Task
     solution : Solution, path of a solution file, or array (d, dz)
-        A matrix is another solver's answer: it is judged on feasibility, against the task's own selection, else the
+        A matrix is another solver's answer: only its feasibility is checked, for the task's own selection, else the
         optimal tokens.
     norm : as in `solve`, optional
-        Which norm a matrix is for; default "fro".
+        The norm that a matrix minimises; default "fro".
     tolerance : float
-        Relative gap that an optimum may have, whatever the file says.
+        Largest relative gap of a valid optimum, whatever the file says.
 
     >>> import attsvm
     >>> task = attsvm.generate("random", seed=1)

@@ -20,14 +20,14 @@ class StudyFacts(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What a study found beside what was published."""
+    """A published finding, and what this study found."""
     paper: str
     ours: str
-    why: str  #: where the two differ; else empty
+    why: str  #: why the two differ; empty if they do not
 
 
 class StudyProgress(NamedTuple):
-    """How far a reproduction has come."""
+    """The state of a reproduction."""
     study: str
     cell: str
     done: int
@@ -39,7 +39,7 @@ class StudyProgress(NamedTuple):
 
 
 class StudyResult(NamedTuple):
-    """One experiment, run."""
+    """The results of one experiment."""
     name: str
     title: str
     complete: bool
@@ -57,7 +57,7 @@ class StudyResult(NamedTuple):
             return json.load(file)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything there is, by name."""
+        """All fields by name."""
         return self._asdict()
 
     def _repr_html_(self) -> str:
@@ -67,12 +67,12 @@ class StudyResult(NamedTuple):
 
 
 class StudyReport(NamedTuple):
-    """What `reproduce` or `sweep` did."""
+    """The results of `reproduce` or `sweep`."""
     studies: list[StudyResult]
-    stopped: str  #: empty where everything asked for is done
+    stopped: str  #: why it stopped early; empty if everything is done
     seed: int
-    page: str  #: the HTML page over all experiments of the folder
-    figure_problem: str  #: why figures could not be drawn; empty: they were
+    page: str  #: the overview page (HTML) of all experiments in the folder
+    figure_problem: str  #: why figures could not be drawn; empty if they were
 
     def __getitem__(self, name):
         """A study by its name."""
@@ -84,7 +84,7 @@ class StudyReport(NamedTuple):
         return tuple.__getitem__(self, name)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything there is, by name."""
+        """All fields by name."""
         return self._asdict()
 
     def _repr_html_(self) -> str:
@@ -121,7 +121,7 @@ def _run(names: list[str], sweep_file: str, out: Any, runs: int | None, seed: in
                for one in studies]
     report = StudyReport(results, stopped, used, page, problem)
     if interrupted:
-        raise Interrupted("interrupted; the same call goes on from here, and .result has what is done", report)
+        raise Interrupted("interrupted; the same call continues from here, and .result has the results so far", report)
     return report
 
 
@@ -136,13 +136,13 @@ def reproduce(*names: Any, out: Any = "reproduction", runs: int | None = None, s
     names : str
         As `list_studies` gives them, or "all".
     out : path of a folder
-        Finished runs are kept there; a call that was stopped goes on where it was (`resume`).
+        Finished runs are kept there; the same call continues after a stop (`resume`).
     runs : int, optional
-        Accepted runs a setting; default as published.
+        Accepted runs per setting; default as published.
     export : "csv" or "json", optional
-        Also write every run.
+        Also write all runs to this format.
     callback : function of a StudyProgress, optional
-        Called between batches; a true value stops.
+        Called between batches; a true return value stops.
 
     >>> import attsvm, tempfile
     >>> report = attsvm.reproduce("svm-rank", runs=1, out=tempfile.mkdtemp())
@@ -151,7 +151,7 @@ def reproduce(*names: Any, out: Any = "reproduction", runs: int | None = None, s
     """
     wanted = arguments.names(names)
     if not wanted:
-        raise TypeError('reproduce needs names, or "all"; list_studies() has them')
+        raise TypeError('reproduce needs names, or "all"; see list_studies()')
     return _run(wanted, "", out, runs, seed, False, resume, time_limit, export, threads, progress, callback)
 
 
@@ -161,7 +161,7 @@ def sweep(description: Any, *, out: Any = "sweeps", runs: int | None = None, see
           callback: Callable[[StudyProgress], Any] | None = None) -> StudyReport:
     """Runs an experiment of your own, described by a dict or a JSON file (docs/experiments.md lists the fields).
 
-    Results that another sweep of the same name left in `out` are replaced only with `force`.
+    Results of a different sweep of the same name in `out` are replaced only with `force`.
 
     >>> import attsvm, tempfile
     >>> report = attsvm.sweep({"name": "width", "task": {"kind": "random"}, "sizes": {"n": [4], "T": [4], "d": [6]},

@@ -25,7 +25,7 @@ def _stacked(value: Any, name: str) -> tuple[Any, np.ndarray | None]:
 
 
 def _longest(arrays: Mapping[str, np.ndarray]) -> int:
-    """Tokens of the longest sequence; 0 where the shapes are wrong, which is said later, and better."""
+    """Tokens of the longest sequence; 0 where the shapes are wrong, since the C++ side reports that better."""
     offsets, tokens = arrays.get("offsets"), arrays["tokens"]
     if offsets is not None:
         return int(np.max(np.diff(offsets))) if offsets.ndim == 1 and len(offsets) > 1 else 0
@@ -40,7 +40,7 @@ class Task(Result):
     tokens : array (n, T, d), or a list of matrices (T_i, d), or (N, d) with `offsets`
         What the head reads, and what the logits read unless `keys` is given.
     queries : array (q, dz), optional
-        Cross attention. Left out, and `query_token` too: prompt attention, dz = 1 and z = 1.
+        Cross attention. Without it and `query_token`: prompt attention, dz = 1 and z = 1.
     keys : as `tokens`, last size may differ, optional
         What the logits read.
     labels : array (q,) of +1 and -1, optional
@@ -59,11 +59,11 @@ class Task(Result):
     select : array (q,) of integers, or (q, T) bool, optional
         The kept token of each query, or a mask of kept tokens.
     extras : dict of arrays whose names start with x_, optional
-        Stored with the task and not read.
+        Stored with the task and otherwise ignored.
 
-    float64 arrays in C order are used where they lie: change such an array and the task changes. Others are converted
-    once. PyTorch tensors on the CPU come through DLPack, without a copy when they are float64 and contiguous. A task has
-    no other state, and may be used from several threads.
+    float64 arrays in C order are not copied: changing such an array changes the task. Others are converted once.
+    PyTorch tensors on the CPU are read through DLPack, without a copy if they are float64 and contiguous. A task has no
+    other state, and may be used from several threads.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -217,7 +217,7 @@ class Task(Result):
         return (1.0 if labels is None else labels[query]) * np.asarray(self._core.scores())[begin:begin + visible[query]]
 
     def attention(self, W: Any) -> np.ndarray:
-        """(q, T) softmax weights at W (d, dz); 0 beyond what a query sees.
+        """(q, T) softmax weights at W (d, dz); 0 for tokens that a query does not see.
 
         >>> task = generate("random", seed=1)
         >>> bool(np.allclose(task.attention(np.zeros((10, 10))), 1 / 8))
@@ -226,7 +226,7 @@ class Task(Result):
         return np.exp(self.log_attention(W))
 
     def log_attention(self, W: Any) -> np.ndarray:
-        """Logarithms of `attention`, without underflow; -inf beyond what a query sees."""
+        """Logarithms of `attention`, without underflow; -inf for tokens that a query does not see."""
         return self._core.attention(arguments.array(W, "W"))[0]
 
     @property
@@ -243,7 +243,7 @@ class Task(Result):
         return {**self._core.arrays(), **self.extras}
 
     def to_dict(self) -> dict[str, Any]:
-        """The arrays of the task under the names that files use; Task(**task.to_dict()) is the task again."""
+        """The arrays of the task under the names that files use; Task(**task.to_dict()) is an equal task."""
         arrays = dict(self._core.arrays())
         if self.extras:
             arrays["extras"] = dict(self.extras)
@@ -263,7 +263,7 @@ def _rebuild(arrays: dict[str, Any]) -> Task:
 
 
 def unwrap(task: Any) -> Any:
-    """The C++ task behind an argument."""
+    """The C++ object of a task argument."""
     if isinstance(task, Task):
         return task._core
     raise TypeError(f"task is a {type(task).__name__}; must be an attsvm.Task")
@@ -287,21 +287,21 @@ def generate(kind: str = "random", *, n: int | None = None, T: int | None = None
     Parameters
     ----------
     kind : str
-        What to draw; `kinds()` lists what there is.
+        What to draw; see `kinds()`.
     n, T, d, dz : int, optional
-        Sequences, tokens a sequence, sizes of keys and queries. Default 6, 8, 10, d where the kind leaves them free.
+        Sequences, tokens per sequence, dimensions of keys and queries. Default: 6, 8, 10, d unless the kind fixes them.
     shortest : int, optional
-        Lengths are drawn from this to T.
+        Draw sequence lengths between this and T.
     attention : {"cross", "self", "prompt", "causal"}, optional
     head : {"linear", "relu", "quadratic", "none"}, optional
     hidden, lam : optional
         Units of a ReLU head, λ of a quadratic one.
     rank, norm, C : optional
-        Of a planted W, the norm whose optimum is planted ("fro", "nuc"), the score C of "losses".
+        Rank of a planted W, the norm whose optimum is planted ("fro", "nuc"), the score C of "losses".
     seed, instance : int
-        Draw number `instance` of a sweep.
+        Draw number `instance` of the seed.
 
-    What is known beside the task (a planted optimum) is in `Task.extras`.
+    What else is known (a planted optimum) is in `Task.extras`.
 
     >>> generate("planted", n=5, d=4, seed=3).extras.keys()
     dict_keys(['x_planted_W', 'x_planted_dual', 'x_planted_objective'])
@@ -321,7 +321,7 @@ def generate(kind: str = "random", *, n: int | None = None, T: int | None = None
 
 
 def kinds() -> dict[str, str]:
-    """What `generate` can draw, in words.
+    """The kinds of tasks that `generate` draws, with descriptions.
 
     >>> "planted" in kinds()
     True

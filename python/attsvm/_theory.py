@@ -42,9 +42,10 @@ class Tie(NamedTuple):
 
 
 class Check(Result):
-    """What the theory says about a selection or a run.
+    """A selection or a run, checked against the theory.
 
-    `verdict` "global", "local", "neither" or "infeasible" (no W separates the selection), `reason` in words; `optimal`, `selected` (q,) and `kept` (q, T) bool;
+    `verdict` "global", "local", "neither" or "infeasible" (no W separates the selection), `reason` in words; `optimal`,
+    `selected` (q,) and `kept` (q, T) bool;
     `separable`, `is_optimal`, `locally_optimal`; `support` and `ambiguous`, lists of SupportToken; `ties`;
     `objective_fro`, `objective_nuc` (NaN where there is none); with a run `record_step` and `correlation_fro`,
     `correlation_nuc` (r,) at every recorded point, and for heads that keep sets `correlation_gen`,
@@ -80,16 +81,16 @@ class Check(Result):
 
 def check(task: Task, run: Run | None = None, *, select: Any = None, threshold: float = 1e-3,
           threads: int | None = None) -> Check:
-    """Says what the theory says about a selection, or about what a run selected and how close it is to its SVM.
+    """Checks a selection against the theory, or what a run selected and how close it is to its SVM.
 
     Parameters
     ----------
     task : Task with a head
     run : Run, optional
-        It selects by its attention; nonlinear heads keep every token with attention of at least `threshold`.
+        Its attention selects tokens; with a nonlinear head, all tokens with attention of at least `threshold` are kept.
         InputError if it is a run of another task.
     select : as in `solve`, optional
-        The selection to judge where there is no run.
+        The selection to check if there is no run.
 
     >>> import attsvm
     >>> task = attsvm.generate("random", seed=1)
@@ -105,7 +106,7 @@ def check(task: Task, run: Run | None = None, *, select: Any = None, threshold: 
                                        arguments.threads(threads))
     else:
         if select is not None:
-            raise ValueError("select has no meaning with a run: the run selects")
+            raise ValueError("select cannot be used with a run: the run determines the selection")
         if not isinstance(run, Run):
             raise TypeError(f"run is a {type(run).__name__}; must be an attsvm.Run")
         fingerprint = run._arrays.get("task_fingerprint")
@@ -121,12 +122,12 @@ def check(task: Task, run: Run | None = None, *, select: Any = None, threshold: 
 
 class LocalOptima(NamedTuple):
     """What `local_optima` found."""
-    selections: int  #: looked at
+    selections: int  #: how many were tested
     separable: int
     locally_optimal: np.ndarray  #: (m, q) tokens, in lexicographic order
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything there is, by name."""
+        """All fields by name."""
         return self._asdict()
 
     def _repr_html_(self) -> str:
@@ -135,7 +136,7 @@ class LocalOptima(NamedTuple):
 
 def local_optima(task: Task, limit: int = 1_000_000, *, threads: int | None = None,
                  progress: bool | None = None) -> LocalOptima:
-    """Every locally optimal selection of a small task, by looking at all selections.
+    """Every locally optimal selection of a small task, by testing all selections.
 
     >>> import attsvm
     >>> found = attsvm.local_optima(attsvm.generate("random", n=2, T=3, d=4, seed=1))
@@ -151,27 +152,27 @@ def local_optima(task: Task, limit: int = 1_000_000, *, threads: int | None = No
 
 
 class Claim(NamedTuple):
-    """A statement, in our own words, and the experiment behind it."""
+    """A statement, in our own words, and the experiment that tests it."""
     name: str
     statement: str
-    source: str  #: what the papers' abstracts have of it
-    tested: str  #: on which tasks, what counts as held
-    measure: str  #: what `ClaimResult.worst` is the largest of
-    tasks: int  #: default number
+    source: str  #: what the papers' abstracts say about it
+    tested: str  #: the tasks, and when the claim counts as held
+    measure: str  #: the quantity whose largest value is `ClaimResult.worst`
+    tasks: int  #: default number of tasks
 
 
 class ClaimResult(NamedTuple):
-    """How a claim did."""
+    """The results of testing a claim."""
     claim: Claim
     tasks: int
     held: int
     worst: float
     figures: dict[str, float]  #: other numbers that the experiment found
-    counterexample: Task | None  #: the worst task on which it failed; None where it held on all
+    counterexample: Task | None  #: the worst task on which it failed; None if it held on all
     words: str  #: what happened there
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything there is, by name."""
+        """All fields by name."""
         return self._asdict()
 
     def _repr_html_(self) -> str:
@@ -180,7 +181,7 @@ class ClaimResult(NamedTuple):
 
 
 def list_claims() -> list[Claim]:
-    """The statements that `claims` puts to the test.
+    """The statements that `claims` tests.
 
     >>> [claim.name for claim in list_claims()][:2]
     ['separability', 'divergence']
@@ -190,9 +191,9 @@ def list_claims() -> list[Claim]:
 
 def claims(*names: Any, tasks: int | None = None, seed: int = 0, threads: int | None = None,
            progress: bool | None = None) -> list[ClaimResult]:
-    """Puts statements about training and its SVMs to the test on random tasks; all of them where none is named.
+    """Tests statements about training and its SVMs on random tasks; all of them if none is named.
 
-    A claim that fails somewhere is a finding, not an error: it is counted, and the worst such task is there to look at.
+    A claim that fails somewhere is a finding, not an error: it is counted, and the worst such task is returned.
 
     >>> import attsvm
     >>> [result] = attsvm.claims("separability", tasks=5)

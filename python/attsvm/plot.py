@@ -1,4 +1,4 @@
-"""Pictures, with matplotlib: pip install attsvm[plot].
+"""Plots with matplotlib: pip install attsvm[plot].
 
 Every function draws into `ax`, or into a new figure, and returns the Axes.
 """
@@ -34,13 +34,13 @@ _STYLES = [("#0072b2", "-", "o"), ("#d55e00", "--", "s"), ("#00855f", ":", "^"),
 
 
 def _style(k: int, points: int = 8) -> dict[str, Any]:
-    """Of curve k, with a marker at about eight of its points."""
+    """The style of curve k, with a marker at about eight of its points."""
     color, line, marker = _STYLES[k % len(_STYLES)]
     return dict(color=color, linestyle=line, marker=marker, markersize=4, markevery=max(1, points // 8))
 
 
 def _name(one: Any, k: int) -> str:
-    """Of a solution: by its norm."""
+    """The name of a solution, from its norm."""
     if isinstance(one, Solution):
         return {"fro": "Frobenius SVM", "nuc": "nuclear SVM"}.get(one.norm, f"{one.norm} SVM")
     return "run" if isinstance(one, Run) else f"W {k}"
@@ -56,7 +56,7 @@ def _listed(value: Any) -> list[Any]:
 
 def paths(runs: Run | Sequence[Run], solutions: Any = (), *, task: Task | None = None, queries: Sequence[int] = (0,),
           coordinates: tuple[int, int] = (0, 1), labels: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
-    """Paths of W z through training, and the rays along which the SVM says that they go.
+    """Paths of W z through training, and the rays that the SVM predicts.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def paths(runs: Run | Sequence[Run], solutions: Any = (), *, task: Task | None =
         for j in range(len(z)):
             ray = (W @ z[j])[[first, second]]
             ray = ray / max(np.linalg.norm(ray), 1e-300) * reach
-            # A ray has its query's colour, and each solution a line of its own.
+            # The colour of a ray shows its query, and the line style its solution.
             ax.plot([0, ray[0]], [0, ray[1]], color=_style(j)["color"] if len(z) > 1 else "black",
                     linestyle=["--", ":", "-."][k % 3], linewidth=1.2, zorder=1,
                     label=_name(solution, k) if j == 0 else None)
@@ -262,13 +262,13 @@ def _draw_panel(panel: dict[str, Any], ax: Axes) -> None:
 
 
 def figure(study: StudyResult | dict[str, Any] | str, panel: int | None = None, *, ax: Any = None) -> Any:
-    """A published figure, drawn from what `reproduce` found.
+    """A published figure, drawn from the results of `reproduce`.
 
     Parameters
     ----------
     study : StudyResult, its data, or the path of a data.json
     panel : int, optional
-        Draw this one alone, into `ax`; else all of them. `ax` may then be an array of Axes, one a panel.
+        Draw this one alone, into `ax`; else all of them. `ax` may then be an array of Axes, one per panel.
 
     Returns the Axes of the panel, or an array of them.
 

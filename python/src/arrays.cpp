@@ -44,7 +44,7 @@ Array to_array(const GivenArray& given) {
   if (known == kTypes.end()) throw nb::type_error("arrays must hold real numbers or bool");
   array.scalar = known->scalar;
   for (std::size_t axis = 0; axis < given.ndim(); ++axis) array.shape.push_back(static_cast<Index>(given.shape(axis)));
-  static constexpr std::byte kNothing{};  // an empty array is given all the same
+  static constexpr std::byte kNothing{};  // empty arrays need a valid pointer too
   array.data = given.data() == nullptr ? &kNothing : static_cast<const std::byte*>(given.data());
   array.owner = std::make_shared<const GivenArray>(given);
   return array;
@@ -63,10 +63,10 @@ nb::object to_python(const Array& given) {
   auto keeper = std::make_unique<Array>(array);
   const void* data = keeper->data;
   const nb::capsule owner(keeper.get(), [](void* kept) noexcept { delete static_cast<Array*>(kept); });
-  (void)keeper.release();  // the capsule has it
+  (void)keeper.release();  // the capsule owns it now
   nb::object result =
       nb::cast(nb::ndarray<nb::numpy, nb::ro>(data, shape.size(), shape.data(), owner, nullptr, known->dtype));
-  // Of C's two types of 64 bits NumPy's int64 is long, nanobind's long long: equal, but shown differently.
+  // NumPy's int64 is C's long, nanobind's is long long: equal types that repr shows differently.
   return array.scalar == Scalar::i64 ? nb::object(result.attr("view")("int64")) : result;
 }
 

@@ -5,11 +5,16 @@
 
 #include "attsvm/attsvm.h"
 
+namespace attsvm::internal {}
+namespace attsvm {
+using namespace internal;  // one project
+}
+
 namespace attsvm::python {
 
 namespace nb = nanobind;
 
-/// What the Python side hands over: C order, this machine's byte order, real numbers or bool, in main memory.
+/// An array from the Python files: C order, native byte order, real numbers or bool, in main memory.
 using GivenArray = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
 /// A view of a NumPy array, which it keeps alive.
@@ -20,10 +25,10 @@ nb::object to_python(const Array& array);
 
 nb::dict to_python(const NamedArrays& arrays);
 
-/// Arrays, numbers and text by name, as to_python gives them.
+/// Arrays, numbers and text by name, converted by to_python.
 NamedArrays to_named_arrays(const nb::dict& arrays);
 
-/// A matrix (d,dz), or a vector as one column. InputError names it where it is neither, or not finite.
+/// A matrix (d,dz), or a vector as one column. InputError with its name if it is neither, or not finite.
 RowMatrix to_matrix(const GivenArray& given, std::string_view name);
 
 }  // namespace attsvm::python

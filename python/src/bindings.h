@@ -6,14 +6,14 @@
 
 namespace attsvm::python {
 
-// One file a noun. What they bind is for the Python files beside them alone; those are what people see.
+// One file per noun. Only the Python files of the package use these bindings; users see those files.
 void bind_task(nb::module_& module);
 void bind_solution(nb::module_& module);
 void bind_run(nb::module_& module);
 void bind_theory(nb::module_& module);
 void bind_studies(nb::module_& module);
 
-/// The value that has this name. InputError lists those there are.
+/// The value with this name. InputError, with the list of names, if there is none.
 template <class Kind>
 Kind named(std::string_view name, std::string_view setting, std::initializer_list<Kind> kinds) {
   std::string known;

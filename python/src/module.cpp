@@ -1,6 +1,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "base/simd.h"
 #include "bindings.h"
 #include "program.h"
 
@@ -11,7 +12,7 @@ int run_command(const std::vector<std::string>& words) {
   arguments.reserve(words.size());
   for (const std::string& word : words) arguments.push_back(word.c_str());
   const nanobind::gil_scoped_release unlocked;
-  return attsvm::run_program(static_cast<int>(arguments.size()), arguments.data());
+  return attsvm::internal::run_program(static_cast<int>(arguments.size()), arguments.data());
 }
 
 }  // namespace
@@ -21,10 +22,10 @@ NB_MODULE(_core, module) {
   module.doc() = "The C++ library as the package attsvm uses it.";
   module.attr("version") = ATTSVM_VERSION;
   nb::exception<attsvm::InputError> error(module, "InputError", PyExc_ValueError);
-  error.attr("__doc__") = "What was given cannot be used. The message names argument or file, place, value and rule.";
+  error.attr("__doc__") = "Invalid input. The message names the argument or file, the place, the value and the rule.";
   module.def("run_command", &run_command, nb::arg("words"),
              "The command line; words[0] is the program's name. Returns the exit code.");
-  module.def("instructions", &attsvm::chosen_instructions, "The vector instructions in use.");
+  module.def("instructions", &attsvm::internal::chosen_instructions, "The vector instructions in use.");
   module.def(
       "write_npz",
       [](const std::string& path, const nb::dict& arrays, bool replace) {
@@ -47,7 +48,7 @@ NB_MODULE(_core, module) {
         }
         return to_python(named);
       },
-      nb::arg("path"), nb::arg("prefix") = "", nb::arg("threads") = 0, "The arrays whose names begin so.");
+      nb::arg("path"), nb::arg("prefix") = "", nb::arg("threads") = 0, "The arrays whose names begin with the prefix.");
   module.def(
       "names_in", [](const std::string& path) { return attsvm::NpzFile(path).names(); }, nb::arg("path"),
       "Names of the arrays of a file.");

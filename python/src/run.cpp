@@ -21,7 +21,7 @@ void read_word(const nb::dict& given, const char* name, Kind& value, std::initia
   value = named(nb::cast<std::string>(given[name]), name, kinds);
 }
 
-/// Every setting is there; the Python side fills in the defaults.
+/// Every setting must be present; the Python files fill in the defaults.
 TrainSettings settings_from(const nb::dict& given) {
   TrainSettings settings;
   read_word(given, "param", settings.param, {Parametrization::W, Parametrization::KQ, Parametrization::p});
@@ -116,7 +116,7 @@ nb::tuple train_task(const AttentionTask& task, const nb::dict& given, const nb:
   return nb::make_tuple(result[0], result[1], watch.interrupted());
 }
 
-/// Many runs; the arrays of each are made when it is asked for.
+/// Many runs; the arrays of each are created on access.
 struct Runs {
   std::vector<AttentionTask> tasks{};
   TrainSettings settings{};
@@ -137,7 +137,7 @@ std::unique_ptr<Runs> train_tasks(const nb::list& tasks, const nb::dict& given, 
   std::vector<Start> starts;
   for (const nb::handle init : inits) starts.push_back(start_from(nb::cast<nb::dict>(init)));
   Watch watch(nb::none(), std::move(bar));
-  std::atomic<Index> furthest = 0;  // steps of the run that began last, for the reader alone
+  std::atomic<Index> furthest = 0;  // steps of the run that began last, only for the progress bar
   {
     const nb::gil_scoped_release unlocked;
     Workspace workspace(threads);
@@ -160,7 +160,7 @@ std::unique_ptr<Runs> train_tasks(const nb::list& tasks, const nb::dict& given, 
 }  // namespace
 
 void bind_run(nb::module_& module) {
-  nb::class_<Runs>(module, "Runs", "What train_many found.")
+  nb::class_<Runs>(module, "Runs", "The results of train_many.")
       .def("__len__", [](const Runs& all) { return all.found.size(); })
       .def("__getitem__", &Runs::at)
       .def_prop_ro("loss",
@@ -181,7 +181,7 @@ void bind_run(nb::module_& module) {
         Workspace workspace(threads);
         load_run(path, workspace.threads());
       },
-      nb::arg("path"), nb::arg("threads") = 0, "InputError unless the file is one of a run.");
+      nb::arg("path"), nb::arg("threads") = 0, "InputError unless the file holds a run.");
 }
 
 }  // namespace attsvm::python

@@ -60,7 +60,7 @@ nb::tuple state_of(const SolveProgress& progress) {
 MarginProblem make_problem(const AttentionTask& task, Selection selection, const std::vector<Index>& relax,
                            const std::string& problem) {
   if (problem == "v") {
-    if (!relax.empty()) refuse("relax has no meaning with problem = v");
+    if (!relax.empty()) refuse("relax cannot be used with problem = v");
     return MarginProblem::value(task, std::move(selection));
   }
   if (problem != "att") refuse("problem = {}; must be att or v", problem);
@@ -90,7 +90,7 @@ Solution solve_task(const AttentionTask& task, const nb::object& select, const s
   return *std::move(solution);
 }
 
-/// Many answers; each becomes an object of its own when it is asked for.
+/// Many solutions; each becomes a separate object on access.
 struct Solutions {
   struct Portion {
     std::size_t first = 0;
@@ -123,20 +123,20 @@ struct Solutions {
 
 struct Question {
   const AttentionTask* task;
-  std::optional<Selection> selection{};  // nothing: the task's own, else the optimal tokens
+  std::optional<Selection> selection{};  // nullopt: the task's own, else the optimal tokens
 
-  double rows() const { return static_cast<double>(task->queries() * task->longest()); }  // about
+  double rows() const { return static_cast<double>(task->queries() * task->longest()); }  // an estimate
 
   MarginProblem problem(const std::string& kind) const {
     return make_problem(*task, selection ? *selection : choose(*task), {}, kind);
   }
 };
 
-// Ctrl-C is looked for between portions, of this many rows at first (ten times as many where they are easier) and then
-// of about that long.
+// Ctrl-C is checked between portions: of this many rows at first (ten times as many where they are easier), and then of
+// about this duration.
 constexpr double kFirstPortion = 20'000, kPortionSeconds = 0.2;
 
-/// The next portion, with about as many rows; all that is left where that is not much more.
+/// The next portion, with about as many rows; all remaining tasks if they are not many more.
 Solutions::Portion next_portion(std::span<const Question> questions, std::size_t first, double rows,
                                 const std::string& kind) {
   std::size_t end = first;
@@ -195,7 +195,7 @@ std::unique_ptr<Solutions> solve_tasks(const nb::list& tasks, const nb::list& se
   return all;
 }
 
-/// What an answer knows beside its file, in the order that restore() reads.
+/// The fields of a solution that its file does not hold, in the order that restore() reads.
 nb::tuple facts_of(const Solution& solution) {
   nb::list history;
   for (const SolveProgress& progress : solution.history) history.append(state_of(progress));
@@ -246,7 +246,7 @@ Verification verify_solution(const AttentionTask& task, const Solution& given, c
 }  // namespace
 
 void bind_solution(nb::module_& module) {
-  nb::class_<Solution>(module, "Solution", "An answer of solve.")
+  nb::class_<Solution>(module, "Solution", "A solution of solve.")
       .def("arrays", [](const Solution& solution) { return to_python(solution_arrays(solution.stored)); })
       .def_prop_ro("W", [](const Solution& solution) { return to_python(Array::own(solution.stored.W)); })
       .def_prop_ro("status", [](const Solution& solution) { return solution.stored.status; })
@@ -276,7 +276,7 @@ void bind_solution(nb::module_& module) {
       .def_ro("words", &Solution::words)
       .def_ro("warm_started", &Solution::warm_started)
       .def_ro("interrupted", &Solution::interrupted);
-  nb::class_<Solutions>(module, "Solutions", "Answers of solve_many.")
+  nb::class_<Solutions>(module, "Solutions", "Solutions of solve_many.")
       .def("__len__", &Solutions::size)
       .def("__getitem__", &Solutions::at)
       .def_prop_ro("status",
@@ -305,7 +305,7 @@ void bind_solution(nb::module_& module) {
         return from_file(load_solution(path, workspace.threads()));
       },
       nb::arg("path"), nb::arg("threads") = 0);
-  module.def("restore_solution", &restore, nb::arg("arrays"), nb::arg("facts"), "What pickle kept.");
+  module.def("restore_solution", &restore, nb::arg("arrays"), nb::arg("facts"), "Restores an unpickled solution.");
   module.def(
       "solution_of",
       [](const GivenArray& W) {
@@ -337,6 +337,7 @@ void bind_solution(nb::module_& module) {
         result["relaxed"] = nb::cast(verdict.relaxed);
         result["question"] = verdict.question;
         result["arithmetic"] = verdict.arithmetic;
+        result["remark"] = verdict.remark;
         return result;
       },
       nb::arg("task"), nb::arg("solution"), nb::arg("norm"), nb::arg("tolerance"));

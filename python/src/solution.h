@@ -4,11 +4,10 @@
 #include <vector>
 
 #include "attsvm/margin.h"
-#include "attsvm/stored.h"
 
 namespace attsvm::python {
 
-/// An answer with what its file holds, and what is known beside it.
+/// A solution: the contents of its file, and what else is known about it.
 struct Solution {
   StoredSolution stored;
   double gap = 0, violation = 0, residual = 0;
@@ -24,7 +23,7 @@ struct Solution {
 
 Solution to_solution(const MarginProblem& problem, const MarginSolution& found, double tolerance);
 
-/// What a file says; gap, violation and support follow from it.
+/// From the contents of a file; gap, violation and support are computed from them.
 Solution from_file(StoredSolution stored);
 
 }  // namespace attsvm::python

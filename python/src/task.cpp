@@ -92,7 +92,8 @@ Selection choose(const AttentionTask& task, const nb::object& select) {
     if (word == "opt") return optimal_tokens(task).selection;
     if (word != "file") {
       refuse(
-          "select = '{}'; must be 'opt', 'file', a token a query as in select=[1, 0, 2], a set a query as in "
+          "select = '{}'; must be 'opt', 'file', one token per query such as select=[1, 0, 2], one set per query such "
+          "as "
           "select=[{{1, 2}}, {{0}}, {{2}}], or a mask",
           word);
     }
@@ -189,7 +190,7 @@ void bind_task(nb::module_& module) {
         for (const RecipeKind& kind : recipe_kinds()) kinds[std::string(kind.name)] = kind.summary;
         return kinds;
       },
-      "What there is to generate, in words.");
+      "The kinds that can be generated, with descriptions.");
 }
 
 }  // namespace attsvm::python

@@ -90,7 +90,7 @@ nb::dict check_trained(const AttentionTask& given, const GivenArray& weights, co
   return to_dict(task, *check);
 }
 
-/// (selections looked at, separable ones, locally optimal ones (m,q), interrupted)
+/// (selections tested, separable ones, locally optimal ones (m,q), interrupted)
 nb::tuple enumerate_selections(const AttentionTask& task, Index limit, int threads, nb::object bar) {
   Watch watch(nb::none(), std::move(bar));
   LocalOptima found;

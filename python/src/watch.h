@@ -13,11 +13,12 @@ namespace attsvm::python {
 
 namespace nb = nanobind;
 
-/// Stands between long work and Python: calls the user's callback, moves the progress bar, and looks for Ctrl-C.
-/// Made and destroyed with the interpreter's lock; asked without it, by the thread that made it.
+/// Connects long work with Python: calls the user's callback, updates the progress bar, and checks for Ctrl-C.
+/// Constructed and destroyed with the GIL held; used without it, by the thread that constructed it.
 class Watch {
  public:
-  /// `callback` is called every time and stops the work by returning true; `bar` now and then. Either may be None.
+  /// `callback` is called every time and stops the work by returning true; `bar` is called occasionally. Either may be
+  /// None.
   Watch(nb::object callback, nb::object bar) : callback_(std::move(callback)), bar_(std::move(bar)) {}
 
   /// Whether to stop. state() makes the Python tuple that callback and bar are called with.
@@ -34,13 +35,13 @@ class Watch {
     });
   }
 
-  /// Whether to stop, without a word to callback and bar: for looks between two calls of stop().
+  /// Whether to stop, without calling callback or bar: for checks between two calls of stop().
   bool interrupt() {
     return stopped_ || !is_due() ? stopped_ : ask([&] { look_for_signals(); });
   }
 
-  /// Does the work on a thread of its own and watches from here, for work that asks from several threads:
-  /// work(stop) looks at the flag. state() as above.
+  /// Runs the work on its own thread and watches from this one, for work that uses several threads: work(stop) checks
+  /// the flag. state() as above.
   template <class Work, class State>
   void beside(Work&& work, State&& state) {
     std::atomic<bool> flag = false;
@@ -69,7 +70,7 @@ class Watch {
 
   bool stopped() const { return stopped_; }
   bool interrupted() const { return interrupted_; }  ///< by Ctrl-C
-  /// An exception of the callback goes on from here.
+  /// Rethrows an exception of the callback.
   void finish() const {
     if (error_) std::rethrow_exception(error_);
   }

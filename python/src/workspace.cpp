@@ -9,8 +9,8 @@
 namespace attsvm::python {
 namespace {
 
-constexpr Index kSmall = 10'000;      // rows; what a larger solve took is given back to the system
-constexpr std::size_t kMostIdle = 4;  // a number of threads; others end with their call
+constexpr Index kSmall = 10'000;      // rows; the memory of larger solves is returned to the system
+constexpr std::size_t kMostIdle = 4;  // idle workspaces kept per number of threads
 
 struct Idle {
   std::mutex mutex;
@@ -19,7 +19,7 @@ struct Idle {
 
 Idle* idle = nullptr;
 
-/// A forked child has none of its parent's threads: what was idle there is forgotten, not ended.
+/// A forked child has none of its parent's threads, so it forgets the idle workspaces instead of joining them.
 void forget() { idle = new Idle; }
 
 Idle& shared_idle() {

@@ -6,18 +6,18 @@
 
 namespace attsvm::python {
 
-/// Threads and a solver that calls take and give back: starting threads would cost more than a small solve.
-/// Every call has its own, so that Python threads may call at once.
+/// Threads and a solver, borrowed from a pool per call: starting threads would cost more than a small solve. Every call
+/// has its own, so that Python threads may call concurrently.
 class Workspace {
  public:
-  /// One with that many threads, 0: all cores. InputError if they cannot be started.
+  /// A workspace with that many threads, 0: all cores. InputError if they cannot be started.
   explicit Workspace(int threads);
   ~Workspace();
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
 
   Threads& threads() { return kept_->threads; }
-  /// Solves as attsvm::solve does; the memory of small problems is used again.
+  /// Solves as attsvm::solve does; the memory of small problems is reused.
   void solve(const MarginProblem& problem, const SolveSettings& settings, MarginSolution& solution);
 
   struct Kept {

@@ -1,4 +1,4 @@
-// Arb, which is a library beside FLINT before FLINT 3 and a part of it from then on.
+// Includes Arb, which is a part of FLINT from FLINT 3 on and a library of its own before.
 #pragma once
 
 #if __has_include(<flint/arb.h>)

@@ -12,6 +12,9 @@
 #include "base/simd.h"
 
 namespace attsvm {
+
+using namespace internal;
+
 namespace {
 
 struct ScalarFacts {
@@ -37,7 +40,7 @@ constexpr std::array<ScalarFacts, 14> kScalars{{{"float64", 8, true},
 
 const ScalarFacts& facts(Scalar scalar) { return kScalars[static_cast<std::size_t>(scalar)]; }
 
-/// Calls use(example of the stored type) for the array's scalar type.
+/// Calls use(x) with an x of the C++ type that stores numbers of this scalar type.
 template <class Use>
 auto dispatch(Scalar scalar, Use&& use) {
   switch (scalar) {
@@ -81,7 +84,7 @@ T load(const std::byte* from, bool swap) {
   return value;
 }
 
-/// Visits the numbers in C order: visit(position in C order, number of the stored type).
+/// Calls visit(position in C order, number of the stored type) for every number, in C order.
 template <class Visit>
 void for_each(const Array& array, Visit&& visit) {
   const Index count = array.size();
@@ -110,7 +113,7 @@ void for_each(const Array& array, Visit&& visit) {
 
 template <class T>
 Array own_vector(Scalar scalar, std::vector<T> numbers, std::vector<Index> shape) {
-  static constexpr std::byte kNothing{};  // an empty array is still one that was given
+  static constexpr std::byte kNothing{};  // data of an empty array: given() must be true
   auto owner = std::make_shared<const std::vector<T>>(std::move(numbers));
   const auto* data = owner->empty() ? &kNothing : reinterpret_cast<const std::byte*>(owner->data());
   Array array{.scalar = scalar, .shape = std::move(shape), .data = data};
@@ -126,7 +129,7 @@ Array view_of(Scalar scalar, const void* numbers, std::vector<Index> shape) {
 
 bool is_native(const Array& array) { return !array.foreign_endian && (!array.fortran_order || array.rank() < 2); }
 
-/// "[3,2,1]", the place of the number at `position` in C order.
+/// The index of the number at `position` in C order, as messages show it: "[3,2,1]".
 std::string place_text(const Array& array, Index position) {
   std::vector<Index> index(array.shape.size());
   for (std::size_t axis = array.shape.size(); axis-- > 0;) {
@@ -194,14 +197,21 @@ Array to_native(const Array& array) {
   return copy;
 }
 
-Array to_f64(const Array& array) {
+Array to_f64(const Array& array, std::string_view name) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(array.data) % alignof(double) == 0;
   if (array.scalar == Scalar::f64 && is_native(array) && aligned) return array;
   std::vector<double> numbers(static_cast<std::size_t>(array.size()));
   if (array.scalar == Scalar::f64 && is_native(array)) {
     std::copy_n(array.data, array.bytes(), reinterpret_cast<std::byte*>(numbers.data()));
   } else {
-    for_each(array, [&](Index i, auto number) { numbers[static_cast<std::size_t>(i)] = static_cast<double>(number); });
+    for_each(array, [&](Index i, auto number) {
+      if constexpr (std::is_integral_v<decltype(number)> && sizeof(number) == 8) {
+        constexpr auto kLargest = decltype(number){1} << 53;
+        if (number > kLargest || (std::is_signed_v<decltype(number)> && number < -kLargest))
+          refuse("{}{} = {}; integers beyond 2^53 are not exact as double", name, place_text(array, i), number);
+      }
+      numbers[static_cast<std::size_t>(i)] = static_cast<double>(number);
+    });
   }
   Array copy = Array::own(std::move(numbers), array.shape);
   copy.known_finite = array.known_finite || !is_floating(array.scalar);

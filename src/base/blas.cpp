@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-// LAPACK comes with OpenBLAS; the last argument is Fortran's hidden length of the text.
+// LAPACK is part of OpenBLAS. The last argument is the length of `triangle`, which Fortran passes invisibly.
 extern "C" void dpotrf_(const char* triangle, const blasint* n, double* A, const blasint* lda, blasint* info,
                         std::size_t length);
 extern "C" void dsyevd_(const char* job, const char* triangle, const blasint* n, double* A, const blasint* lda,
@@ -19,7 +19,7 @@ extern "C" void dgesdd_(const char* job, const blasint* m, const blasint* n, dou
                         double* sigma, double* U, const blasint* ldu, double* Vt, const blasint* ldvt, double* work,
                         const blasint* work_size, blasint* whole_work, blasint* info, std::size_t job_length);
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 std::mutex guard_mutex;
@@ -114,4 +114,4 @@ SingleThreadBlas::~SingleThreadBlas() {
   if (--guards == 0) openblas_set_num_threads(threads_before);
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -6,9 +6,9 @@
 
 #include "attsvm/array.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-/// Working memory that only ever grows, so that a solver used again allocates nothing; indexed by Index.
+/// Working memory that only grows, so that a solver that is used again allocates nothing. Indexed by Index.
 template <class T>
 class Buffer {
  public:
@@ -17,11 +17,11 @@ class Buffer {
   T& operator[](Index i) { return items_[static_cast<std::size_t>(i)]; }
   const T& operator[](Index i) const { return items_[static_cast<std::size_t>(i)]; }
 
-  /// Room for `count` items; those that were there stay.
+  /// Makes room for `count` items and keeps the present ones.
   void grow(Index count) {
     if (count > static_cast<Index>(items_.size())) items_.resize(static_cast<std::size_t>(count));
   }
-  /// Room for `count` items, each set to `value`.
+  /// Makes room for `count` items and sets each to `value`.
   void fill(Index count, T value) {
     grow(count);
     std::fill_n(items_.begin(), count, value);
@@ -56,4 +56,4 @@ class IndexList {
   Index size_ = 0;
 };
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -7,14 +7,15 @@
 
 template class Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>;
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
-constexpr Eigen::Index kLapack = 24;  // columns from which on LAPACK is quicker than Jacobi rotations
+constexpr Eigen::Index kLapack = 24;  // columns from which LAPACK is faster than Jacobi rotations
 
 }  // namespace
 
-// Eigen's divide and conquer is not used: for some matrices of low rank it returns NaN, or vectors that are none.
+// Eigen's divide and conquer is not used: for some matrices of low rank it returns NaN, or vectors that are not
+// singular vectors.
 ThinSvd thin_svd(const Eigen::MatrixXd& A) {
   const Eigen::Index small = std::min(A.rows(), A.cols());
   if (small == 0) return {Eigen::MatrixXd(A.rows(), 0), Eigen::MatrixXd(A.cols(), 0), {}};
@@ -44,4 +45,4 @@ Eigen::VectorXd singular_values(const Eigen::MatrixXd& A) {
   return Eigen::JacobiSVD<Eigen::MatrixXd>(A).singularValues();
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

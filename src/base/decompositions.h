@@ -2,11 +2,11 @@
 
 #include <Eigen/Eigenvalues>
 
-// Eigen's large decompositions, compiled once in decompositions.cpp instead of wherever they are used: each costs the
-// compiler many seconds.
+// Eigen's large decompositions take many seconds to compile, so decompositions.cpp instantiates them once for all
+// users.
 extern template class Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>;
 
-namespace attsvm {
+namespace attsvm::internal {
 
 /// A = U diag(sigma) Vᵀ, largest first; U and V have as many columns as the smaller size of A.
 struct ThinSvd {
@@ -19,4 +19,4 @@ ThinSvd thin_svd(const Eigen::MatrixXd& A);
 /// Singular values, largest first.
 Eigen::VectorXd singular_values(const Eigen::MatrixXd& A);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -7,11 +7,14 @@
 #include "base/spectrum.h"
 
 namespace attsvm {
+
+using namespace internal;
+
 namespace {
 
 constexpr double kLargestPower = 8;
 
-/// (Σ |W_ij|^p)^(1/p), the largest entry taken out so that no power overflows.
+/// (Σ |W_ij|^p)^(1/p), computed on entries divided by the largest so that no power overflows.
 double entrywise_norm(const RowMatrix& W, double p) {
   const double top = W.size() == 0 ? 0 : W.cwiseAbs().maxCoeff();
   if (!(top > 0) || !std::isfinite(top)) return top;

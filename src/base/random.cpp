@@ -1,10 +1,10 @@
-#include "attsvm/random.h"
+#include "base/random.h"
 
 #include <bit>
 #include <cmath>
 #include <cstddef>
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 std::uint64_t join(std::uint32_t low, std::uint32_t high) { return (std::uint64_t{high} << 32) | low; }
@@ -128,4 +128,4 @@ double normal_quantile(double p) {
   return q < 0 ? -size : size;
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

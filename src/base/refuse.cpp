@@ -1,6 +1,6 @@
 #include "base/refuse.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
 std::string printable(std::string_view text) {
   std::string shown;
@@ -15,4 +15,4 @@ std::string printable(std::string_view text) {
   return shown;
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -8,9 +8,9 @@
 
 #include "attsvm/error.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-/// Names from files may hold anything; shown, control characters become \xNN and the text stays one line.
+/// The text with control characters replaced by \xNN, so that a message with a name from a file stays one line.
 std::string printable(std::string_view text);
 
 /// Throws an InputError with a formatted message, made printable.
@@ -19,4 +19,4 @@ template <class... Args>
   throw InputError(printable(fmt::format(format, std::forward<Args>(args)...)));
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

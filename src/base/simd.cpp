@@ -2,19 +2,17 @@
 
 #include <cmath>
 
-#include "attsvm/simd.h"
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "base/simd.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace attsvm::HWY_NAMESPACE {
+namespace attsvm::internal::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Whether a NaN or an infinity is among them: x·0 is 0 for finite x and NaN otherwise, and NaN survives a sum.
+/// Whether one of the numbers is NaN or infinite: x·0 is 0 for finite x and NaN otherwise, and NaN survives a sum.
 template <class T>
 bool all_finite(const T* numbers, std::size_t count) {
   const hn::ScalableTag<T> tag;
@@ -37,11 +35,11 @@ bool all_finite(const T* numbers, std::size_t count) {
 bool all_finite_f64(const double* numbers, std::size_t count) { return all_finite(numbers, count); }
 bool all_finite_f32(const float* numbers, std::size_t count) { return all_finite(numbers, count); }
 
-}  // namespace attsvm::HWY_NAMESPACE
+}  // namespace attsvm::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 HWY_EXPORT(all_finite_f64);
@@ -80,5 +78,5 @@ std::vector<std::string> available_instructions() {
 
 std::string chosen_instructions() { return available_instructions().front(); }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal
 #endif  // HWY_ONCE

@@ -6,11 +6,11 @@
 #include "base/blas.h"
 #include "base/decompositions.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
-constexpr Index kLapack = 48;         // columns from which on LAPACK finds the vectors
-constexpr Index kExtended = 1 << 20;  // multiplications up to which the proof affords extended precision
+constexpr Index kLapack = 48;         // columns from which LAPACK finds the vectors
+constexpr Index kExtended = 1 << 20;  // multiplications up to which the proof may use extended precision
 
 }  // namespace
 
@@ -38,7 +38,7 @@ void Spectrum::compute(const RowMatrix& A, double slack) {
   bound_ *= scale;
 }
 
-/// Eigen is quicker to start, LAPACK quicker to finish.
+/// Eigen is faster on small matrices, LAPACK on large ones.
 void Spectrum::find_vectors() {
   if (gram_.rows() > kLapack) {
     const SingleThreadBlas single_thread;
@@ -92,7 +92,7 @@ void Spectrum::prove_in() {
 }
 
 double Spectrum::bound_beyond(Index rank) const {
-  constexpr double kUp = 1 + 16 * std::numeric_limits<double>::epsilon();  // what storing and these sums may have lost
+  constexpr double kUp = 1 + 16 * std::numeric_limits<double>::epsilon();  // for the rounding of these sums
   const Index rest = values_.size() - rank;                                // columns with the smaller singular values
   if (rest <= 0) return 0;
   if (!(skew_ < 0.5)) return bound_;
@@ -114,4 +114,4 @@ double Spectrum::misfit(const Eigen::MatrixXd& U, const Eigen::MatrixXd& V) cons
   return std::sqrt((one + other) / 2);
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -13,15 +13,16 @@
 
 namespace attsvm {
 
-// A helper looks for the next loop for a moment (kPatience turns) before it sleeps, because solvers start loops in
-// quick succession. The caller waits only for helpers that have entered its loop: one that the system has not woken in
-// time costs nothing.
+using namespace internal;
+
+// A helper polls for the next loop (kPatience turns) before it sleeps, because solvers start loops in quick succession.
+// The caller waits only for helpers that have entered its loop; it does not wait for one that wakes up too late.
 struct Threads::Pool {
   static constexpr std::uint64_t kOpen = 1ULL << 31, kInside = kOpen - 1;
 
   std::atomic<std::uint64_t> gate{0};  // number of the loop · 2³² | open | helpers inside
   std::atomic<std::int64_t> next{0};
-  std::atomic<std::uint32_t> calls{0};  // what sleeping helpers watch
+  std::atomic<std::uint32_t> calls{0};  // sleeping helpers wait for this to change
   std::atomic<int> asleep{0};
   std::atomic<bool> stop{false};
   const std::function<void(std::int64_t)>* work = nullptr;
@@ -120,7 +121,7 @@ void Threads::for_each(std::int64_t chunks, const std::function<void(std::int64_
   }
   pool.share();
   if (shared) {
-    pool.gate.fetch_and(~Pool::kOpen, std::memory_order_acq_rel);  // nobody may enter any more
+    pool.gate.fetch_and(~Pool::kOpen, std::memory_order_acq_rel);  // no helper may enter from here on
     for (int turn = 0; (pool.gate.load(std::memory_order_acquire) & Pool::kInside) != 0; ++turn) Pool::pause(turn);
   }
   if (pool.error) std::rethrow_exception(pool.error);

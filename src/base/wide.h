@@ -6,10 +6,10 @@
 #include "attsvm/array.h"
 #include "base/arb.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-/// A number of kBits bits with an unbounded exponent, for decisions that double cannot make. Results are rounded, and
-/// carry no error bound: what is decided with them is a candidate, which a certificate proves afterwards.
+/// A number of kBits bits with an unbounded exponent, for decisions that double cannot make. Results are rounded and
+/// have no error bound, so answers found with them are candidates that a certificate has to prove.
 class Wide {
  public:
   static constexpr slong kBits = 512;
@@ -70,11 +70,11 @@ class Wide {
   arf_ptr mid() { return arb_midref(&value_); }
   arf_srcptr mid() const { return arb_midref(&value_); }
 
-  arb_struct value_;  // its error bound stays zero; Arb's sums of products want numbers of this type
+  arb_struct value_;  // its radius stays zero; arb_struct because Arb's dot products need it
 };
 
 static_assert(sizeof(Wide) == sizeof(arb_struct), "dot reads arrays of Wide as arrays of arb_struct");
 
 using WideVector = std::vector<Wide>;
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -12,10 +12,10 @@
 #include <system_error>
 #include <utility>
 
-#include "attsvm/output.h"
 #include "base/refuse.h"
+#include "io/output.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 std::string reason() { return std::generic_category().message(errno); }
@@ -27,7 +27,8 @@ std::shared_ptr<const InputFile> InputFile::open(const std::string& path) {
 }
 
 InputFile::InputFile(const std::string& path) {
-  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe is refused below, not waited for
+  // O_NONBLOCK: opening a pipe, which is refused below, must not wait for a writer.
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) refuse("cannot open: {}", reason());
   struct stat facts {};
   const bool regular = ::fstat(descriptor_, &facts) == 0 && S_ISREG(facts.st_mode);
@@ -64,11 +65,11 @@ void require_writable(const std::string& path, bool replace) {
   const fs::path file(path);
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   if (path.empty() || !file.has_filename()) refuse("'{}' is not a file name", path);
-  if (!fs::is_directory(folder, ignored)) refuse("{}: cannot write: there is no folder {}", path, folder.string());
+  if (!fs::is_directory(folder, ignored)) refuse("{}: cannot write: folder {} does not exist", path, folder.string());
   const fs::file_status there = fs::status(file, ignored);
   if (fs::exists(there) && !fs::is_regular_file(there)) refuse("{}: cannot write: it is not a regular file", path);
   if (!replace && fs::exists(fs::symlink_status(file, ignored))) {
-    refuse("{}: exists already; give --force to replace it", path);
+    refuse("{}: already exists; give --force to replace it", path);
   }
 }
 
@@ -82,9 +83,9 @@ OutputFile::OutputFile(std::string path, bool replace)
     : path_(std::move(path)), temporary_(fmt::format("{}.{}.partial", path_, ::getpid())), replace_(replace) {
   require_writable(path_, replace_);
   const auto folder = std::filesystem::path(path_).parent_path();
-  // A file without a name vanishes with the process, however that ends.
+  // The kernel deletes an unnamed file when the process ends, however it ends.
   descriptor_ = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) {  // a file system that has no such files
+  if (descriptor_ < 0) {  // the file system does not support O_TMPFILE
     descriptor_ = ::open(temporary_.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
     if (descriptor_ < 0) fail("write");
     named_ = true;
@@ -114,10 +115,10 @@ bool OutputFile::link_as(const std::string& name) const {
 
 void OutputFile::commit() {
   if (::fsync(descriptor_) != 0) fail("write");
-  if (!replace_) {  // a link does not replace a file that appeared meanwhile; a rename would
+  if (!replace_) {  // unlike rename, link never replaces a file that appeared meanwhile
     if (link_as(path_)) return;
     if (errno == EEXIST || !named_) fail("write");
-    require_writable(path_, replace_);  // a file system without links
+    require_writable(path_, replace_);  // the file system does not support links
   }
   if (!named_) {
     ::unlink(temporary_.c_str());
@@ -128,4 +129,4 @@ void OutputFile::commit() {
   named_ = false;
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

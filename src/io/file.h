@@ -5,15 +5,15 @@
 #include <span>
 #include <string>
 
-namespace attsvm {
+namespace attsvm::internal {
 
 using Bytes = std::span<const std::byte>;
 
-/// A file opened for reading: its bytes mapped, and read() for those that are better copied. Its errors do not name
-/// the file; the caller does. A file that somebody shortens while it is mapped ends the process (SIGBUS).
+/// A file opened for reading: its bytes are mapped, and read() copies. Its errors do not name the file; the caller adds
+/// the name. Truncating the file while it is mapped ends the process (SIGBUS).
 class InputFile {
  public:
-  /// InputError if it cannot be opened or is not a regular file.
+  /// InputError if the file cannot be opened or is not a regular file.
   static std::shared_ptr<const InputFile> open(const std::string& path);
   ~InputFile();
   InputFile(const InputFile&) = delete;
@@ -30,12 +30,12 @@ class InputFile {
   Bytes bytes_;
 };
 
-/// A file that appears under its name complete or not at all: bytes go to a file beside it, commit() renames.
+/// A file that appears under its name complete or not at all: bytes go to a temporary file, which commit() renames.
 class OutputFile {
  public:
   /// InputError if the file exists and replace is false, or if nothing can be written there.
   OutputFile(std::string path, bool replace);
-  ~OutputFile();  // without commit() nothing is left behind
+  ~OutputFile();  // without commit(), removes what was written
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
@@ -49,8 +49,8 @@ class OutputFile {
 
   std::string path_, temporary_;
   bool replace_;
-  bool named_ = false;  // the bytes so far stand under temporary_
+  bool named_ = false;  // the bytes written so far are in the file temporary_
   int descriptor_ = -1;
 };
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

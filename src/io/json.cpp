@@ -6,12 +6,12 @@
 
 #include "base/refuse.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
 nlohmann::json parse_json(std::string_view text) {
   using nlohmann::json;
   constexpr int kDeepest = 64;
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  std::vector<std::set<std::string>> keys;  // seen so far, per open object
   const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
     if (depth > kDeepest) refuse("JSON is nested deeper than {}", kDeepest);
     if (event == json::parse_event_t::object_start) keys.emplace_back();
@@ -21,7 +21,7 @@ nlohmann::json parse_json(std::string_view text) {
     }
     return true;
   };
-  if (text.find('\0') != text.npos) refuse("not valid JSON: it holds a zero byte");  // the parser would end there
+  if (text.find('\0') != text.npos) refuse("not valid JSON: it holds a zero byte");  // the parser would stop there
   try {
     return json::parse(text, watch);
   } catch (const json::exception& error) {
@@ -31,4 +31,4 @@ nlohmann::json parse_json(std::string_view text) {
   }
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

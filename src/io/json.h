@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-namespace attsvm {
+namespace attsvm::internal {
 
-/// Parses strict JSON that came from outside. InputError, with the place, for anything else, for an object that has a
-/// key twice, and for nesting deeper than 64.
+/// Parses untrusted text as strict JSON. InputError, with the position, for invalid JSON, duplicate keys, and nesting
+/// deeper than 64.
 nlohmann::json parse_json(std::string_view text);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -8,10 +8,10 @@
 #include <map>
 #include <string_view>
 
-#include "attsvm/npz.h"
+#include "attsvm/files.h"
 #include "base/refuse.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
@@ -63,7 +63,7 @@ class Literal {
     skip();
     if (!rest_.empty()) refuse("npy header: something follows the dictionary");
     if (!descr || !order || !shape) refuse("npy header: must give descr, fortran_order and shape");
-    if (header.array.scalar == Scalar::character) {  // the characters of a text are the fastest index
+    if (header.array.scalar == Scalar::character) {  // the characters of a text become the last dimension
       if (header.array.fortran_order && header.array.rank() > 1) refuse("text in Fortran order is not supported");
       header.array.fortran_order = false;
       header.array.shape.push_back(text_length_);
@@ -198,6 +198,12 @@ std::string npy_header(const Array& array) {
   header += {'\x01', '\x00', static_cast<char>(dictionary.size() & 0xFF), static_cast<char>(dictionary.size() >> 8)};
   return header + dictionary;
 }
+
+}  // namespace attsvm::internal
+
+namespace attsvm {
+
+using namespace internal;
 
 Array read_npy(const std::string& path) {
   return with_place(path, [&] {

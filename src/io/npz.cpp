@@ -1,5 +1,3 @@
-#include "attsvm/npz.h"
-
 #include <libdeflate.h>
 #include <sys/mman.h>
 #include <zlib.h>
@@ -8,29 +6,33 @@
 #include <cstdlib>
 #include <new>
 
+#include "attsvm/files.h"
 #include "base/refuse.h"
 #include "base/simd.h"
 #include "io/npy.h"
 #include "io/npz_writer.h"
 
 namespace attsvm {
+
+using namespace internal;
+
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{1} << 22;  // what one thread sums at a time
-constexpr std::size_t kBlock = std::size_t{1} << 17;  // what stays in cache from the first look to the last
+constexpr std::size_t kChunk = std::size_t{1} << 22;  // bytes per checksum job of a thread
+constexpr std::size_t kBlock = std::size_t{1} << 17;  // bytes that stay in cache until summed and checked
 constexpr std::string_view kSuffix = ".npy";
 
 std::uint32_t crc_of(Bytes bytes, std::uint32_t before = 0) {
   return bytes.empty() ? before : libdeflate_crc32(before, bytes.data(), bytes.size());
 }
 
-/// Memory for an array. Large ones ask for huge pages: filling fresh small ones costs more than reading the file.
+/// Memory for an array. Large arrays use huge pages: faulting in small ones costs more than reading the file.
 std::shared_ptr<std::byte> allocate(std::size_t size) {
   constexpr std::size_t kHuge = std::size_t{1} << 21;
   const std::size_t alignment = size >= kHuge ? kHuge : 64;
   const std::size_t rounded = (std::max<std::size_t>(size, 1) + alignment - 1) / alignment * alignment;
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
-  if (memory == nullptr) refuse("there is no memory for its {} bytes", size);
+  if (memory == nullptr) refuse("not enough memory for its {} bytes", size);
   if (alignment == kHuge) ::madvise(memory, rounded, MADV_HUGEPAGE);
   return {memory, [](std::byte* p) { std::free(p); }};
 }
@@ -77,7 +79,7 @@ Seen look_through(std::size_t size, bool check_finite, Scalar scalar, std::uint3
 }
 
 void require_crc(std::uint32_t found, const ZipEntry& entry) {
-  if (found != entry.crc) refuse("CRC-32 is {:08x}, the file says {:08x}: its bytes are damaged", found, entry.crc);
+  if (found != entry.crc) refuse("CRC-32 is {:08x}, but the file says {:08x}: the data are damaged", found, entry.crc);
 }
 
 bool can_check(const Array& array) {
@@ -138,7 +140,7 @@ Array read_deflated(const std::shared_ptr<const InputFile>& file, const ZipEntry
   const auto result = libdeflate_deflate_decompress_ex(inflater.get(), stored.data(), stored.size(), inflated.get(),
                                                        entry.size, &used, &size);
   if (result != LIBDEFLATE_SUCCESS || used != stored.size() || size != entry.size)
-    refuse("its deflated bytes are damaged");
+    refuse("the deflated data are damaged");
   const Bytes bytes(inflated.get(), entry.size);
   const NpyHeader header = read_npy_header(bytes, bytes.size());
   const Bytes body = bytes.subspan(header.data_offset);

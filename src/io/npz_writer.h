@@ -7,14 +7,14 @@
 #include "attsvm/array.h"
 #include "io/zip.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
 /// Writes an .npz file array by array; it appears with commit(), complete, or not at all.
 class NpzWriter {
  public:
   NpzWriter(const std::string& path, bool replace);
   void add(const std::string& name, const Array& array);
-  /// An f64 array whose bytes come in pieces 0 … pieces−1; each is asked for more than once and must stay the same.
+  /// An f64 array whose bytes come in pieces 0 … pieces−1; each piece is requested more than once and must not change.
   void add(const std::string& name, const std::vector<Index>& shape, Index pieces,
            const std::function<Bytes(Index)>& piece);
   void commit();
@@ -24,4 +24,4 @@ class NpzWriter {
   ZipWriter zip_;
 };
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -1,4 +1,4 @@
-#include "attsvm/path_file.h"
+#include "attsvm/files.h"
 
 namespace attsvm {
 namespace {

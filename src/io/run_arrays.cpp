@@ -1,12 +1,15 @@
 #include <cstring>
 
-#include "attsvm/run_file.h"
+#include "attsvm/files.h"
 #include "io/run_contents.h"
 
 namespace attsvm {
+
+using namespace internal;
+
 namespace {
 
-/// Takes what a file would be written from.
+/// Collects the arrays that a file would hold.
 struct Collector {
   NamedArrays arrays{};
 

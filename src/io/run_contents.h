@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "attsvm/stored_run.h"
+#include "attsvm/files.h"
 #include "attsvm/train.h"
 #include "io/file.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
 // A recorded point as a list of doubles: these five, then W, then v where the head is trained.
 enum Field : std::size_t { kStep, kLoss, kLogLoss, kNorm, kLogGradient, kNumbers };
@@ -33,7 +33,7 @@ struct RunContents {
 template <class KeptFrame, class Out>
 void write_run(const RunContents& contents, Index kept, KeptFrame&& kept_frame, Out& out) {
   const auto& [task, settings, run, map, threads] = contents;
-  std::vector<double> last;  // where only the ends are recorded, a run that stopped early ends where it stopped
+  std::vector<double> last;  // where only first and last point are recorded, the last one of a run that stopped early
   const RecordPlan& plan = settings.record;
   if (plan.at.empty() && plan.every == 0 &&
       (kept == 0 || kept_frame(kept - 1)[kStep] < static_cast<double>(run.steps))) {
@@ -87,4 +87,4 @@ void write_run(const RunContents& contents, Index kept, KeptFrame&& kept_frame, 
   out.add("task_fingerprint", Array::own(std::vector<Index>{fingerprint_of(task)}, {}));
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -1,5 +1,3 @@
-#include "attsvm/run_file.h"
-
 #include <libdeflate.h>
 
 #include <algorithm>
@@ -7,18 +5,20 @@
 #include <filesystem>
 #include <optional>
 
-#include "attsvm/npz.h"
-#include "attsvm/output.h"
-#include "attsvm/stored_run.h"
+#include "attsvm/files.h"
 #include "base/refuse.h"
 #include "io/npz_writer.h"
+#include "io/output.h"
 #include "io/run_contents.h"
 #include "io/run_journal.h"
 
 namespace attsvm {
+
+using namespace internal;
+
 namespace {
 
-constexpr std::size_t kMemory = std::size_t{1} << 20;  // doubles of records that wait in memory
+constexpr std::size_t kMemory = std::size_t{1} << 20;  // doubles of records buffered before they go to the journal
 
 /// The settings that decide what a run computes, by their names on the command line.
 std::string describe(const TrainSettings& s) {
@@ -66,7 +66,7 @@ RowMatrix to_matrix(const Array& given, const std::string& name) {
 
 Start load_start(const std::string& path, Parametrization param, Threads& threads) {
   const NpzFile file(path);
-  const auto read = [&](std::string name) -> RowMatrix {  // W0, or where a run ended: W
+  const auto read = [&](std::string name) -> RowMatrix {  // W0, or W, where a run ended
     if (!file.has(name)) name.pop_back();
     if (!file.has(name)) return {};
     const Array array = file.read(name, threads);
@@ -84,7 +84,7 @@ Start load_start(const std::string& path, Parametrization param, Threads& thread
   if (v.cols() > 1) refuse("{}: v0 has shape ({},{}); must be a vector", path, v.rows(), v.cols());
   if (v.size() > 0) start.v = v.col(0);
   if (start.W.size() + start.K.size() + start.Q.size() + start.v.size() == 0) {
-    refuse("{}: has no array to start from; param = {} begins at {}", path, name_of(param),
+    refuse("{}: has no array to start from; param = {} needs {}", path, name_of(param),
            factors ? "K0 and Q0 (and v0)" : "W0 (and v0)");
   }
   return start;
@@ -98,7 +98,7 @@ struct RunFile::State {
   std::vector<double> first_state;
   Eigen::VectorXd first_v;
   std::size_t frame_size;
-  std::vector<double> waiting{};  // frames that are not in the journal
+  std::vector<double> waiting{};  // frames that are not yet in the journal
   std::optional<RunJournal> journal{};
   std::vector<double> resumed{};
 
@@ -125,7 +125,7 @@ RunFile::RunFile(const std::string& path, const AttentionTask& task, const Train
   std::error_code ignored;
   const bool there = std::filesystem::exists(state_->journal_path(), ignored);
   if (there && !options.resume && !options.replace) {
-    refuse("{}: an interrupted run left it; give --resume to go on with it, or --force to start anew",
+    refuse("{}: left by an interrupted run; give --resume to continue it, or --force to start over",
            state_->journal_path());
   }
   require_writable(path, options.replace || (options.resume && there));
@@ -140,7 +140,7 @@ RunFile::RunFile(const std::string& path, const AttentionTask& task, const Train
   state_->resumed = saved->state;
   const double step = saved->state.front();
   const auto mapped = state_->journal->map();
-  Index frames = saved->frames;  // the record due at the state's own step is made again
+  Index frames = saved->frames;  // the record at the state's own step is made again
   while (frames > 0 && state_->journal->frame(*mapped, frames - 1)[kStep] >= step) --frames;
   state_->journal->rewind(frames);
 }

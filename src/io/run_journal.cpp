@@ -14,7 +14,7 @@
 
 #include "base/refuse.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 // Numbers of 8 bytes throughout, so that mapped frames are aligned for doubles.
@@ -30,7 +30,7 @@ std::uint64_t crc_of(const void* data, std::size_t size) { return libdeflate_crc
 
 std::string reason() { return std::generic_category().message(errno); }
 
-/// Header and settings, filled up to a whole number of words.
+/// Header and settings, padded to a multiple of 8 bytes.
 std::vector<std::byte> lead_of(const RunJournal::Shape& shape) {
   const std::string& text = shape.settings;
   Header header{kMagic, shape.start, shape.task, shape.state_size, shape.frame_size, text.size(), 0};
@@ -41,7 +41,7 @@ std::vector<std::byte> lead_of(const RunJournal::Shape& shape) {
   return lead;
 }
 
-/// "steps is 2000 there and 3000 here"; of two lists of the same settings. Empty where they are the same.
+/// How two lists of settings differ: "steps is 2000 there and 3000 here". Empty if they are equal.
 std::string differences(std::string_view there, std::string_view here) {
   const auto next_line = [](std::string_view& text) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -53,7 +53,7 @@ std::string differences(std::string_view there, std::string_view here) {
     const std::string_view theirs = next_line(there), ours = next_line(here);
     if (theirs == ours) continue;
     const std::size_t name = std::min(ours.find(' '), ours.size());
-    if (!theirs.starts_with(ours.substr(0, name))) return "the settings differ";  // another version's list
+    if (!theirs.starts_with(ours.substr(0, name))) return "the settings differ";  // the lists of two versions
     words +=
         fmt::format("{}{} is {} there and {} here", words.empty() ? "" : ", ", ours.substr(0, name),
                     theirs.substr(std::min(name + 1, theirs.size())), ours.substr(std::min(name + 1, ours.size())));
@@ -99,7 +99,7 @@ void RunJournal::require_same_run() {
   std::string what =
       differences({reinterpret_cast<const char*>(bytes.data() + sizeof header), header.settings_size}, shape_.settings);
   if (what.empty()) what = header.task != shape_.task ? "the task differs" : "the start differs";
-  refuse("{}: is of another run: {}", path_, what);
+  refuse("{}: belongs to another run: {}", path_, what);
 }
 
 RunJournal::~RunJournal() { ::close(descriptor_); }
@@ -132,7 +132,7 @@ void RunJournal::append(const double* frame) {
   ++frames_;
 }
 
-/// Slot: number of the save, frames it counts, the state, CRC-32 of all three.
+/// Slot: number of the save, number of frames, state, CRC-32 of all three.
 void RunJournal::save(const std::vector<double>& state) {
   ++saves_;
   buffer_.resize(slot_bytes());
@@ -162,7 +162,7 @@ std::optional<RunJournal::Saved> RunJournal::saved() {
   for (Index k = 0; best && k < best->frames; ++k) {
     const std::byte* at = bytes.data() + frame_offset(k);
     if (word(at + shape_.frame_size * kWord) != crc_of(at, shape_.frame_size * kWord)) {
-      refuse("{}: record {} is damaged; start the run anew", path_, k);
+      refuse("{}: record {} is damaged; start the run over", path_, k);
     }
   }
   return best;
@@ -174,4 +174,4 @@ const double* RunJournal::frame(const InputFile& mapped, Index k) const {
 
 void RunJournal::remove() { ::unlink(path_.c_str()); }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

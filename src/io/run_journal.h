@@ -5,22 +5,22 @@
 #include <string>
 #include <vector>
 
-#include "attsvm/trajectory.h"
+#include "attsvm/train.h"
 #include "io/file.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
 /// Frames of doubles, all of one size, with the last two states of a run before them:
 ///
 ///     header | settings | state | state | frame 0 | frame 1 | …
 ///
-/// States are written in turn, so that one is whole whenever the process ends; every part carries its CRC-32.
-/// Frames after the ones a state counts are not used.
+/// States are written alternately, so that one is complete whenever the process ends; every part carries its CRC-32.
+/// Frames beyond the number in the state are not used.
 class RunJournal {
  public:
   struct Shape {
-    std::string settings;                          ///< a line each: name, space, value
-    std::uint64_t start = 0, task = 0;             ///< fingerprints: what else tells runs apart
+    std::string settings;                          ///< one line per setting: name, space, value
+    std::uint64_t start = 0, task = 0;             ///< fingerprints of the start and of the task
     std::uint64_t state_size = 0, frame_size = 0;  ///< doubles
   };
   struct Saved {
@@ -28,21 +28,22 @@ class RunJournal {
     Index frames = 0;
   };
 
-  /// A new journal, or the one that is there (resume). InputError if it cannot be made, is used by another process,
-  /// or is of another run; it says what differs.
+  /// Creates a journal, or opens the existing one (resume). InputError if it cannot be created, is used by another
+  /// process, or belongs to another run; the error says what differs.
   RunJournal(std::string path, const Shape& shape, bool resume);
   ~RunJournal();
   RunJournal(const RunJournal&) = delete;
   RunJournal& operator=(const RunJournal&) = delete;
 
-  /// The newest whole state whose frames are whole; none: nothing was saved before the process ended.
+  /// The newest complete state whose frames are complete; nullopt if nothing was saved before the process ended.
   std::optional<Saved> saved();
-  /// Goes on after the first `count` frames. The others stay until they are written over, because a state counts them.
+  /// Continues after the first `count` frames. Later ones stay until overwritten, because a saved state may include
+  /// them.
   void rewind(Index count) { frames_ = count; }
   void append(const double* frame);
   void save(const std::vector<double>& state);
   Index frames() const { return frames_; }
-  /// The frames so far, mapped; until the next append.
+  /// The frames so far, mapped; valid until the next append.
   std::shared_ptr<const InputFile> map() const { return InputFile::open(path_); }
   const double* frame(const InputFile& mapped, Index k) const;
   void remove();
@@ -63,4 +64,4 @@ class RunJournal {
   std::vector<std::byte> buffer_;
 };
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -1,5 +1,3 @@
-#include "attsvm/safetensors.h"
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -8,11 +6,15 @@
 #include <string_view>
 #include <vector>
 
+#include "attsvm/files.h"
 #include "base/refuse.h"
 #include "io/file.h"
 #include "io/json.h"
 
 namespace attsvm {
+
+using namespace internal;
+
 namespace {
 
 constexpr std::array<std::pair<std::string_view, Scalar>, 13> kTypes{{{"F64", Scalar::f64},
@@ -120,7 +122,7 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
 
 const Array& SafetensorsFile::tensor(const std::string& name) const {
   const auto found = tensors_.find(name);
-  if (found == tensors_.end()) refuse("{}: there is no tensor '{}'", path_, name);
+  if (found == tensors_.end()) refuse("{}: has no tensor '{}'", path_, name);
   return found->second;
 }
 

@@ -1,14 +1,16 @@
-#include "attsvm/solution_file.h"
-
 #include <algorithm>
 #include <array>
 
+#include "attsvm/files.h"
 #include "base/refuse.h"
 
 namespace attsvm {
+
+using namespace internal;
+
 namespace {
 
-// What more than W alone holds, and what either may hold.
+// Arrays of a full solution, and arrays that a file with only W may hold too.
 constexpr std::array<std::string_view, 10> kClaims{"status", "row_query", "row_keep", "row_drop",  "row_equal",
                                                    "rhs",    "slack",     "dual",     "objective", "dual_objective"};
 constexpr std::array<std::string_view, 8> kOthers{"W", "K", "Q", "norm", "problem", "select", "relax", "tolerance"};
@@ -42,6 +44,7 @@ double to_number(const Array& array, const std::string& name) {
 }  // namespace
 
 NamedArrays solution_arrays(const StoredSolution& solution) {
+  if (solution.w_only) return {{"W", Array::own(solution.W)}};
   NamedArrays arrays{{"W", Array::own(solution.W)},
                      {"row_query", list(solution.row_query)},
                      {"row_keep", list(solution.row_keep)},

@@ -1,11 +1,12 @@
-#include "attsvm/stored_run.h"
-
 #include <libdeflate.h>
 
-#include "attsvm/npz.h"
+#include "attsvm/files.h"
 #include "base/refuse.h"
 
 namespace attsvm {
+
+using namespace internal;
+
 namespace {
 
 Array real_array(const NpzFile& file, const std::string& name, Index rank, Threads& threads) {
@@ -18,12 +19,12 @@ Array real_array(const NpzFile& file, const std::string& name, Index rank, Threa
   return numbers;
 }
 
-/// A number a recorded point, infinite ones included; empty where the file has none.
+/// One number per recorded point, possibly infinite; empty if the file has none.
 std::vector<double> record_list(const NpzFile& file, const std::string& name, std::size_t records, Threads& threads) {
   if (!file.has(name)) return {};
   const Array array = file.read(name, threads);
   if (array.scalar == Scalar::character || array.rank() != 1 || array.size() != static_cast<Index>(records)) {
-    refuse("{}: {} has shape {}; must have a number for each of the {} points of record_W", file.path(), name,
+    refuse("{}: {} has shape {}; must have one number per point of record_W, {} in all", file.path(), name,
            shape_text(array.shape), records);
   }
   const Array numbers = to_f64(array);
@@ -35,8 +36,8 @@ std::vector<double> record_list(const NpzFile& file, const std::string& name, st
 StoredRun load_run(const std::string& path, Threads& threads) {
   const NpzFile file(path);
   StoredRun run;
-  if (!file.has("W")) refuse("{}: W is missing; a run has it", path);
-  if (file.has("dual")) refuse("{}: array 'dual' is not one of a run; this looks like a solution file", path);
+  if (!file.has("W")) refuse("{}: W is missing; a run must have it", path);
+  if (file.has("dual")) refuse("{}: array 'dual' does not belong to a run; this looks like a solution file", path);
   const Array W = real_array(file, "W", 2, threads);
   run.W = ConstRows(f64_span(W).data(), W.shape[0], W.shape[1]);
   if (file.has("settings"))

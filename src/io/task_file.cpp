@@ -1,10 +1,11 @@
-#include "attsvm/task_file.h"
-
 #include <algorithm>
 
+#include "attsvm/files.h"
 #include "base/refuse.h"
 
 namespace attsvm {
+
+using namespace internal;
 
 AttentionTask load_task(const std::string& path, Threads& threads) {
   const NpzFile file(path);
@@ -16,12 +17,12 @@ AttentionTask load_task(const std::string& path, Threads& threads) {
       arrays.*field->member = file.read(name, threads);
     } else if (!name.starts_with("x_")) {
       if (file.has("row_query") || file.has("dual"))
-        refuse("{}: array '{}' is not one of a task; this looks like a solution file", path, name);
+        refuse("{}: array '{}' does not belong to a task; this looks like a solution file", path, name);
       if (file.has("W"))
-        refuse("{}: array '{}' is not one of a task; this looks like a run of attsvm train", path, name);
+        refuse("{}: array '{}' does not belong to a task; this looks like a run of attsvm train", path, name);
       std::string known;
       for (const TaskField& one : fields) known += fmt::format(" {}", one.name);
-      refuse("{}: array '{}' is unknown; a task has{}; if it is yours, let its name start with x_", path, name, known);
+      refuse("{}: unknown array '{}'; a task has{}; names of your own arrays must start with x_", path, name, known);
     }
   }
   return with_place(path, [&] { return AttentionTask(std::move(arrays)); });

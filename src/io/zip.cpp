@@ -6,7 +6,7 @@
 
 #include "base/refuse.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 // Signatures, fixed sizes and markers of the zip format (PKWARE APPNOTE).
@@ -17,7 +17,7 @@ constexpr std::uint16_t kExtra64 = 0x0001, kExtraPadding = 0xd935;
 constexpr std::uint32_t kFull32 = 0xFFFFFFFF;
 constexpr std::uint16_t kFull16 = 0xFFFF;
 constexpr std::uint64_t kAlignment = 64;
-constexpr std::uint64_t kDeflateRatio = 1032;  // deflate cannot shrink more than this
+constexpr std::uint64_t kDeflateRatio = 1032;  // the largest compression ratio of deflate
 
 /// Reads little-endian numbers one after another; InputError past the end.
 class Reader {
@@ -54,15 +54,15 @@ struct Directory {
 };
 
 std::uint64_t find_end(Bytes file) {
-  if (file.size() < kEndSize) refuse("not a npz file (too short for a zip directory)");
+  if (file.size() < kEndSize) refuse("not an npz file (too short for a zip directory)");
   const std::uint64_t last = file.size() - kEndSize, first = last > kFull16 ? last - kFull16 : 0;
   for (std::uint64_t at = last + 1; at-- > first;) {
     Reader reader(file, at);
     if (reader.take<std::uint32_t>() != kEnd) continue;
     reader.skip(16);
-    if (reader.take<std::uint16_t>() == last - at) return at;  // the comment ends with the file
+    if (reader.take<std::uint16_t>() == last - at) return at;  // its comment ends at the end of the file
   }
-  refuse("not a npz file, or cut off (no zip directory at its end)");
+  refuse("not an npz file, or cut off (no zip directory at its end)");
 }
 
 Directory find_directory(Bytes file) {
@@ -75,7 +75,7 @@ Directory find_directory(Bytes file) {
   directory.size = reader.take<std::uint32_t>();
   directory.offset = reader.take<std::uint32_t>();
   std::uint64_t limit = end;
-  // Writers may add the ZIP64 record even where the short one could still hold the numbers.
+  // Writers may add the ZIP64 record even where the numbers fit the short one.
   if (end >= kLocatorSize && Reader(file, end - kLocatorSize).take<std::uint32_t>() == kLocator64) {
     limit = Reader(file, end - kLocatorSize + 8).take<std::uint64_t>();
     Reader wide_end(file, limit);
@@ -96,7 +96,7 @@ Directory find_directory(Bytes file) {
   return directory;
 }
 
-/// Takes the 64-bit sizes from the entry's extra field where the 32-bit ones say to.
+/// Takes the 64-bit sizes from the entry's extra field where the 32-bit ones are the ZIP64 marker.
 void take_extra64(Bytes extra, ZipEntry& entry) {
   const auto wide = [](std::uint64_t size) { return size == kFull32; };
   if (!wide(entry.size) && !wide(entry.stored_size) && !wide(entry.header_offset)) return;
@@ -114,7 +114,7 @@ void take_extra64(Bytes extra, ZipEntry& entry) {
 }
 
 ZipEntry take_entry(Reader& reader) {
-  if (reader.take<std::uint32_t>() != kCentral) refuse("zip directory is damaged: an entry does not begin as one");
+  if (reader.take<std::uint32_t>() != kCentral) refuse("zip directory is damaged: an entry has no signature");
   ZipEntry entry;
   reader.skip(4);
   const auto flags = reader.take<std::uint16_t>(), method = reader.take<std::uint16_t>();
@@ -148,7 +148,7 @@ ZipEntry take_entry(Reader& reader) {
   return entry;
 }
 
-/// Every entry ends where the next one (or the directory) begins, or before.
+/// Checks that every entry ends before the next one (or the directory) begins, and sets its limit.
 void set_limits(std::vector<ZipEntry>& entries, std::uint64_t directory_offset) {
   std::vector<ZipEntry*> by_place;
   by_place.reserve(entries.size());
@@ -189,7 +189,7 @@ std::vector<ZipEntry> read_zip_directory(Bytes file) {
   entries.reserve(directory.entries);
   for (std::uint64_t i = 0; i < directory.entries; ++i) {
     entries.push_back(take_entry(reader));
-    if (!names.insert(entries.back().name).second) refuse("entry '{}' is there twice", entries.back().name);
+    if (!names.insert(entries.back().name).second) refuse("entry '{}' occurs twice", entries.back().name);
   }
   set_limits(entries, directory.offset);
   return entries;
@@ -269,4 +269,4 @@ void ZipWriter::finish() {
   put(end);
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

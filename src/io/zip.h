@@ -7,7 +7,7 @@
 
 #include "io/file.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
 struct ZipEntry {
   std::string name;
@@ -19,9 +19,9 @@ struct ZipEntry {
   std::uint64_t limit = 0;          ///< where the next entry or the directory begins
 };
 
-/// The entries of a zip file, by its directory at the end alone. InputError if the directory is damaged, an entry is
-/// encrypted, compressed otherwise than by deflate, named twice, reaches beyond the end or into another one, or would
-/// inflate to more than deflate can.
+/// The entries of a zip file, read from the directory at its end alone. InputError if the directory is damaged, an
+/// entry is encrypted, compressed otherwise than by deflate, named twice, reaches beyond the end or into another one,
+/// or would inflate to more than deflate can.
 std::vector<ZipEntry> read_zip_directory(Bytes file);
 
 /// Where the entry's stored bytes lie. Reads its local header.
@@ -31,7 +31,7 @@ Bytes entry_bytes(Bytes file, const ZipEntry& entry);
 class ZipWriter {
  public:
   explicit ZipWriter(OutputFile& out) : out_(out) {}
-  /// An entry whose bytes are head followed by body; crc is that of both.
+  /// Adds an entry whose bytes are head followed by body; crc is that of both together.
   void add(const std::string& name, Bytes head, Bytes body, std::uint32_t crc);
   /// The same for a body that `write_body` writes to the file piece by piece: body_size bytes in all.
   void add(const std::string& name, Bytes head, std::uint64_t body_size, std::uint32_t crc,
@@ -47,4 +47,4 @@ class ZipWriter {
   std::uint64_t entries_ = 0;
 };
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

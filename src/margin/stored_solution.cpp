@@ -1,4 +1,4 @@
-#include "attsvm/stored.h"
+#include "attsvm/margin.h"
 
 namespace attsvm {
 

@@ -7,12 +7,12 @@
 #include <numeric>
 
 #include "attsvm/error.h"
-#include "attsvm/score.h"
-#include "attsvm/stored.h"
+#include "attsvm/margin.h"
+#include "attsvm/task.h"
 #include "base/spectrum.h"
 #include "report/conflict.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 constexpr std::size_t kRows = 120'000;
@@ -56,15 +56,15 @@ std::vector<std::string> conflict_words(const Answer& answer) {
   const double residual = answer.verification.residual;
   const std::size_t rows = static_cast<std::size_t>(
       std::count_if(answer.stored.dual.begin(), answer.stored.dual.end(), [](double x) { return x != 0; }));
-  return {
-      fmt::format("No W keeps all of these tokens: of {} rows {} contradict each other.", answer.stored.dual.size(),
-                  rows),
-      "Each of them asks for a margin. Weighted and added up they ask for 1, but what they ask it of adds up to " +
-          (residual > 0
-               ? fmt::format("a matrix of size {:.2g}, which is zero to rounding: no W whose Frobenius norm is below "
-                             "{:.3g} meets them all.",
-                             residual, 1 / residual)
-               : "zero: no W meets them all.")};
+  return {fmt::format("No W keeps all of these tokens: of {} rows {} contradict each other.", answer.stored.dual.size(),
+                      rows),
+          "Each of them demands a margin. Weighted and added up, the margins are at least 1, but the matrices of the "
+          "rows add up to " +
+              (residual > 0
+                   ? fmt::format("a matrix of size {:.2g}, which is zero to rounding: no W with Frobenius norm below "
+                                 "{:.3g} meets them all.",
+                                 residual, 1 / residual)
+                   : "zero: no W meets them all.")};
 }
 
 std::vector<std::string> optimum_words(const Answer& answer) {
@@ -94,9 +94,9 @@ std::vector<std::string> optimum_words(const Answer& answer) {
   }
   if (has_margin(s) && s.objective > 0) {
     words.push_back(fmt::format("Scaled to norm one, it keeps every selected token ahead by {:.6g}{}.", 1 / s.objective,
-                                s.status == "optimal" ? "; nothing of that norm keeps them further ahead" : ""));
+                                s.status == "optimal" ? "; no W of that norm keeps them further ahead" : ""));
   }
-  words.push_back(fmt::format("Rows met with equality: {}. They hold W where it is.", support_count(s)));
+  words.push_back(fmt::format("Rows met with equality: {}. They determine W.", support_count(s)));
   if (!answer.rank_words.empty()) words.push_back(answer.rank_words);
   return words;
 }
@@ -108,8 +108,8 @@ std::vector<std::string> proof_words(const Answer& answer) {
   std::vector<std::string> words =
       answer.stored.status == "infeasible" ? conflict_words(answer) : optimum_words(answer);
   words.emplace_back(
-      "Checked by code that shares nothing with the solvers: it built every row again from the task and computed "
-      "everything said here from them.");
+      "Checked by code that links none of the solvers: it rebuilt every row from the task and computed every number "
+      "stated here from the rows.");
   return words;
 }
 
@@ -192,12 +192,12 @@ Answer judged(const AttentionTask& task, const ReportSolution& given) {
   Answer answer{.file = given.file, .stored = given.answer};
   StoredSolution& s = answer.stored;
   with_place(given.file, [&] {
-    if (s.w_only && !s.select.given()) {  // another solver's answer, judged on the task's own selection
+    if (s.w_only && !s.select.given()) {  // another solver's answer, checked against the task's own selection
       s.select = (task.select() ? *task.select() : optimal_tokens(task).selection).mask(task.longest());
     }
     if (s.w_only && s.relax.empty()) s.relax.assign(static_cast<std::size_t>(task.queries()), false);
     answer.verification = verify(task, s);
-    if (s.w_only && answer.verification.valid) {  // what its file does not say
+    if (s.w_only && answer.verification.valid) {  // fill in what its file does not say
       const MarginProblem problem = problem_of(task, s);
       MarginSolution solution;
       solution.W = s.W;
@@ -256,4 +256,4 @@ Json answer_json(const AttentionTask& task, const Axes& axes, const Answer& answ
   return data;
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

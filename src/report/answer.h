@@ -3,22 +3,23 @@
 #include "attsvm/report.h"
 #include "report/plane.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-/// An answer that the page shows: what is claimed, what verification found, and the problem it answers.
+/// A solution that the page shows: what it claims, what verification found, and the problem that it solves.
 struct Answer {
   std::string file;  ///< empty: solved for this page
   StoredSolution stored;
   Verification verification;
-  std::string rank_words;  ///< what is proven of a nuclear rank; empty: nothing
+  std::string rank_words;  ///< what is proven about a nuclear rank; empty: nothing
 
-  /// It is the proven answer to the attention SVM of this selection in this norm, or the proof that there is none.
+  /// Whether it is the proven solution of the attention SVM of this selection in this norm, or proves that there is
+  /// none.
   bool settles(std::string_view norm, const Array& select) const;
   bool has_W() const;         ///< W is a feasible (d,dz)
-  std::string label() const;  ///< W^{mm} and its kin, as figures write them
+  std::string label() const;  ///< W^{mm}, W^{mm}_{*}, … as in figures
 };
 
-/// Checks an answer against the task. InputError names the file where the two do not fit together.
+/// Checks a solution against the task. InputError with the file's name if it does not fit the task.
 Answer judged(const AttentionTask& task, const ReportSolution& given);
 
 /// Numbers, proof in words, conflict, rows, spectrum and directions.
@@ -30,4 +31,4 @@ Json spectrum_json(const RowMatrix& W);
 /// The rows that a page shows of an answer: all, or those with the least slack, in their order.
 std::vector<std::size_t> shown_rows(const StoredSolution& stored);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

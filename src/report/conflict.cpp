@@ -6,10 +6,10 @@
 
 #include "attsvm/margin.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
-constexpr std::size_t kListed = 200;  // rows at most
+constexpr std::size_t kListed = 200;  // most rows
 
 /// Coordinates of λ_k δ_k ζ_kᵀ along the two directions in which these matrices are longest, (rows,2), and the share of
 /// their squared lengths that lies there. The matrices are never formed: their products are (δ_k·δ_l)(ζ_k·ζ_l).
@@ -42,7 +42,7 @@ Arrows arrows_of(const MarginProblem& problem, const std::vector<double>& dual, 
     Eigen::VectorXd direction = solver.eigenvectors().col(from_largest);
     Index heaviest = 0;
     direction.cwiseAbs().maxCoeff(&heaviest);
-    if (direction(heaviest) < 0) direction = -direction;  // an eigenvector has no sign of its own
+    if (direction(heaviest) < 0) direction = -direction;  // fixes the arbitrary sign of an eigenvector
     arrows.tips.col(j) = std::sqrt(value) * direction;
     held += value;
   }
@@ -80,4 +80,4 @@ Json conflict_json(const MarginProblem& problem, const StoredSolution& stored) {
           {"words", describe_conflict(problem, dual, 20)}};
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

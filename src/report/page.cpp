@@ -5,10 +5,10 @@
 
 #include "base/refuse.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
-/// JSON in which no '<' is left, so that no text in it closes the script element or opens a comment.
+/// JSON with every '<' escaped, so that no text in it closes the script element or opens a comment.
 std::string inert(std::string_view json) {
   std::string out;
   out.reserve(json.size() + json.size() / 64);
@@ -64,4 +64,4 @@ std::string fill_page(std::string_view json, std::string_view fallback) {
   return out;
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -5,14 +5,14 @@
 #include "base/decompositions.h"
 #include "base/refuse.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
-constexpr Index kCoordinates = 8;         // to choose from, unless the reader says which
+constexpr Index kCoordinates = 8;         // offered as axes, unless the request names others
 constexpr Index kComponents = 2;          // principal ones
-constexpr Index kLargest = 1024;          // keys of more numbers get no principal components: they would take minutes
-constexpr double kCovarianceWork = 2e10;  // multiplications; above, every k-th token stands for all
-constexpr Index kTokens = 200'000;        // shown
+constexpr Index kLargest = 1024;          // no principal components for larger d: they would take minutes
+constexpr double kCovarianceWork = 2e10;  // multiplications; above it, only every k-th token is used
+constexpr Index kTokens = 200'000;        // most tokens shown
 
 }  // namespace
 
@@ -25,7 +25,7 @@ Axes::Axes(const AttentionTask& task, const RowMatrix* W, std::span<const Index>
   for (Index k = 0; coordinates.empty() && k < std::min({task.key_size(), kCoordinates, room}); ++k)
     chosen.push_back(k);
   for (const Index k : chosen) {
-    if (k < 0 || k >= task.key_size()) refuse("coordinate {}; the keys have 0 to {}", k, task.key_size() - 1);
+    if (k < 0 || k >= task.key_size()) refuse("coordinate {}; must be 0 to {}", k, task.key_size() - 1);
     directions_.push_back({.coordinate = k});
   }
 }
@@ -62,7 +62,7 @@ void Axes::add_components(const AttentionTask& task) {
     Eigen::VectorXd component = eigen.eigenvectors().col(d - 1 - k);
     Index largest = 0;
     component.cwiseAbs().maxCoeff(&largest);
-    if (component(largest) < 0) component = -component;  // either sign is right; one is chosen
+    if (component(largest) < 0) component = -component;  // fixes the arbitrary sign
     directions_.push_back(
         {.component = std::move(component), .share = std::max(0.0, eigen.eigenvalues()(d - 1 - k)) / total});
   }
@@ -121,4 +121,4 @@ Json directions_json(const AttentionTask& task, const Axes& axes, const Eigen::R
   return {{"length", lengths}, {"coordinates", coordinates}};
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

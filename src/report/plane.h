@@ -6,16 +6,16 @@
 
 #include "attsvm/task.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
 using Json = nlohmann::ordered_json;
 
-/// Most numbers of one kind (coordinates of tokens, points of paths, weights) that a page holds: it stays a file that
-/// browsers open at once.
+/// Most numbers of one kind (coordinates of tokens, points of paths, weights) that a page holds, so that browsers open
+/// it quickly.
 inline constexpr Index kPageNumbers = 500'000;
 
 /// Directions of key space that a reader can put on the axes of the plane: where W z_i points (each query's own; tasks
-/// with one query a sequence), principal components of the keys, and coordinates.
+/// with one query per sequence), principal components of the keys, and coordinates.
 class Axes {
  public:
   /// `W` may be null: no axis follows it. InputError if a coordinate is not one of the keys'. Empty: the first ones.
@@ -26,7 +26,7 @@ class Axes {
   /// The tokens of as many sequences as fit: where each begins, and their coordinates along every axis.
   Json tokens_json(const AttentionTask& task) const;
   Index shown_sequences() const { return shown_; }
-  /// Along an axis, for a query where the axis is each query's own.
+  /// The coordinate along an axis; `query` matters only where every query has its own axis.
   double along(Index axis, Index query, const double* x) const;
 
  private:
@@ -47,4 +47,4 @@ class Axes {
 /// 0).
 Json directions_json(const AttentionTask& task, const Axes& axes, const Eigen::Ref<const RowMatrix>& W, Index queries);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "attsvm/check.h"
-#include "attsvm/stored.h"
+#include "attsvm/margin.h"
+#include "attsvm/theory.h"
 #include "attsvm/version.h"
 #include "base/refuse.h"
 #include "io/file.h"
@@ -13,9 +13,12 @@
 #include "report/run_part.h"
 
 namespace attsvm {
+
+using namespace internal;
+
 namespace {
 
-/// What the theory says, and its SVMs. A task without a head has no scores: it is solved, and not judged.
+/// The check of the selection and its SVMs. A task without a head has no scores: its SVMs are solved, not checked.
 struct Judgement {
   Check check;
   bool judged = false;
@@ -55,14 +58,13 @@ Judgement judge(const AttentionTask& task, const ReportRequest& request, std::sp
 std::string rank_words(const MarginSolution& solution) {
   if (solution.norm.kind != NormKind::nuclear || solution.status != MarginStatus::optimal) return {};
   if (!solution.rank.certified)
-    return fmt::format("Its rank is at most {}; that it is no less is not proven: {}.", solution.rank.rank,
-                       solution.rank.words);
+    return fmt::format("Its rank is at most {}; equality is not proven: {}.", solution.rank.rank, solution.rank.words);
   return fmt::format(
-      "Its rank is {}, and that is proven: of every optimum the other singular values sum to at most {:.2g}.",
+      "Its rank is {}, and that is proven: in every optimum the other singular values sum to at most {:.2g}.",
       solution.rank.rank, solution.rank.outside_mass);
 }
 
-/// Adds the SVMs of the selection that no answer given is of.
+/// Adds the SVMs of the selection that none of the given solutions answers.
 void add_solved(const AttentionTask& task, const Check& check, std::vector<Answer>& answers) {
   const Array select = check.selection.mask(task.longest());
   const MarginProblem problem = MarginProblem::attention(task, check.selection);
@@ -120,7 +122,7 @@ Json check_json(const Judgement& judgement) {
           {"ambiguous", tokens_json(check.report ? check.report->ambiguous : none)}};
 }
 
-/// The tokens in the plane with what is known of each.
+/// The tokens in the plane, with what is known about each of them.
 Json plane_json(const AttentionTask& task, const Axes& axes, const std::vector<std::string>& names) {
   Json plane = axes.tokens_json(task);
   const auto shown = static_cast<std::size_t>(task.offset(axes.shown_sequences()));
@@ -155,7 +157,7 @@ void require_fitting(const AttentionTask& task, const ReportRequest& request) {
 
 std::string report_data(const AttentionTask& given_task, const ReportRequest& request, Threads& threads) {
   require_fitting(given_task, request);
-  const bool own_head = request.run && request.run->run.v.size() > 0;  // a run that trained its head is judged by it
+  const bool own_head = request.run && request.run->run.v.size() > 0;  // then the check uses that head
   const AttentionTask task =
       own_head ? with_place(request.run->file, [&] { return with_head(given_task, request.run->run.v); }) : given_task;
   std::vector<Answer> answers;
@@ -193,9 +195,9 @@ std::string report_data(const AttentionTask& given_task, const ReportRequest& re
 std::string page_problem() { return std::string(built_page().problem); }
 
 void write_report(const std::string& path, const std::string& data, bool replace) {
-  const std::string page = fill_page(
-      data,
-      "<p>This page draws its charts with a script, and this browser runs none. The numbers are in the file.</p>");
+  const std::string page = fill_page(data,
+                                     "<p>This page draws its charts with a script, and scripts are disabled in this "
+                                     "browser. The numbers are in the file.</p>");
   OutputFile file(path, replace);
   file.write(page);
   file.commit();

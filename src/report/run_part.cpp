@@ -4,15 +4,15 @@
 #include <cmath>
 #include <numeric>
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
-constexpr std::size_t kRecords = 200;    // points of a run that are shown
-constexpr Index kPathNumbers = 400'000;  // of paths, and of attention weights
-constexpr std::size_t kTokens = 12;      // of a query whose weights are followed
-constexpr double kSpectrumWork = 2e9;    // above, only the last point's singular values
+constexpr std::size_t kRecords = 200;    // most recorded points shown
+constexpr Index kPathNumbers = 400'000;  // most numbers of paths, and of attention weights
+constexpr std::size_t kTokens = 12;      // most tokens per query whose weights are shown
+constexpr double kSpectrumWork = 2e9;    // above it, only the singular values of the last point are computed
 
-/// At most kRecords of 0 … count−1, the first and the last among them, evenly spread.
+/// At most kRecords evenly spread numbers of 0 … count−1, including the first and the last.
 std::vector<std::size_t> spread(std::size_t count) {
   std::vector<std::size_t> list(std::min(count, kRecords));
   for (std::size_t k = 0; k < list.size(); ++k)
@@ -51,7 +51,7 @@ class RunPart {
   }
 
  private:
-  /// The shown entries of a list that has one a recorded point; null where the file has none.
+  /// The shown entries of a list with one entry per recorded point; null if the file has none.
   template <class T>
   Json part_of(const std::vector<T>& list) const {
     if (list.empty()) return nullptr;
@@ -95,7 +95,7 @@ class RunPart {
     return list;
   }
 
-  /// A block a point, for as many queries as fit.
+  /// One block per point, for as many queries as fit.
   Json directions() const {
     const Index each = static_cast<Index>(points_.size()) * (axes_.count() + 1);
     const Index queries = std::clamp<Index>(kPathNumbers / each, 1, task_.queries());
@@ -104,11 +104,11 @@ class RunPart {
     return list;
   }
 
-  /// For as many queries as fit: the tokens that ever get much weight, the kept ones among them, and the rest as one.
+  /// For as many queries as fit: the kept tokens and those that ever get much weight, and the sum of the others.
   Json attention(const Selection& selection) const {
     const Index each = static_cast<Index>(points_.size() * (kTokens + 1));
     const Index queries = std::clamp<Index>(kPathNumbers / each, 1, task_.queries());
-    std::vector<RowMatrix> logs;  // a point: (queries, T)
+    std::vector<RowMatrix> logs;  // per point: (queries, T)
     for (const ConstRows& point : points_)
       logs.emplace_back(attention_map(task_, point, threads_).log_weights.topRows(queries));
     Json list = Json::array();
@@ -172,4 +172,4 @@ Json run_json(const AttentionTask& task, const Axes& axes, const ReportRun& give
   return RunPart(task, axes, given, threads).json(check, answers, rows_of);
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -1,13 +1,13 @@
 #pragma once
 
-#include "attsvm/check.h"
+#include "attsvm/theory.h"
 #include "report/answer.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
 /// The run on the page: its recorded points (evenly thinned where they are many) with loss, norm, correlations,
 /// spectrum, directions and attention, and how far the last point keeps the rows of `rows_of` ahead.
 Json run_json(const AttentionTask& task, const Axes& axes, const ReportRun& given, const Check& check,
               std::span<const Answer> answers, const Answer* rows_of, Threads& threads);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

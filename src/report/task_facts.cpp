@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attsvm/report.h"
-#include "attsvm/separability.h"
+#include "attsvm/task.h"
 
 namespace attsvm {
 

@@ -1,13 +1,16 @@
 #include <cstring>
 
-#include "attsvm/npz.h"
+#include "attsvm/files.h"
 #include "attsvm/report.h"
 #include "base/refuse.h"
 
 namespace attsvm {
+
+using namespace internal;
+
 namespace {
 
-/// Appends a code point as UTF-8; what is none becomes the replacement character.
+/// Appends a code point as UTF-8; an invalid one becomes the replacement character.
 void append_utf8(std::string& text, std::uint32_t code) {
   if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) code = 0xFFFD;
   const auto put = [&](std::uint32_t byte) { text.push_back(static_cast<char>(byte)); };
@@ -37,7 +40,7 @@ std::vector<std::string> load_token_names(const std::string& path, const Attenti
   const Array array = to_native(file.read(kName, threads));
   const Index width = array.scalar == Scalar::character && array.rank() > 0 ? array.shape.back() : 0;
   if (array.scalar != Scalar::character || array.rank() < 2) {
-    refuse("{}: {} has type {}; must be a text for every token", path, kName, name_of(array.scalar));
+    refuse("{}: {} has type {}; must be one text per token", path, kName, name_of(array.scalar));
   }
   if (array.size() != task.tokens() * width) {
     refuse("{}: {} has {} texts; the task has {} tokens", path, kName, width == 0 ? 0 : array.size() / width,

@@ -4,11 +4,11 @@
 #include <array>
 #include <cmath>
 
-#include "attsvm/check.h"
+#include "attsvm/theory.h"
 #include "study/instances.h"
 #include "study/training.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 struct Size {
@@ -62,7 +62,7 @@ class ConvergenceTypes final : public Study {
   Summary summarise(const std::vector<CellRows>& cells) const override {
     Summary summary;
     summary.table.columns = {{"n", "sequences"},
-                             {"T", "tokens a sequence"},
+                             {"T", "tokens per sequence"},
                              {"d", "size of tokens and queries"},
                              {"runs", "tasks trained"},
                              {"global", "share of runs that select the optimal tokens"},
@@ -182,4 +182,4 @@ class ConvergenceTypes final : public Study {
 
 std::unique_ptr<Study> convergence_types_study() { return std::make_unique<ConvergenceTypes>(); }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

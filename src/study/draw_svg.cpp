@@ -13,10 +13,10 @@
 #include "base/refuse.h"
 #include "study/figure.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
-/// A file in memory: what a child writes to it can be read when the child has ended, and no pipe can fill up.
+/// A file in memory: it is read after the child that writes it has ended, and unlike a pipe it cannot fill up.
 class MemoryFile {
  public:
   MemoryFile() : descriptor_(::memfd_create("attsvm", MFD_CLOEXEC)) {
@@ -41,8 +41,8 @@ class MemoryFile {
   int descriptor_;
 };
 
-/// Runs gnuplot in a group of its own, so that Ctrl-C at the terminal does not tear a figure, and with an environment
-/// of our own, so that the reader's settings do not change it. Returns 0 and the exit status, or an errno.
+/// Runs gnuplot in a process group of its own, so that Ctrl-C does not interrupt it in the middle of a figure, and with
+/// a fixed environment, so that the user's settings do not change it. Returns 0 and the exit status, or an errno.
 int spawn_and_wait(const std::string& script_file, int out, int err, int& status) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -87,7 +87,7 @@ std::string draw_svg(const std::string& script_file, std::string& problem) {
   }
   std::string svg = out.contents();
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !svg.ends_with("</svg>\n\n")) {
-    std::string words = err.contents();  // the complaint is the last line, after the command and a pointer into it
+    std::string words = err.contents();  // the error is the last line, after the command and a caret
     while (words.ends_with('\n')) words.pop_back();
     words.erase(0, words.rfind('\n') + 1);
     problem = printable(fmt::format("gnuplot could not draw {}: {}", script_file, words));
@@ -96,4 +96,4 @@ std::string draw_svg(const std::string& script_file, std::string& problem) {
   return svg;
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -6,7 +6,7 @@
 
 #include "base/refuse.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
 using nlohmann::json;
 
@@ -82,7 +82,7 @@ std::vector<json> Fields::list(const std::string& name) {
   const json* value = find(name);
   if (value == nullptr) return {};
   std::vector<json> items = value->is_array() ? value->get<std::vector<json>>() : std::vector<json>{*value};
-  if (items.empty()) refuse("{} is an empty list; leave it out, or name something", place_of(name));
+  if (items.empty()) refuse("{} is an empty list; leave it out, or give at least one value", place_of(name));
   for (std::size_t k = 0; k < items.size(); ++k) {
     if (std::find(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(k), items[k]) !=
         items.begin() + static_cast<std::ptrdiff_t>(k)) {
@@ -109,7 +109,7 @@ std::vector<std::string> Fields::texts(const std::string& name) {
 
 void Fields::done() const {
   for (const auto& [name, value] : object_.items()) {
-    if (!read_.contains(name)) refuse("{} is not a field; there are {}", place_of(name), fmt::join(read_, ", "));
+    if (!read_.contains(name)) refuse("unknown field {}; must be one of {}", place_of(name), fmt::join(read_, ", "));
   }
 }
 
@@ -119,4 +119,4 @@ const std::string& one_of(const std::string& field, const std::string& text, con
   return text;
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

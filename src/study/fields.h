@@ -9,17 +9,17 @@
 
 #include "attsvm/array.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-/// Reads the fields of a JSON object that a person wrote. Every refusal names the field, its value and the rule; a
-/// field that nobody asked for is refused too, by done().
+/// Reads the fields of a JSON object written by hand. Every InputError names the field, its value and the rule; done()
+/// rejects unknown fields.
 class Fields {
  public:
-  /// `place` stands before the names of the fields: "" or "train.".
+  /// `place` is the prefix of the fields' names in errors: "" or "train.".
   Fields(const nlohmann::json& object, std::string place);
 
   bool has(const std::string& name) { return find(name) != nullptr; }
-  Fields object(const std::string& name);  ///< an empty one where it is left out
+  Fields object(const std::string& name);  ///< an empty object if it is left out
 
   std::string text(const std::string& name);  ///< required
   std::string text(const std::string& name, const std::string& standard);
@@ -28,7 +28,7 @@ class Fields {
   Index whole(const std::string& name, Index standard, Index least);
   bool flag(const std::string& name, bool standard);
 
-  /// One value, or a list of different ones; empty where it is left out.
+  /// One value, or a list of different values; empty if the field is left out.
   std::vector<Index> wholes(const std::string& name, Index least);
   std::vector<std::string> texts(const std::string& name);
 
@@ -50,4 +50,4 @@ class Fields {
 /// Refuses a text that is not among the words. Returns it.
 const std::string& one_of(const std::string& field, const std::string& text, const std::vector<std::string>& words);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -8,11 +8,11 @@
 #include <iterator>
 #include <string_view>
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 /// Colours that colour-blind readers tell apart (Okabe and Ito), each with a dash pattern, a marker and a fill of its
-/// own, so that print in black and white loses nothing.
+/// own, so that they differ in black and white too.
 struct HouseStyle {
   std::string_view colour, dash;
   int marker, fill;
@@ -29,7 +29,7 @@ constexpr int kPanelWidth = 430, kPanelHeight = 310, kSquareHeight = 400;
 constexpr int kLegend = 165;  // beside panels whose legend is outside
 constexpr int kLeft = 70, kRight = 22, kTop = 34, kBottom = 56, kTitle = 40, kLineHeight = 17;
 
-/// A gnuplot string; between single quotes nothing but the quote itself is special.
+/// A gnuplot string; between single quotes only the quote itself is special.
 std::string quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text) {
@@ -115,7 +115,8 @@ class Script {
 
   double from_bottom(double pixels_from_top) const { return 1 - pixels_from_top / height_; }
 
-  /// The numbers of every curve, named $c<panel>_<curve>. What is not finite, or not positive on a log axis, is a gap.
+  /// The numbers of every curve, named $c<panel>_<curve>. Numbers that are not finite, or not positive on a log axis,
+  /// become gaps.
   void write_data(std::size_t k) {
     const Panel& panel = figure_.panels[k];
     for (std::size_t j = 0; j < panel.curves.size(); ++j) {
@@ -130,7 +131,7 @@ class Script {
         }
         const bool spread = !curve.low.empty();
         double low = spread ? curve.low[i] : y, high = spread ? curve.high[i] : y;
-        if (panel.log_y && !(low > 0)) low = y / 1e3;  // a spread that reaches below zero: to the foot of the panel
+        if (panel.log_y && !(low > 0)) low = y / 1e3;  // a spread to below zero ends at the panel's bottom
         line("{:.8g} {:.8g} {:.8g} {:.8g}", x, y, low, high);
         some = true;
       }
@@ -155,7 +156,7 @@ class Script {
                                           : panel.title));
     line("set xlabel {} offset 0,0.4", quoted(panel.x_label));
     line("set ylabel {} offset 1,0", quoted(panel.y_label));
-    // Without a single point gnuplot finds no range of its own and gives up on the whole figure.
+    // Without any point gnuplot finds no range and fails to draw the whole figure.
     const std::pair<double, double> any{1, 10};
     write_axis('x', panel.log_x, has_points(panel) || panel.x_range ? panel.x_range : any);
     write_axis('y', panel.log_y, has_points(panel) || panel.y_range ? panel.y_range : any);
@@ -290,4 +291,4 @@ std::string plain_label(const std::string& text) {
 
 std::string gnuplot_script(const Figure& figure) { return Script(figure).text(); }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace attsvm {
+namespace attsvm::internal {
 
 enum class Mark : std::uint8_t {
   line,    ///< a line, with a marker here and there so that styles differ in black and white too
@@ -22,7 +22,7 @@ std::string_view name_of(Mark mark);
 /// One curve of a panel. Labels may hold the text marks of gnuplot's enhanced mode (W^{mm}); foreign text goes through
 /// plain_label() first.
 struct Curve {
-  std::string label;  ///< in the legend; empty: not there
+  std::string label;  ///< in the legend; empty: no entry
   Mark mark = Mark::line;
   int style = 0;  ///< which of the house styles: colour, dash pattern and marker together
   std::vector<double> x, y;
@@ -39,7 +39,7 @@ struct Panel {
   bool log_x = false, log_y = false;
   std::optional<std::pair<double, double>> x_range{}, y_range{};
   bool square = false;        ///< the same unit on both axes
-  std::string key = "right";  ///< where the legend is, in gnuplot's words; empty: there is none
+  std::string key = "right";  ///< position of the legend, in gnuplot's terms; empty: no legend
   std::vector<Curve> curves;
 };
 
@@ -49,7 +49,7 @@ struct Figure {
   std::vector<Panel> panels;
 };
 
-/// Text of unknown origin as a label that shows it literally.
+/// Escapes untrusted text so that a label shows it literally.
 std::string plain_label(const std::string& text);
 
 /// The figure as a gnuplot script that writes SVG to standard output. Same figure, same text.
@@ -58,4 +58,4 @@ std::string gnuplot_script(const Figure& figure);
 /// Runs gnuplot on a script file. Returns the SVG; `problem` says in one line why there is none.
 std::string draw_svg(const std::string& script_file, std::string& problem);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -3,11 +3,11 @@
 #include <array>
 #include <cmath>
 
-#include "attsvm/check.h"
+#include "attsvm/theory.h"
 #include "study/instances.h"
 #include "study/training.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 /// The two published data sets: tokens (2,T,2), queries (2,2), head (2); all labels are +1.
@@ -119,7 +119,7 @@ class GdPaths final : public Study {
 
   Summary summarise(const std::vector<CellRows>& cells) const override {
     Summary summary;
-    summary.table.columns = {{"T", "tokens a sequence"},
+    summary.table.columns = {{"T", "tokens per sequence"},
                              {"param", "what is trained"},
                              {"arithmetic", "plain doubles, or exact directions"},
                              {"step", "gradient steps taken"},
@@ -225,7 +225,8 @@ class GdPaths final : public Study {
     findings.push_back(
         {.paper = "W runs turn to W^mm z, (K,Q) runs (with a tiny ridge) to the nuclear solution's direction.",
          .ours = fmt::format("Correlation after 2,000 steps: {}.", ours),
-         .why = "Where gradients underflow, plain arithmetic walks in a random direction; exact directions go on."});
+         .why =
+             "Where gradients underflow, plain arithmetic moves in a random direction; exact directions stay right."});
   }
 };
 
@@ -233,4 +234,4 @@ class GdPaths final : public Study {
 
 std::unique_ptr<Study> gd_paths_study() { return std::make_unique<GdPaths>(); }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -1,11 +1,11 @@
 #include "study/output.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 using Source = nlohmann::json;
 
-/// Numbers, with null for what is none.
+/// A list of numbers, with null for entries that are not numbers.
 Json numbers(const Source& list) {
   Json out = Json::array();
   for (const Source& item : list) out.push_back(item.is_null() ? Json(nullptr) : Json(item.get<double>()));
@@ -88,4 +88,4 @@ Json experiment_json(const Source& summary, bool has_figure) {
           {"files", std::move(files)}};
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -11,7 +11,7 @@
 #include "report/page.h"
 #include "study/output.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -68,7 +68,7 @@ std::string section(const std::string& name, const nlohmann::json& summary, bool
                                  escaped_html(summary.at("title").get<std::string>()));
   html += fmt::format("<p>{}</p>\n", escaped_html(summary.at("setting").get<std::string>()));
   if (!summary.value("complete", false))
-    html += "<p class=\"warning\">Stopped before all runs were done; the same command goes on from here.</p>\n";
+    html += "<p class=\"warning\">Stopped before all runs were done; the same command continues from here.</p>\n";
   if (has_figure) {
     html += fmt::format("<figure><a href=\"{0}/figure.svg\"><img src=\"{0}/figure.svg\" alt=\"{1}\"></a></figure>\n",
                         escaped_html(name), escaped_html(summary.at("figure").value("caption", "")));
@@ -83,7 +83,7 @@ std::string section(const std::string& name, const nlohmann::json& summary, bool
   return html + "</section>\n";
 }
 
-/// Published experiments have a title together; sweeps go by their own.
+/// The title of the page: one for all published experiments; sweeps are listed by their own titles.
 std::string title_of(const Json& experiments, const std::vector<std::string>& published) {
   std::string titles;
   for (const Json& one : experiments) {
@@ -133,7 +133,7 @@ std::string index_page(const std::string& folder, const std::vector<std::string>
       experiments.push_back(experiment_json(*summary, has_figure));
       sections += section(name, *summary, has_figure);
     } catch (const nlohmann::json::exception&) {
-      continue;  // a data.json that somebody else wrote
+      continue;  // a data.json that this program did not write
     }
     contents += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", escaped_html(name),
                             escaped_html(summary->at("title").get<std::string>()));
@@ -151,4 +151,4 @@ std::string index_page(const std::string& folder, const std::vector<std::string>
   return fill_page(data.dump(-1, ' ', false, Json::error_handler_t::replace), plain);
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -6,9 +6,9 @@
 #include <limits>
 #include <optional>
 
-#include "attsvm/stored.h"
+#include "attsvm/margin.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
 std::vector<AttentionTask> draw_tasks(const Recipe& recipe, std::uint64_t seed, std::uint32_t first,
                                       std::uint32_t count, Threads& threads) {
@@ -74,4 +74,4 @@ std::string words_of(const Sample& sample) {
                      sample.count);
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -7,15 +7,15 @@
 #include "attsvm/margin.h"
 #include "study/study.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-// What studies share: drawing, solving, averaging.
+// Drawing, solving and averaging, for all studies.
 
 /// Instances first … first+count−1 of a recipe.
 std::vector<AttentionTask> draw_tasks(const Recipe& recipe, std::uint64_t seed, std::uint32_t first,
                                       std::uint32_t count, Threads& threads);
 
-/// Answers, and whether the independent check agrees with each.
+/// Solutions, and whether verify() confirms each of them.
 struct VerifiedSolutions {
   std::vector<MarginSolution> solutions;
   std::vector<std::uint8_t> valid;
@@ -34,10 +34,10 @@ struct Sample {
 
 Sample sample_of(const std::vector<double>& numbers);
 
-/// The numbers under a name, one a result; NaN where there is none.
+/// The numbers under a name, one per result; NaN where there is none.
 std::vector<double> numbers_of(const std::vector<const Json*>& results, const std::string& name);
 
 /// "0.996 ± 0.002 (standard error 0.0002, 100 runs)"
 std::string words_of(const Sample& sample);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

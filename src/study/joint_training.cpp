@@ -3,18 +3,18 @@
 #include <array>
 #include <cmath>
 
-#include "attsvm/optimality.h"
+#include "attsvm/theory.h"
 #include "study/instances.h"
 #include "study/training.h"
 #include "theory/joint_svm.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 struct Case {
   const char* name;
   double c;                    // second coordinate of the third input's token
-  std::vector<Index> relaxed;  // inputs that are no support vectors of the v-SVM
+  std::vector<Index> relaxed;  // inputs that are not support vectors of the v-SVM
 };
 
 const std::array<Case, 2>& cases() {
@@ -197,4 +197,4 @@ class JointTraining final : public Study {
 
 std::unique_ptr<Study> joint_training_study() { return std::make_unique<JointTraining>(); }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -3,11 +3,11 @@
 #include <cmath>
 #include <limits>
 
-#include "attsvm/check.h"
+#include "attsvm/theory.h"
 #include "study/instances.h"
 #include "study/training.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 constexpr double kPublishedEpsilon = 0x1p-52;
@@ -129,7 +129,7 @@ class LocalConvergence final : public Study {
     Curve curve{.label = label, .mark = one_minus ? Mark::line : Mark::band, .style = style};
     const MeanCurve mean = mean_curve(rows.results(), measure);
     const auto steps = curve_steps(rows.cell.settings.at("steps"));
-    for (std::size_t k = 1; k < mean.mean.size(); ++k) {  // step 0 has no place on a logarithmic axis
+    for (std::size_t k = 1; k < mean.mean.size(); ++k) {  // skips step 0, which a logarithmic axis cannot show
       curve.x.push_back(static_cast<double>(steps[k]));
       curve.y.push_back(one_minus ? 1 - mean.mean[k] : mean.mean[k]);
       if (one_minus) continue;
@@ -241,4 +241,4 @@ class LocalConvergence final : public Study {
 
 std::unique_ptr<Study> local_convergence_study() { return std::make_unique<LocalConvergence>(); }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

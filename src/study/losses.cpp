@@ -4,11 +4,11 @@
 #include <array>
 #include <cmath>
 
-#include "attsvm/optimality.h"
+#include "attsvm/theory.h"
 #include "study/instances.h"
 #include "study/training.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 constexpr std::array kScores{1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 100.0};
@@ -171,4 +171,4 @@ class Losses final : public Study {
 
 std::unique_ptr<Study> losses_study() { return std::make_unique<Losses>(); }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

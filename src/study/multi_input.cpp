@@ -3,11 +3,11 @@
 #include <array>
 #include <cmath>
 
-#include "attsvm/optimality.h"
+#include "attsvm/theory.h"
 #include "study/instances.h"
 #include "study/training.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 constexpr std::array kStarts{1.0, 0.5, 0.0, -0.5, -1.0, -1.5};
@@ -18,7 +18,7 @@ class MultiInput final : public Study {
     return {.name = "multi-input",
             .title = "Several inputs: every prompt turns to the p-SVM",
             .setting =
-                "Prompt attention, n = 3, T = 7; one optimal token (score 1) and six others (score 0.5) an input, "
+                "Prompt attention, n = 3, T = 7; one optimal token (score 1) and six others (score 0.5) per input, "
                 "Gaussian noise of 0.2 "
                 "around (1,0), (−1,1), (−0.5,−0.5), keys without the third coordinate; six starts p = (q,0,0), q from "
                 "1 to −1.5; "
@@ -215,4 +215,4 @@ class MultiInput final : public Study {
 
 std::unique_ptr<Study> multi_input_study() { return std::make_unique<MultiInput>(); }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

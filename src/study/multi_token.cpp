@@ -4,13 +4,12 @@
 #include <array>
 #include <cmath>
 
-#include "attsvm/equivalence.h"
-#include "attsvm/optimality.h"
-#include "attsvm/stored.h"
+#include "attsvm/margin.h"
+#include "attsvm/theory.h"
 #include "study/instances.h"
 #include "study/training.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 constexpr std::array<Index, 4> kDimensions{4, 6, 8, 10};
@@ -62,7 +61,7 @@ class MultiToken final : public Study {
     training.seed = seed;
     training.record.at = curve_steps(training.steps);
     std::vector<StudyRow> rows(count);
-    // Row by row, not train_many: most draws are rejected, many of them for their labels, before any training.
+    // Row by row instead of train_many: most draws are rejected, many of them before training because of their labels.
     for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
       TrainSettings mine = training;
       mine.instance = first + static_cast<std::uint32_t>(k);
@@ -93,7 +92,7 @@ class MultiToken final : public Study {
   }
 
  private:
-  /// Why a trained run does not count; empty: it does.
+  /// Why a trained run is rejected; empty if it counts.
   static std::string unfit(const RowMatrix& log_weights) {
     bool some_gone = false, between = false;
     for (const double log_weight : log_weights.reshaped()) {
@@ -314,4 +313,4 @@ class MultiToken final : public Study {
 
 std::unique_ptr<Study> multi_token_study() { return std::make_unique<MultiToken>(); }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -9,7 +9,7 @@
 #include "attsvm/version.h"
 #include "io/file.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 std::string csv_field(const Json& value) {
@@ -155,4 +155,4 @@ void write_text(const std::string& path, const std::string& text) {
   file.commit();
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

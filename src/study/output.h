@@ -6,35 +6,35 @@
 
 #include "study/study.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
 /// What data.json holds: the study, its settings, how many runs were drawn and rejected and why, the table, the
 /// findings and the numbers of the figure. No times and no dates: the same runs give the same bytes.
 Json summary_json(const StudyFacts& facts, const std::vector<CellRows>& cells, const Summary& summary,
                   std::uint64_t seed);
 
-/// The table, one line a row; numbers read back exactly, what is missing is empty.
+/// The table as CSV, one line per row; numbers read back exactly, missing ones are empty.
 std::string table_csv(const Table& table);
 
 /// Every run that counts, rejected draws included.
 std::string runs_csv(const std::vector<CellRows>& cells, std::uint64_t seed);
 Json runs_json(const StudyFacts& facts, const std::vector<CellRows>& cells, std::uint64_t seed);
 
-/// JSON with a line for every entry of the outermost object or array.
+/// JSON with one line per entry of the outermost object or array.
 std::string lines_of(const Json& json);
 
 /// An experiment on the index page, from its data.json: every field that the page reads, with the type that it expects.
 /// nlohmann::json::exception where a field is missing or of another type.
 Json experiment_json(const nlohmann::json& summary, bool has_figure);
 
-/// The data.json of an experiment's folder; nothing where there is none or it is not ours.
+/// The data.json of an experiment's folder; nullopt if there is none or attsvm did not write it.
 std::optional<nlohmann::json> load_summary(const std::string& folder);
 
-/// A page over the experiments whose data.json lie in the folder; `names` gives their order, others follow by name.
-/// Where this build has a page it is interactive, and plain HTML stands inside it for browsers without scripts.
+/// The overview page of the experiments whose data.json are in the folder; those in `names` come first, others follow
+/// by name. It is interactive if this build has a page, with plain HTML inside for browsers without scripts.
 std::string index_page(const std::string& folder, const std::vector<std::string>& names);
 
 /// Writes a text file that appears complete or not at all, replacing one that exists.
 void write_text(const std::string& path, const std::string& text);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -4,20 +4,19 @@
 #include <array>
 #include <cmath>
 
-#include "attsvm/equivalence.h"
-#include "attsvm/optimality.h"
-#include "attsvm/stored.h"
+#include "attsvm/margin.h"
+#include "attsvm/theory.h"
 #include "study/instances.h"
 #include "study/training.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 constexpr std::array kLambdas{0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0};
 constexpr std::array kMeasures{"equivalence", "gen", "single"};
 constexpr double kKept = 1e-3;
 
-/// The weights that maximise scoreᵀs − λ‖s‖² over the simplex: what the head's value asks of orthonormal tokens.
+/// The weights s that maximise scoreᵀs − λ‖s‖² over the simplex: the best attention for orthonormal tokens.
 std::vector<double> best_weights(std::vector<double> scores, double lambda) {
   std::vector<double> sorted = scores;
   std::sort(sorted.rbegin(), sorted.rend());
@@ -85,7 +84,7 @@ class QuadraticHead final : public Study {
     Summary summary;
     summary.table.columns = {{"lambda", "weight of the quadratic term"},
                              {"runs", "tasks trained"},
-                             {"kept", "mean number of tokens kept by a query"},
+                             {"kept", "mean number of tokens kept per query"},
                              {"kept_sd", "its standard deviation over tasks"},
                              {"kept_best", "mean number of tokens with weight in the head's best mixture"},
                              {"distance", "mean over tasks of the largest difference from the best mixture's weights"},
@@ -155,7 +154,7 @@ class QuadraticHead final : public Study {
     summary.figure = {
         .title = "A concave head spreads attention over several tokens (n = 4, T = 6, d = 10)",
         .caption =
-            "(a) tokens kept by a query after training, bars are one standard deviation over tasks, against the best "
+            "(a) tokens kept per query after training, bars are one standard deviation over tasks, against the best "
             "mixture of "
             "the head, a projection onto the simplex. (b) mean 1 − correlation of the trained W with each prediction, "
             "and (c) how W_fin + R W^mm of the final kept sets is approached in training.",
@@ -167,7 +166,7 @@ class QuadraticHead final : public Study {
     };
     Panel count{.title = "Tokens kept",
                 .x_label = "λ",
-                .y_label = "tokens a query",
+                .y_label = "tokens per query",
                 .x_range = {{-0.03, 1.03}},
                 .y_range = {{0, 6.5}},
                 .key = "left top"};
@@ -242,4 +241,4 @@ class QuadraticHead final : public Study {
 
 std::unique_ptr<Study> quadratic_head_study() { return std::make_unique<QuadraticHead>(); }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -7,22 +7,42 @@
 #include "study/output.h"
 #include "study/runner.h"
 
+namespace attsvm::internal {
+
+const std::vector<std::unique_ptr<Study>>& all_studies() {
+  static const std::vector<std::unique_ptr<Study>> studies = [] {
+    std::vector<std::unique_ptr<Study>> list;
+    for (const auto make :
+         {single_input_study, multi_input_study, joint_training_study, losses_study, gd_paths_study,
+          local_convergence_study, convergence_types_study, multi_token_study, quadratic_head_study, svm_rank_study}) {
+      list.push_back(make());
+    }
+    return list;
+  }();
+  return studies;
+}
+
+}  // namespace attsvm::internal
+
 namespace attsvm {
+
+using namespace internal;
+
 namespace {
 
 namespace fs = std::filesystem;
 using Source = nlohmann::json;
 
-/// Makes a folder, parents included; says what is wrong where that cannot be.
+/// Creates a folder and its parents. InputError if that fails.
 void make_folder(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error || !fs::is_directory(path)) {
-    refuse("{}: cannot make this folder: {}", path, error ? error.message() : "a file of that name is there");
+    refuse("{}: cannot create the folder: {}", path, error ? error.message() : "a file of that name exists");
   }
 }
 
-/// The settings of every cell, by its name; nothing where the summary is not ours.
+/// The settings of every cell, by its name; nullopt if attsvm did not write the summary.
 std::optional<Source> settings_of(const std::optional<Source>& summary) {
   if (!summary) return std::nullopt;
   try {
@@ -34,7 +54,7 @@ std::optional<Source> settings_of(const std::optional<Source>& summary) {
   }
 }
 
-/// Refuses to write over the results of a sweep that has the same name and is another one.
+/// InputError if the folder holds the results of a different sweep of the same name.
 void require_same_sweep(const Study& study, std::uint64_t seed, const std::string& folder) {
   const fs::path path = fs::path(folder) / study.facts().name;
   if (!fs::exists(path / "data.json")) return;
@@ -51,7 +71,7 @@ void require_same_sweep(const Study& study, std::uint64_t seed, const std::strin
              : fmt::format("is of seed {}, and this one would be of seed {}", summary->at("seed").dump(), seed));
 }
 
-/// Writes everything there is to say about a study.
+/// Writes all files of a study.
 void write_study(const Study& study, const std::vector<CellRows>& cells, const StudyOptions& options,
                  StudyReport& report, StudyResult& result) {
   const StudyFacts facts = study.facts();
@@ -71,7 +91,7 @@ void write_study(const Study& study, const std::vector<CellRows>& cells, const S
     write("figure.svg", svg);
   } else {
     report.figure_problem = problem;
-    fs::remove(folder + "figure.svg");  // an older figure would not be one of these data
+    fs::remove(folder + "figure.svg");  // an older figure would not match these data
   }
   if (options.export_as == "csv") write("runs.csv", runs_csv(cells, report.seed));
   if (options.export_as == "json") write("runs.json", lines_of(runs_json(facts, cells, report.seed)));
@@ -104,7 +124,7 @@ StudyReport run_all(const std::vector<const Study*>& studies, std::uint64_t seed
       result.draws += static_cast<Index>(rows.rows.size());
     }
     result.cells = static_cast<Index>(cells.size());
-    if (result.draws > 0) write_study(*study, cells, options, report, result);  // else the stop came before it began
+    if (result.draws > 0) write_study(*study, cells, options, report, result);  // else stopped before it began
     result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     report.studies.push_back(std::move(result));
     write_text(report.page, index_page(options.folder, names));
@@ -114,19 +134,6 @@ StudyReport run_all(const std::vector<const Study*>& studies, std::uint64_t seed
 }
 
 }  // namespace
-
-const std::vector<std::unique_ptr<Study>>& all_studies() {
-  static const std::vector<std::unique_ptr<Study>> studies = [] {
-    std::vector<std::unique_ptr<Study>> list;
-    for (const auto make :
-         {single_input_study, multi_input_study, joint_training_study, losses_study, gd_paths_study,
-          local_convergence_study, convergence_types_study, multi_token_study, quadratic_head_study, svm_rank_study}) {
-      list.push_back(make());
-    }
-    return list;
-  }();
-  return studies;
-}
 
 std::vector<StudyFacts> published_studies() {
   std::vector<StudyFacts> facts;

@@ -6,10 +6,10 @@
 
 #include "base/refuse.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
-constexpr int kApplication = 0x61747473;  // "atts"; 'file' and we recognise our stores by it
+constexpr int kApplication = 0x61747473;  // "atts"; file(1) and attsvm recognise run stores by it
 constexpr int kLayout = 1;
 
 constexpr const char* kTables = R"(
@@ -24,7 +24,7 @@ CREATE TABLE runs (
 
 }  // namespace
 
-/// A prepared statement, finished when it goes.
+/// A prepared statement, finalized by its destructor.
 struct RunStore::Statement {
   RunStore& store;
   sqlite3_stmt* handle = nullptr;
@@ -101,7 +101,7 @@ void RunStore::execute(const char* sql) {
 }
 
 void RunStore::set_up() {
-  // Two processes that fill one store would run everything twice: the first one keeps it until it ends.
+  // Two processes that fill one store would run everything twice, so the first one locks it until it ends.
   execute("PRAGMA locking_mode = EXCLUSIVE");
   execute("PRAGMA synchronous = NORMAL");
   execute("BEGIN EXCLUSIVE");
@@ -131,7 +131,7 @@ std::int64_t RunStore::find(const RunKey& key) {
   Statement insert(*this, "INSERT OR IGNORE INTO sets (experiment, settings, version, seed) VALUES (?, ?, ?, ?)");
   bound(insert).step();
   Statement select(*this, "SELECT id FROM sets WHERE experiment = ? AND settings = ? AND version = ? AND seed = ?");
-  if (!bound(select).step()) refuse("{}: is damaged: a set of runs that was just added is not there", path_);
+  if (!bound(select).step()) refuse("{}: is damaged: a set of runs that was just added is missing", path_);
   return select.number(0);
 }
 
@@ -169,4 +169,4 @@ void RunStore::forget(std::int64_t set) {
   erase.bind(1, set).step();
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -11,16 +11,16 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-namespace attsvm {
+namespace attsvm::internal {
 
-/// What tells sets of runs apart. Rows of one key never mix with those of another.
+/// Identifies a set of runs. Rows of different keys never mix.
 struct RunKey {
   std::string experiment, settings, version;  ///< settings: JSON text
   std::uint64_t seed = 0;
 };
 
-/// The runs of a folder, in one SQLite file. A commit is there whole or not at all, however the process ends. The file
-/// belongs to this process until the store is closed. InputError names the file and the reason: in use, not writable,
+/// The runs of a folder, in one SQLite file. A commit is stored completely or not at all, however the process ends. The
+/// file is locked until the store is closed. InputError names the file and the reason: in use, not writable,
 /// disk full, not a run store.
 class RunStore {
  public:
@@ -29,13 +29,13 @@ class RunStore {
   RunStore(const RunStore&) = delete;
   RunStore& operator=(const RunStore&) = delete;
 
-  /// The set of runs with this key; made if it is new.
+  /// The set of runs with this key; created if it is new.
   std::int64_t find(const RunKey& key);
   /// Instances 0, 1, … of a set, up to the first that is missing.
   std::vector<StudyRow> rows(std::int64_t set);
   /// Adds instances first, first+1, …
   void commit(std::int64_t set, std::uint32_t first, std::span<const StudyRow> rows);
-  /// Throws the runs of a set away.
+  /// Deletes the runs of a set.
   void forget(std::int64_t set);
 
  private:
@@ -48,4 +48,4 @@ class RunStore {
   sqlite3* database_ = nullptr;
 };
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -8,16 +8,16 @@
 
 #include "attsvm/version.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
-/// To be raised by one with every change that gives a study other numbers from the same settings and seed: rows of
-/// before are then left alone.
+/// Raise by one with every change that gives a study other numbers from the same settings and seed: rows stored before
+/// are then not reused.
 constexpr int kNumbers = 3;
 
-/// Draws that `missing` more accepted runs will take, going by what was accepted so far.
+/// How many draws `missing` more accepted runs will take, estimated from those accepted so far.
 double draws_expected(const StudyCell& cell, Index accepted, Index draws, Index missing) {
-  constexpr double kTrust = 20;  // draws that the expectation stands for
+  constexpr double kTrust = 20;  // weight of the cell's expected acceptance, in draws
   const double rate =
       (static_cast<double>(accepted) + kTrust * cell.acceptance) / (static_cast<double>(draws) + kTrust);
   return static_cast<double>(missing) / std::max(rate, 1e-6);
@@ -26,7 +26,7 @@ double draws_expected(const StudyCell& cell, Index accepted, Index draws, Index 
 Index most_draws(const StudyCell& cell, Index wanted) {
   constexpr Index kAllInstances = std::numeric_limits<std::uint32_t>::max();
   const Index there = cell.most_runs > 0 ? cell.most_runs : kAllInstances;
-  return cell.draws_a_run == 0 ? there : std::min(there, cell.draws_a_run * wanted);
+  return cell.draws_per_run == 0 ? there : std::min(there, cell.draws_per_run * wanted);
 }
 
 double cost_ahead(const StudyCell& cell, Index accepted, Index draws, Index wanted) {
@@ -84,7 +84,7 @@ void StudyRunner::collect(const Study& study, CellRows& rows, Index& reused) {
   }
   const auto had = static_cast<Index>(rows.rows.size());
 
-  // Rows are functions of their instance, so the portions in which they are run leave no trace in what is kept below.
+  // Rows are functions of their instance, so batch sizes do not affect which rows are kept below.
   Index accepted = rows.accepted();
   while (accepted < enough && static_cast<Index>(rows.rows.size()) < most) {
     if (should_stop(study, rows, enough)) break;
@@ -137,4 +137,4 @@ bool StudyRunner::should_stop(const Study& study, const CellRows& rows, Index en
   return stop_ != StudyStop::finished;
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -6,17 +6,17 @@
 #include "study/run_store.h"
 #include "study/study.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
 /// Runs the cells of studies in batches and commits every batch, until each has the accepted runs asked for.
 class StudyRunner {
  public:
   StudyRunner(RunStore& store, std::uint64_t seed, const StudyOptions& options, Threads& threads);
 
-  /// Work to come, for the estimate of the time left. To be called for every study first.
+  /// Announces a study's work, for the estimate of the time left. Call it for every study before the first run().
   void announce(const Study& study);
 
-  /// The rows that count, cell by cell; fewer than asked for where stop() says so. `reused`: rows that the store had.
+  /// The rows that count, cell by cell; fewer than asked for if stopped early. `reused`: rows that the store had.
   std::vector<CellRows> collect(const Study& study, Index& reused);
 
   StudyStop stop() const { return stop_; }
@@ -34,7 +34,7 @@ class StudyRunner {
   StudyStop stop_ = StudyStop::finished;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double cost_ahead_ = 0;                       // of the cells not yet begun
-  double cost_done_ = 0, seconds_working_ = 0;  // of the batches run here, for seconds a unit of cost
+  double cost_done_ = 0, seconds_working_ = 0;  // of the batches run here, for seconds per unit of cost
 };
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

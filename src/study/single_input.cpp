@@ -3,11 +3,11 @@
 #include <array>
 #include <cmath>
 
-#include "attsvm/optimality.h"
+#include "attsvm/theory.h"
 #include "study/instances.h"
 #include "study/training.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 constexpr std::array kStarts{1.0, 0.5, 0.0, -0.5, -1.0, -1.5};
@@ -183,4 +183,4 @@ class SingleInput final : public Study {
 
 std::unique_ptr<Study> single_input_study() { return std::make_unique<SingleInput>(); }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -6,27 +6,27 @@
 #include <string_view>
 #include <vector>
 
-#include "attsvm/study.h"
+#include "attsvm/experiments.h"
 #include "study/figure.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
 using Json = nlohmann::ordered_json;
 
-/// One setting of a study, of which many instances are run.
+/// One setting of a study, for which many instances are run.
 struct StudyCell {
   std::string name;
-  Json settings;             ///< everything that the rows depend on beside seed and instance: part of the store's key
-  Index runs = 1;            ///< accepted runs, as published
-  Index draws_a_run = 1000;  ///< give up after this many draws times the runs asked for
-  Index most_runs = 0;       ///< there are no more instances than this, accepted or not; 0: as many as asked for
-  double cost = 1;           ///< of one draw, in any unit that the cells of all studies share
-  double acceptance = 1;     ///< share of draws expected to be accepted
+  Json settings;   ///< everything that the rows depend on besides seed and instance: part of the store's key
+  Index runs = 1;  ///< accepted runs, as published
+  Index draws_per_run = 1000;  ///< give up after this many draws times the runs asked for
+  Index most_runs = 0;         ///< number of different instances, accepted or not; 0: no limit
+  double cost = 1;             ///< of one draw, in any unit that the cells of all studies share
+  double acceptance = 1;       ///< share of draws expected to be accepted
 };
 
-/// What one instance gave.
+/// The result of one instance.
 struct StudyRow {
-  std::string rejection;  ///< why the draw does not count; empty: accepted
+  std::string rejection;  ///< why the draw was rejected; empty: accepted
   Json result;            ///< an object of named numbers and arrays
 
   bool accepted() const { return rejection.empty(); }
@@ -46,10 +46,10 @@ struct Column {
   std::string name, meaning;
 };
 
-/// What data.csv holds.
+/// The contents of data.csv.
 struct Table {
   std::vector<Column> columns;
-  std::vector<Json> rows;  ///< arrays of numbers and text, one entry a column
+  std::vector<Json> rows;  ///< arrays of numbers and text, one entry per column
 };
 
 struct Summary {
@@ -58,15 +58,15 @@ struct Summary {
   std::vector<Finding> findings;
 };
 
-/// A named experiment: how an instance is drawn and run, and what the rows say together.
+/// A named experiment: how instances are drawn and run, and how their rows are summarized.
 class Study {
  public:
   virtual ~Study() = default;
 
   virtual StudyFacts facts() const = 0;
   virtual std::vector<StudyCell> cells() const = 0;
-  /// Instances first … first+count−1 of the cell. A row is a function of (settings, seed, instance) and of nothing
-  /// else, so rows may be computed in any portions and by any number of threads.
+  /// Instances first … first+count−1 of the cell. A row is a function of (settings, seed, instance) alone,
+  /// so rows may be computed in batches of any size and by any number of threads.
   virtual std::vector<StudyRow> run(const StudyCell& cell, std::uint64_t seed, std::uint32_t first, std::uint32_t count,
                                     Threads& threads) const = 0;
   /// The cells are those of cells(), in their order, with as many rows as there are; possibly none.
@@ -77,14 +77,14 @@ class Study {
 
 const std::vector<std::unique_ptr<Study>>& all_studies();
 
-/// The study that a sweep file describes, and what the file says of runs and seed.
+/// The study that a sweep file describes, and the runs and seed that the file gives.
 struct SweepFile {
   std::unique_ptr<Study> study;
   std::uint64_t seed = 0;
 };
 SweepFile load_sweep(const std::string& path);
 
-// The published experiments, one a file.
+// The published experiments, one per file.
 std::unique_ptr<Study> single_input_study();
 std::unique_ptr<Study> multi_input_study();
 std::unique_ptr<Study> joint_training_study();
@@ -96,4 +96,4 @@ std::unique_ptr<Study> multi_token_study();
 std::unique_ptr<Study> quadratic_head_study();
 std::unique_ptr<Study> svm_rank_study();
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "attsvm/score.h"
+#include "attsvm/task.h"
 #include "study/instances.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 struct Size {
@@ -45,7 +45,7 @@ class SvmRank final : public Study {
         cells.push_back({.name = fmt::format("n={} T={} d={}", size.n, size.T, d),
                          .settings = {{"n", size.n}, {"T", size.T}, {"d", d}, {"norms", {"fro", "nuc"}}},
                          .runs = 100,
-                         .draws_a_run = 20,
+                         .draws_per_run = 20,
                          .cost = static_cast<double>(size.n * size.T) * 5,
                          .acceptance = d < 3 ? 0.05 : 0.8});
       }
@@ -93,7 +93,7 @@ class SvmRank final : public Study {
   Summary summarise(const std::vector<CellRows>& cells) const override {
     Summary summary;
     summary.table.columns = {{"n", "sequences"},
-                             {"T", "tokens a sequence"},
+                             {"T", "tokens per sequence"},
                              {"d", "size of tokens and queries"},
                              {"draws", "tasks drawn"},
                              {"runs", "feasible ones"},
@@ -220,4 +220,4 @@ class SvmRank final : public Study {
 
 std::unique_ptr<Study> svm_rank_study() { return std::make_unique<SvmRank>(); }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 
-#include "attsvm/check.h"
 #include "attsvm/error.h"
+#include "attsvm/theory.h"
 #include "attsvm/verify.h"
 #include "io/file.h"
 #include "io/json.h"
@@ -13,7 +13,7 @@
 #include "study/sweep_plan.h"
 #include "study/training.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 Json json_of(const Recipe& recipe) {
@@ -29,7 +29,7 @@ Json json_of(const Recipe& recipe) {
           {"rank", recipe.rank}};
 }
 
-/// The selection an SVM is solved for where nothing is trained.
+/// The selection whose SVM is solved if nothing is trained.
 Selection given_selection(const AttentionTask& task) {
   return task.select() ? *task.select() : optimal_tokens(task).selection;
 }
@@ -44,13 +44,13 @@ class UserSweep final : public Study {
             .setting = fmt::format("Tasks of kind {}, {} settings; {}.", plan_.kind, plan_.points.size(),
                                    plan_.points.front().training ? "the tokens that training selects"
                                                                  : "the optimal tokens, or those drawn with the task"),
-            .paper = "A sweep of the user's own."};
+            .paper = "A user-defined sweep."};
   }
 
   std::vector<StudyCell> cells() const override { return cells_; }
 
   std::uint32_t batch() const override {
-    constexpr Index kSteps = 64'000;  // of a batch: about a second
+    constexpr Index kSteps = 64'000;  // per batch: about a second
     Index steps = 1;
     for (const SweepPoint& point : plan_.points) steps = std::max(steps, point.training ? point.training->steps : 1);
     return static_cast<std::uint32_t>(std::clamp<Index>(kSteps / steps, 1, 32));
@@ -117,13 +117,13 @@ class UserSweep final : public Study {
                     {"require_feasible", plan_.require_feasible}};
       double cost = 50;
       if (point.training) {
-        settings["train"] = attsvm::json_of(*point.training);
+        settings["train"] = internal::json_of(*point.training);
         cost += static_cast<double>(point.training->steps) * 4;
       }
       cells.push_back({.name = name.empty() ? "all" : name,
                        .settings = std::move(settings),
                        .runs = plan_.runs,
-                       .draws_a_run = 20,
+                       .draws_per_run = 20,
                        .cost = cost});
     }
     return cells;
@@ -196,7 +196,7 @@ class UserSweep final : public Study {
     return row;
   }
 
-  /// A panel a measure; the varied setting x across, a curve for every combination of the others.
+  /// One panel per measure, with the varied setting x on the x axis and one curve per combination of the others.
   void draw(Summary& summary) const {
     summary.figure = {.title = plain_label(plan_.title),
                       .caption = "Means over runs; bars are one standard deviation.",
@@ -236,7 +236,7 @@ class UserSweep final : public Study {
   }
 
   SweepPlan plan_;
-  std::vector<StudyCell> cells_;  // one a point, in their order
+  std::vector<StudyCell> cells_;  // one per point, in their order
 };
 
 }  // namespace
@@ -251,4 +251,4 @@ SweepFile load_sweep(const std::string& path) {
   });
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -8,7 +8,7 @@
 #include "base/refuse.h"
 #include "study/fields.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 const std::vector<std::pair<std::string, QueryPattern>> kPatterns{{"cross", QueryPattern::cross},
@@ -74,14 +74,14 @@ Recipe parse_task(Fields fields, std::string& kind) {
   return recipe;
 }
 
-/// Replaces every point by one for each value, and notes the setting as varied where there are several.
+/// Replaces every point by one point per value, and marks the setting as varied if there are several values.
 template <class Value, class Set>
 void cross(SweepPlan& plan, const std::string& name, const std::vector<Value>& values, Set&& set) {
   constexpr std::size_t kMostPoints = 10'000;
   if (values.empty()) return;
   if (values.size() > 1) plan.varied.push_back(name);
   std::vector<SweepPoint> all;
-  if (plan.points.size() * values.size() > kMostPoints) refuse("there are more than {} combinations", kMostPoints);
+  if (plan.points.size() * values.size() > kMostPoints) refuse("more than {} combinations", kMostPoints);
   for (const SweepPoint& point : plan.points) {
     for (const Value& value : values) {
       all.push_back(point);
@@ -143,7 +143,7 @@ void parse_measures(Fields& fields, SweepPlan& plan) {
   for (const std::string& measure : plan.measures) one_of("measure", measure, words);
 }
 
-/// What stands on the x axis: a varied setting that is a number.
+/// Chooses the setting on the x axis: a varied one that is a number.
 void choose_x(Fields& fields, SweepPlan& plan) {
   std::vector<std::string> numeric;
   for (const std::string& name : plan.varied) {
@@ -189,7 +189,7 @@ SweepPlan parse_sweep(const nlohmann::json& file) {
   if (!plain)
     refuse("name = \"{}\"; must be letters, digits, - and _, at most 64 of them: it names a folder", plan.name);
   for (const StudyFacts& facts : published_studies()) {
-    if (facts.name == plan.name) refuse("name = \"{}\"; is that of a published experiment", plan.name);
+    if (facts.name == plan.name) refuse("name = \"{}\"; is the name of a published experiment", plan.name);
   }
   plan.title = fields.text("title", plan.name);
   plan.runs = fields.whole("runs", plan.runs, 1);
@@ -206,11 +206,12 @@ SweepPlan parse_sweep(const nlohmann::json& file) {
   for (const SweepPoint& point : plan.points) {
     const Drawn drawn = with_place("task and sizes", [&] { return generate(point.recipe, 0); });
     if (point.training && drawn.task.head().kind == HeadKind::none)
-      refuse("train cannot go with task.kind = \"{}\": such tasks have no head, and so no loss; leave train out",
-             plan.kind);
+      refuse(
+          "train cannot be combined with task.kind = \"{}\": such tasks have no head, and so no loss; leave train out",
+          plan.kind);
     if (point.training) with_place("train", [&] { Trainer(drawn.task, *point.training, {}, alone); });
   }
   return plan;
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

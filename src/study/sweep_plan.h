@@ -8,12 +8,12 @@
 #include "attsvm/train.h"
 #include "study/study.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
 /// One combination of the values that a sweep goes through.
 struct SweepPoint {
   Recipe recipe;
-  std::optional<TrainSettings> training;  ///< none: the SVMs of the optimal (or the drawn) selection
+  std::optional<TrainSettings> training;  ///< nullopt: the SVMs of the optimal (or the drawn) selection
   std::vector<Json> values;               ///< of the varied settings, in the order of SweepPlan::varied
 };
 
@@ -27,11 +27,11 @@ struct SweepPlan {
   std::vector<SweepPoint> points;
 };
 
-/// What can be measured, and what each measure means; the second list needs training.
+/// The measures and their meanings; those of the second list need training.
 const std::vector<Column>& solve_measures();
 const std::vector<Column>& train_measures();
 
 /// InputError names the field, its value and the rule.
 SweepPlan parse_sweep(const nlohmann::json& file);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include "attsvm/stored.h"
+#include "attsvm/margin.h"
 #include "study/instances.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 template <class Kind>
@@ -160,4 +160,4 @@ Panel plane(const std::string& title, double reach) {
 
 std::string arithmetic_words(const std::string& name) { return name == "plain" ? "plain arithmetic" : "exact"; }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

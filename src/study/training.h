@@ -8,11 +8,12 @@
 #include "attsvm/train.h"
 #include "study/study.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-// What studies that train share.
+// Tools for studies that train.
 
-/// The settings of a training run as they stand in a cell, and back. Seed, instance and record are not part of them.
+/// Converts the settings of a training run to the JSON of a cell, and back. Seed, instance and record are not part of
+/// them.
 Json json_of(const TrainSettings& settings);
 TrainSettings training_of(const Json& settings);
 
@@ -21,7 +22,7 @@ std::vector<Index> curve_steps(Index steps);
 /// Steps at which paths are drawn: all up to 60, then every tenth, and the last.
 std::vector<Index> path_steps(Index steps);
 
-/// Calls work(k, alone) for k = 0 … count−1 on all threads; `alone` is for what the work does inside.
+/// Calls work(k, alone) for k = 0 … count−1 on all threads; `alone` is a single-threaded Threads for the work itself.
 void for_each_alone(std::size_t count, Threads& threads, const std::function<void(std::size_t, Threads&)>& work);
 
 /// Trains instances `first` and on with the given settings, and makes a row of each task and its run.
@@ -29,10 +30,10 @@ using Judge = std::function<StudyRow(const AttentionTask&, const TrainedRun&, Th
 std::vector<StudyRow> train_and_judge(const std::vector<AttentionTask>& tasks, TrainSettings training,
                                       std::uint64_t seed, std::uint32_t first, Threads& threads, const Judge& judge);
 
-/// Solves, and has the independent check look at the answer; `verified` becomes false if it does not agree.
+/// Solves, and checks the solution by verify(); `verified` becomes false if it is not valid.
 MarginSolution solve_verified(const MarginProblem& problem, const Norm& norm, MarginSolver& solver, bool& verified);
 
-/// Numbers as JSON and back; what is not finite is null, and null is NaN.
+/// Converts numbers to JSON and back; numbers that are not finite become null, and null becomes NaN.
 Json json_list(const std::vector<double>& numbers);
 std::vector<double> numbers_list(const Json& list);
 
@@ -52,7 +53,7 @@ Curve ray(const std::string& label, int style, double x, double y, double length
 /// The panel of a path in the plane: both axes from −reach to reach.
 Panel plane(const std::string& title, double reach);
 
-/// How the two arithmetics are called in figures and tables.
+/// The names of the two arithmetics in figures and tables.
 std::string arithmetic_words(const std::string& name);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "attsvm/generate.h"
-#include "attsvm/random.h"
+#include "base/random.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-// Shared by the generators. Plain loops in a fixed order, not Eigen's products: those sum in an order that depends on
-// the vector width they were compiled for, and a seed must give the same bytes everywhere.
+// Shared by the generators. They use plain loops in a fixed order because a seed must give the same bytes everywhere,
+// and the order of sums in Eigen's products depends on the vector width they were compiled for.
 
-/// Streams of one draw; a number never changes its meaning.
+/// Random streams of one draw. These numbers must never change, or seeds would draw other tasks.
 enum Stream : std::uint32_t {
   kTokens = 0,
   kQueries = 1,
@@ -30,13 +30,13 @@ enum Stream : std::uint32_t {
 };
 
 struct Draft {
-  Recipe recipe;  // sizes filled in
+  Recipe recipe;  // with all sizes filled in
   std::uint64_t seed;
   std::uint32_t instance;
   std::vector<Index> offsets{};  // n+1
   RowMatrix tokens{};            // (N,d)
   RowMatrix queries{};           // (n,dz), cross only
-  std::vector<Index> select{};   // empty: none
+  std::vector<Index> select{};   // empty: no selection
   std::map<std::string, Array> extras{};
 
   Random random(Stream stream) const { return {seed, instance, stream}; }
@@ -45,7 +45,7 @@ struct Draft {
     return offsets[static_cast<std::size_t>(s) + 1] - offsets[static_cast<std::size_t>(s)];
   }
   double* token(Index s, Index t) { return tokens.row(offsets[static_cast<std::size_t>(s)] + t).data(); }
-  const double* query(Index s) const;  // z of the only query of sequence s: cross and prompt
+  const double* query(Index s) const;  // z of the query of sequence s; cross and prompt attention only
   Index query_size() const { return recipe.pattern == QueryPattern::cross ? recipe.dz : 1; }
   void draw_select();  // a random token for every sequence
 };
@@ -62,4 +62,4 @@ void draw_planted(Draft& draft);
 /// Fills tokens, queries and selection so that a certificate of infeasibility is known.
 void draw_infeasible(Draft& draft);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

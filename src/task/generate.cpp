@@ -8,49 +8,7 @@
 
 namespace attsvm {
 
-double plain_dot(const double* a, const double* b, Index size) {
-  double sum = 0;
-  for (Index i = 0; i < size; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-void add(double* a, double factor, const double* b, Index size) {
-  for (Index i = 0; i < size; ++i) a[i] += factor * b[i];
-}
-
-void scale_to_unit(double* a, Index size) {
-  const double norm = std::sqrt(plain_dot(a, a, size));
-  for (Index i = 0; i < size; ++i) a[i] /= norm;
-}
-
-void orthonormalize(RowMatrix& rows) {
-  for (Index i = 0; i < rows.rows(); ++i) {
-    double* row = rows.row(i).data();
-    for (int pass = 0; pass < 2; ++pass) {
-      for (Index j = 0; j < i; ++j)
-        add(row, -plain_dot(row, rows.row(j).data(), rows.cols()), rows.row(j).data(), rows.cols());
-      scale_to_unit(row, rows.cols());
-    }
-  }
-}
-
-RowMatrix Draft::normals(Stream stream, Index rows, Index cols) const {
-  RowMatrix matrix(rows, cols);
-  random(stream).normals({matrix.data(), static_cast<std::size_t>(matrix.size())});
-  return matrix;
-}
-
-const double* Draft::query(Index s) const {
-  static constexpr double kOne = 1;
-  return recipe.pattern == QueryPattern::cross ? queries.row(s).data() : &kOne;
-}
-
-void Draft::draw_select() {
-  for (Index s = 0; s < recipe.n; ++s) {
-    const auto length_s = static_cast<std::uint64_t>(length(s));
-    select.push_back(static_cast<Index>(random(kSelect).below(length_s, static_cast<std::uint64_t>(s))));
-  }
-}
+using namespace internal;
 
 namespace {
 
@@ -89,7 +47,7 @@ void at_least(std::string_view name, Index value, Index least) {
   if (value < least) refuse("{} = {}; must be at least {}", name, value, least);
 }
 
-/// Fills the sizes left open and refuses what the law cannot do.
+/// Fills in sizes that were left out. InputError if the law does not allow the recipe.
 Recipe complete(Recipe r) {
   if (is_small_data_set(r.law)) {
     if (r.n != 0 || r.T != 0 || r.d != 0 || r.dz != 0 || r.shortest != 0 || r.rank != 0 || r.head != HeadKind::linear) {
@@ -114,7 +72,7 @@ Recipe complete(Recipe r) {
   at_least("hidden", r.hidden, 1);
   at_least("rank", r.rank, 0);
   if (r.shortest > r.T) refuse("shortest = {}; must be at most T = {}", r.shortest, r.T);
-  constexpr double kMost = 1e15;  // bytes: beyond any machine, and still safe to multiply out
+  constexpr double kMost = 1e15;  // bytes: more than any machine has, and safe to multiply
   const double largest = static_cast<double>(std::max(r.T, r.dz)) * static_cast<double>(std::max(r.n, r.d)) *
                          static_cast<double>(std::max(r.d, r.dz)) * 8;
   if (largest > kMost) refuse("n = {}, T = {}, d = {}, dz = {} is too large", r.n, r.T, r.d, r.dz);
@@ -155,7 +113,7 @@ void draw_orthonormal_tokens(Draft& draft) {
   }
 }
 
-/// Token arrays and the query pattern, in the names of a task file.
+/// The task arrays for the tokens and the query pattern.
 TaskArrays assemble(const Draft& draft) {
   const Recipe& r = draft.recipe;
   TaskArrays arrays;
@@ -257,7 +215,8 @@ Drawn draw_separable(const Draft& draft) {
   return {AttentionTask(std::move(arrays)), {{"x_W0", Array::own(W)}}};
 }
 
-/// Keys that drop the third coordinate, a head that reads it, and one selected token an input.
+/// A task whose keys have the third coordinate of the tokens set to 0, whose head reads that coordinate, and which
+/// selects the same token in every sequence.
 TaskArrays planar(std::vector<double> tokens, Index n, Index T, Index selected) {
   std::vector<double> keys = tokens;
   for (std::size_t i = 2; i < keys.size(); i += 3) keys[i] = 0;

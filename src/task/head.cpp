@@ -1,6 +1,6 @@
-#include "attsvm/head.h"
-
 #include <stdexcept>
+
+#include "attsvm/task.h"
 
 namespace attsvm {
 

@@ -3,14 +3,14 @@
 
 #include "task/draw.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
-/// The place of query s's first row among all rows: one row for every token but the selected one.
+/// The number of the first row of query s: each query has one row per token but the selected one.
 Index first_row(const Draft& draft, Index s) { return draft.offsets[static_cast<std::size_t>(s)] - s; }
 
 /// Places tokens of sequence s, `count` of them, so that the weighted sum of their differences δ_t = x_selected − x_t
-/// is `sum` and, where `u` is given, each has δ_tᵀu = 1. The weights go to dual; the other tokens stay as they are.
+/// is `sum` and, where `u` is given, each has δ_tᵀu = 1. Writes the weights to dual; other tokens do not change.
 struct SupportTokens {
   Draft& draft;
   std::vector<double>& dual;
@@ -49,7 +49,7 @@ struct SupportTokens {
   Index other(Index s, Index k) const { return k < draft.select[static_cast<std::size_t>(s)] ? k : k + 1; }
 };
 
-/// Rows spanning what the queries span, orthonormal: right singular vectors of the planted W live there.
+/// Orthonormal rows in the span of the queries: the right singular vectors of the planted W.
 RowMatrix directions_in_span(const Draft& draft, Index count, Index dz) {
   const RowMatrix mix = draft.normals(kTeacherRight, count, draft.recipe.n);
   RowMatrix rows = RowMatrix::Zero(count, dz);
@@ -69,9 +69,9 @@ RowMatrix draw_tight_frame(const Draft& draft, Index n, Index dz) {
 
 }  // namespace
 
-// W = Σ_j σ_j u_j v_jᵀ is optimal when A = Σ_i g_i z_iᵀ, g_i = Σ_t λ_it δ_it, is a dual-norm-one matrix aligned with it
-// and every row with λ > 0 is tight. With queries whose second moment is c times a projector, g_i = A z_i / c does the
-// first, and g_iᵀ W z_i > 0 holds, which is the total weight of query i; SupportTokens does the second.
+// W = Σ_j σ_j u_j v_jᵀ is optimal if A = Σ_i g_i z_iᵀ, g_i = Σ_t λ_it δ_it, has dual norm 1 and is aligned with W, and
+// if every row with λ > 0 is tight. If the second moment of the queries is c times a projector, g_i = A z_i / c
+// achieves the first, and g_iᵀ W z_i > 0 is the total weight of query i; SupportTokens achieves the second.
 void draw_planted(Draft& draft) {
   const Recipe& r = draft.recipe;
   const Index n = r.n, d = r.d, dz = draft.query_size();
@@ -143,8 +143,9 @@ void draw_planted(Draft& draft) {
                   {"x_planted_objective", Array::number(objective)}};
 }
 
-// A few queries z_i with Σ c_i z_i = 0 whose rows each add up to c_i g: together they cancel, Σ λ δ zᵀ = g (Σ c_i z_i)ᵀ
-// = 0, while each alone is harmless. A single query has to cancel within itself (g = 0).
+// A few queries z_i have Σ c_i z_i = 0, and the weighted rows of each add up to c_i g. Together they cancel,
+// Σ λ δ zᵀ = g (Σ c_i z_i)ᵀ = 0, while the rows of one query alone can be met. A single query must cancel by itself
+// (g = 0).
 void draw_infeasible(Draft& draft) {
   const Recipe& r = draft.recipe;
   const Index d = r.d, dz = draft.query_size(), members = std::min<Index>(r.n, dz == 1 ? 2 : 3);
@@ -177,4 +178,4 @@ void draw_infeasible(Draft& draft) {
   draft.extras = {{"x_certificate", Array::own(std::move(dual), {rows})}};
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -1,11 +1,12 @@
-#include "attsvm/score.h"
-
 #include <algorithm>
 #include <cmath>
 
+#include "attsvm/task.h"
 #include "base/refuse.h"
 
 namespace attsvm {
+
+using namespace internal;
 
 std::vector<double> head_values(const AttentionTask& task) {
   if (task.head().kind == HeadKind::none) {
@@ -15,7 +16,7 @@ std::vector<double> head_values(const AttentionTask& task) {
   values.reserve(static_cast<std::size_t>(task.tokens()));
   for (Index s = 0; s < task.sequences(); ++s) {
     const ConstRows V = task.values(s);
-    // One row at a time, so that equal tokens get equal bits wherever they stand.
+    // One row at a time, so that equal tokens get the same bits at any position.
     for (Index t = 0; t < V.rows(); ++t) {
       values.push_back(task.head().value(V.row(t).transpose()));
       if (!std::isfinite(values.back())) {

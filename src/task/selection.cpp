@@ -1,10 +1,11 @@
-#include "attsvm/selection.h"
-
 #include <algorithm>
 
+#include "attsvm/task.h"
 #include "base/refuse.h"
 
 namespace attsvm {
+
+using namespace internal;
 
 void Selection::append(std::vector<Index> tokens) {
   std::sort(tokens.begin(), tokens.end());

@@ -1,11 +1,12 @@
-#include "attsvm/separability.h"
-
 #include <Eigen/QR>
 #include <algorithm>
 
+#include "attsvm/task.h"
 #include "base/refuse.h"
 
 namespace attsvm {
+
+using namespace internal;
 
 SeparabilityCondition separability_condition(const AttentionTask& task) {
   SeparabilityCondition result;
@@ -28,7 +29,7 @@ SeparabilityCondition separability_condition(const AttentionTask& task) {
     result.reason = fmt::format("{} queries of size {} cannot be linearly independent", q, dz);
   } else {
     Eigen::MatrixXd Z(dz, q);
-    for (Index i = 0; i < q; ++i) {  // scaled, so that the squares of large queries do not overflow
+    for (Index i = 0; i < q; ++i) {  // scaled so that squares of large entries do not overflow
       const double largest = task.query(i).cwiseAbs().maxCoeff();
       Z.col(i) = task.query(i) / (largest > 0 ? largest : 1);
     }

@@ -7,6 +7,9 @@
 #include "base/refuse.h"
 
 namespace attsvm {
+
+using namespace internal;
+
 namespace {
 
 constexpr std::array kFields{TaskField{"tokens", &TaskArrays::tokens},
@@ -31,20 +34,20 @@ void require_shape(const Array& array, std::string_view name, const std::vector<
   }
 }
 
-/// Replaces a real array by its finite f64 form and refuses empty extents.
+/// Converts a real array to f64. InputError if a size is 0 or a number is not finite.
 void take_real(Array& array, std::string_view name) {
   for (const Index extent : array.shape) {
     if (extent < 1) refuse("{} has shape {}; every size must be at least 1", name, shape_text(array.shape));
   }
-  array = to_f64(array);
+  array = to_f64(array, name);
   require_finite(array, name);
 }
 
-/// Replaces an index array of `count` entries by its i64 form, checks low ≤ entry ≤ high(i), and returns it.
+/// Converts an index array of `count` entries to i64 and returns it. InputError unless low ≤ entry i ≤ high(i).
 template <class High>
 std::vector<Index> take_indices(Array& array, std::string_view name, Index count, Index low, High high,
                                 std::string_view meaning) {
-  require_shape(array, name, {count}, "one entry a query");
+  require_shape(array, name, {count}, "one entry per query");
   std::vector<Index> indices = to_indices(array, name);
   for (std::size_t i = 0; i < indices.size(); ++i) {
     const Index top = high(i);
@@ -201,7 +204,7 @@ void AttentionTask::take_queries() {
 
 void AttentionTask::take_labels() {
   if (!arrays_.labels.given()) return;
-  require_shape(arrays_.labels, "labels", {queries()}, "one entry a query");
+  require_shape(arrays_.labels, "labels", {queries()}, "one entry per query");
   take_real(arrays_.labels, "labels");
   const auto labels = f64_span(arrays_.labels);
   for (std::size_t i = 0; i < labels.size(); ++i) {
@@ -227,7 +230,8 @@ void AttentionTask::take_head() {
     head_.v = Eigen::VectorXd::Ones(width);
   }
   if (head.given()) {
-    require_shape(head, "head", {width}, hidden.given() ? "one weight a hidden unit" : "one weight a value coordinate");
+    require_shape(head, "head", {width},
+                  hidden.given() ? "one weight per hidden unit" : "one weight per value coordinate");
     take_real(head, "head");
     if (head_.kind == HeadKind::none) head_.kind = HeadKind::linear;
     head_.v = ConstVector(f64_span(head).data(), width);

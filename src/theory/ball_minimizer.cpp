@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 constexpr double kDifference = 1e-5;  // step of a central difference, in units of the reach
 constexpr double kFar = 1e4;          // widest trust region, in units of the reach
 
-/// A point on the way: the gradient there, and the part of it that a step could use.
+/// An iterate: the gradient there, and the part of it that a feasible step can use.
 class Walker {
  public:
   Walker(const BallProblem& problem, Eigen::VectorXd start) : problem_(problem), theta_(std::move(start)) {
@@ -37,7 +37,7 @@ class Walker {
     judge(theta_, gradient_);
   }
 
-  /// Sets what the gradient at a point says: whether the sphere holds it back, its usable part, the multiplier.
+  /// Sets whether the sphere constraint is active, the usable part of the gradient, and the multiplier.
   void judge(const Eigen::VectorXd& theta, const ScaledGradient& gradient) {
     const double length = gradient.direction.norm(), radius = problem_.radius;
     const double outward = -gradient.direction.dot(theta);
@@ -52,7 +52,7 @@ class Walker {
     return on_sphere_ ? Eigen::VectorXd(x - theta_ * (theta_.dot(x) / theta_.squaredNorm())) : x;
   }
 
-  /// Second derivative of the Lagrangian along x, in units of e^{log_scale} of the present gradient.
+  /// Second derivative of the Lagrangian along x, in units of e^{log_scale} of the current gradient.
   Eigen::VectorXd curve(const Eigen::VectorXd& x) {
     const double h = kDifference * reach() / x.norm();
     problem_.gradient(theta_ + h * x, ahead_);
@@ -105,7 +105,7 @@ class Walker {
     const double ratio = promised < 0 ? seen / promised : -1;
     const bool at_edge = move.norm() > 0.9 * trust_;
     judge(next, there);
-    // Close to the end what is seen is rounding; a smaller stationarity is then the better judge.
+    // Close to the minimum the predicted decrease is below rounding; a smaller stationarity is then accepted instead.
     const bool better = before < 1e-4 && stationarity_ <= before / 2 && on_sphere_ == was_on_sphere;
     if (ratio > 0.05 || better) {
       theta_ = std::move(next);
@@ -131,4 +131,4 @@ BallMinimum minimize_on_ball(const BallProblem& problem, Eigen::VectorXd start) 
   return Walker(problem, std::move(start)).walk();
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

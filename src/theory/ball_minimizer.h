@@ -4,7 +4,7 @@
 
 #include "attsvm/array.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
 /// A function known by its gradient alone, which is given as direction · e^{log_scale} so that it never underflows.
 struct ScaledGradient {
@@ -14,7 +14,7 @@ struct ScaledGradient {
 
 struct BallProblem {
   std::function<void(const Eigen::VectorXd&, ScaledGradient&)> gradient;
-  std::function<bool()> stop{};  ///< looked at between gradients; true ends the search where it is
+  std::function<bool()> stop{};  ///< called between gradients; true ends the search where it is
   double radius = 1;             ///< of the ball ‖θ‖ ≤ radius
   double reach = 1;              ///< distance over which the gradient changes by about its own size, for differences
   double tolerance = 1e-8;       ///< on the stationarity
@@ -30,8 +30,8 @@ struct BallMinimum {
 };
 
 /// A local minimum on the ball by a trust-region Newton method from `start`. Second derivatives are differences of
-/// gradients along conjugate-gradient directions; whether a step goes down is judged by the gradients at its two ends,
-/// since values of the function are all alike where the softmax has saturated.
+/// gradients along conjugate-gradient directions. The gradients at both ends of a step decide whether it descends,
+/// since values of the function no longer differ where the softmax has saturated.
 BallMinimum minimize_on_ball(const BallProblem& problem, Eigen::VectorXd start);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -1,10 +1,10 @@
-#include "attsvm/check.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
 #include <stdexcept>
+
+#include "attsvm/theory.h"
 
 namespace attsvm {
 namespace {
@@ -23,7 +23,7 @@ void judge(Check& check) {
     check.verdict = Verdict::local;
     check.reason = "every selected token scores above its support tokens, though not all are best";
   } else if (!check.report) {
-    check.reason = "some query keeps several tokens; local optimality is about one";
+    check.reason = "some query keeps several tokens; local optimality is defined for one token per query";
   } else if (!check.decided) {
     check.reason = "whether a W separates the selected tokens was not decided";
   } else {
@@ -33,7 +33,7 @@ void judge(Check& check) {
   }
 }
 
-/// Fills in everything that depends on task and selection alone.
+/// Fills in everything that depends only on task and selection.
 void assess(const AttentionTask& task, const std::function<bool()>& stop, MarginSolver& solver, Check& check) {
   const MarginProblem problem = MarginProblem::attention(task, check.selection);
   SolveSettings settings;

@@ -1,10 +1,10 @@
 #pragma once
 
-#include "attsvm/claims.h"
+#include "attsvm/theory.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-// The experiments, one a claim; the table in claims.cpp says what each one is about.
+// The experiments, one per claim; the table in claims.cpp describes each of them.
 using ClaimTest = ClaimResult(const Claim&, const ClaimSettings&, Threads&);
 
 ClaimTest test_separability, test_rank;
@@ -14,4 +14,4 @@ ClaimTest test_local, test_necessity, test_over_parametrization;
 ClaimTest test_path_w, test_path_kq, test_path_p, test_joint_tight, test_joint_loose;
 ClaimTest test_lemma, test_equivalence_relu, test_equivalence_quadratic;
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

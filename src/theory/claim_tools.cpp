@@ -6,15 +6,15 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "attsvm/optimality.h"
-#include "attsvm/score.h"
-#include "attsvm/stored.h"
+#include "attsvm/margin.h"
+#include "attsvm/task.h"
+#include "attsvm/theory.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
-constexpr Index kBatch = 32;                        // draws between two looks at the clock, at most
-constexpr std::uint32_t kScoreStream = 0x5c0e0001;  // apart from the streams of generate()
+constexpr Index kBatch = 32;                        // most draws between two calls of progress
+constexpr std::uint32_t kScoreStream = 0x5c0e0001;  // different from the streams of generate()
 
 }  // namespace
 
@@ -63,7 +63,7 @@ void Mean::add(double value) {
 }
 
 void Slopes::add(double cosine, const RowMatrix& W) {
-  constexpr double kRounding = 1e-12;  // cosines below it have no sure sign
+  constexpr double kRounding = 1e-12;  // the sign of cosines below it may be rounding
   ++points;
   if (std::abs(cosine) < kRounding) {
     ++undecided;
@@ -175,4 +175,4 @@ double distance(const RowMatrix& W, const MarginSolution& solution) {
   return std::isnan(gap) ? kUnmeasured : gap;
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -7,19 +7,19 @@
 #include <string>
 #include <vector>
 
-#include "attsvm/claims.h"
 #include "attsvm/generate.h"
 #include "attsvm/margin.h"
-#include "attsvm/random.h"
+#include "attsvm/theory.h"
 #include "attsvm/train.h"
+#include "base/random.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-// What the experiments behind the claims share.
+// Tools that the experiments of the claims share.
 
 inline constexpr double kUnmeasured = std::numeric_limits<double>::infinity();
 
-/// Adds up what the tasks of one experiment say, in the order in which they were drawn.
+/// Accumulates the results of one experiment's tasks, in the order in which they were drawn.
 class Tally {
  public:
   Tally(const Claim& claim, const ClaimSettings& settings);
@@ -29,7 +29,7 @@ class Tally {
   std::uint64_t seed() const { return settings_.seed; }
 
   /// Calls work(first, count) with consecutive draw numbers, a batch at a time, until enough tasks are counted, `limit`
-  /// draws were taken (0: as many as tasks are wanted) or somebody stops the experiment.
+  /// draws were taken (0: as many as tasks are wanted) or the settings' progress stops the experiment.
   void for_batches(Index limit, const std::function<void(Index first, Index count)>& work) {
     for_batches(limit, batch_, work);
   }
@@ -68,7 +68,7 @@ class Mean {
   Index count_ = 0;
 };
 
-/// Cosines between gradients and W^mm at many points: where is the largest?
+/// The largest cosine between a gradient and W^mm over many points, and where it occurs.
 struct Slopes {
   double largest = -1;  ///< kUnmeasured where a gradient has no direction: it is zero, or not finite
   Index undecided = 0, points = 0;
@@ -91,13 +91,13 @@ std::vector<AttentionTask> draw_equal_scores(const Recipe& recipe, std::uint64_t
 /// (rows, cols) normals of Frobenius norm `size`.
 RowMatrix random_matrix(const Random& random, Index rows, Index cols, double size);
 
-/// Checks an answer by verify(). A bug if it is not what it says.
+/// Checks a solution by verify(). std::logic_error if it is not valid.
 void require_verified(const MarginProblem& problem, const MarginSolution& solution);
 
 /// The problems' solutions, each checked by verify().
 std::vector<MarginSolution> solve_verified(std::span<const MarginProblem> problems, const Norm& norm, Threads& threads);
 
-/// The Att-SVM of one selection a task.
+/// The Att-SVM of one selection per task.
 std::vector<MarginProblem> attention_problems(std::span<const AttentionTask> tasks,
                                               std::span<const std::vector<Index>> selected);
 
@@ -108,4 +108,4 @@ std::vector<std::vector<Index>> selected_by(std::span<const AttentionTask> tasks
 /// 1 − correlation with a solution; kUnmeasured where there is none, or W is zero.
 double distance(const RowMatrix& W, const MarginSolution& solution);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -1,19 +1,21 @@
-#include "attsvm/claims.h"
-
 #include <fmt/format.h>
 
 #include <array>
 
+#include "attsvm/theory.h"
 #include "base/refuse.h"
 #include "theory/claim_tests.h"
 
 namespace attsvm {
+
+using namespace internal;
+
 namespace {
 
 constexpr std::array kClaims{
     Claim{"separability",
           "With d >= T-1 and linearly independent queries (so dz >= n) a generic cross-attention task has a W "
-          "for every selection; a prompt task has one if d >= n(T-1). Both are enough, neither is needed.",
+          "for every selection; a prompt task has one if d >= n(T-1). Both are sufficient, neither is necessary.",
           "Abstract of arXiv 2308.16898: over-parameterization ensures that the SVM is feasible. The conditions are in "
           "our words.",
           "random cross and prompt tasks exactly at the bound, (n,T,d,dz) = (3,4,3,3), (2,5,4,2), (4,3,2,4) and "
@@ -159,7 +161,7 @@ constexpr std::array kClaims{
           "same with dropped tokens at attention <= 1e-4",
           "1 - correlation of the equivalence", 24, test_equivalence_quadratic},
     Claim{"sequence",
-          "With one query a position that sees the tokens up to itself, the direction of W tends to the SVM "
+          "With one query per position that sees the tokens up to that position, the direction of W tends to the SVM "
           "over all positions of the tokens that training selects.",
           "The statement is ours.",
           "random causal tasks (2,5,8), 20,000 normalized steps of 0.1 from zero; held: 1 - correlation <= 1e-4",
@@ -178,7 +180,7 @@ std::vector<const Claim*> find_claims(std::string_view name) {
     if (claim.name.starts_with(name) && claim.name.substr(name.size()).starts_with('-')) found.push_back(&claim);
     known += fmt::format(" {}", claim.name);
   }
-  if (found.empty()) refuse("there is no claim '{}'; there are{}", name, known);
+  if (found.empty()) refuse("unknown claim '{}'; must be one of{}", name, known);
   return found;
 }
 

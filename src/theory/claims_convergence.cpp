@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <array>
 
-#include "attsvm/optimality.h"
+#include "attsvm/theory.h"
 #include "theory/claim_tests.h"
 #include "theory/claim_tools.h"
+#include "train/gradient.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 constexpr Index kSteps = 20000;    // of 0.1, normalized: ‖W‖ is then about 2000
@@ -50,10 +51,10 @@ ClaimResult test_own_selection(const Recipe& recipe, const Claim& claim, const C
   return std::move(tally).result();
 }
 
-/// δᵀ W ζ of the row that is worst served.
+/// The smallest δᵀ W ζ of all rows.
 double smallest_row(const MarginProblem& problem, const RowMatrix& W) { return problem.values(W).minCoeff(); }
 
-/// The task with some of its queries alone; it must have labels +1.
+/// The task restricted to some of its queries; its labels must be +1.
 AttentionTask with_queries(const AttentionTask& task, const std::vector<Index>& kept) {
   TaskArrays arrays = task.arrays();
   RowMatrix queries(static_cast<Index>(kept.size()), task.query_size());
@@ -63,11 +64,11 @@ AttentionTask with_queries(const AttentionTask& task, const std::vector<Index>& 
   return AttentionTask(std::move(arrays));
 }
 
-/// A run that leaves the optimal tokens of some queries behind: is its limit the SVM of the other queries alone? It can
-/// be where that SVM puts those tokens more than its margin behind, so that nothing is left to pull them back.
+/// For a run that misses the optimal tokens of some queries: whether its limit is the SVM of the other queries. It can
+/// be if that SVM puts the missed tokens more than its margin behind, since their gradient then vanishes faster.
 struct Stuck {
   double to_others = kUnmeasured;  // 1 − correlation with that SVM
-  bool predicted = false;          // it leaves the tokens so far behind
+  bool predicted = false;          // that SVM puts the missed tokens so far behind
 };
 
 Stuck explain(const AttentionTask& task, const std::vector<Index>& best, const std::vector<Index>& selected,
@@ -199,10 +200,10 @@ ClaimResult test_global(const Claim& claim, const ClaimSettings& settings, Threa
 
 ClaimResult test_first_gradient(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
   constexpr Recipe kRecipe{.n = 3, .T = 4, .d = 24};
-  constexpr Index kMostDraws = 16;   // for every task wanted
+  constexpr Index kMostDraws = 16;   // per task wanted
   constexpr double kThinnest = 0.1;  // smallest row of the gradient's direction that is clear of zero
   constexpr double kHeadStart = 20;  // logits by which every optimal token begins ahead
-  // Up to 200 away from zero: the run must become far longer than its start.
+  // The start is up to 200 away from zero; the run must grow far beyond that.
   constexpr double kLongStep = 0.5;
   Tally tally(claim, settings);
   Index draws = 0, met = 0;
@@ -287,4 +288,4 @@ ClaimResult test_kq_bias(const Claim& claim, const ClaimSettings& settings, Thre
   return std::move(tally).result();
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

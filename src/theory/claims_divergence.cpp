@@ -8,11 +8,12 @@
 
 #include "theory/claim_tests.h"
 #include "theory/claim_tools.h"
+#include "train/gradient.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
-constexpr std::array kSizes{1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0};  // of the points looked at
+constexpr std::array kSizes{1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0};  // norms of the points W
 constexpr std::uint32_t kDirections = 4;                            // random ones of each size
 constexpr std::uint32_t kPointStream = 0x5c0e0002;
 
@@ -38,7 +39,7 @@ Slopes look_at(const AttentionTask& task, const RowMatrix& svm, std::uint64_t se
   return slopes;
 }
 
-/// Whether a run goes on along W^mm from record to record, and grows in the end.
+/// Whether a run advances along W^mm from record to record, and its norm grows at the end.
 bool grows(const TrainedRun& run, const RowMatrix& svm) {
   double along = -kUnmeasured;
   for (const Record& record : run.records) {
@@ -54,7 +55,7 @@ bool all_are_support(const MarginSolution& solution) {
   return solution.status == MarginStatus::optimal && solution.support == solution.slack.size();
 }
 
-/// What one batch of tasks that meet a condition says.
+/// The results of one batch of tasks that meet a condition.
 struct Seen {
   std::vector<Slopes> slopes;
   std::vector<TrainedRun> runs;
@@ -81,7 +82,7 @@ Seen look_and_train(std::span<const AttentionTask> tasks, std::span<const Margin
 
 ClaimResult test_divergence(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
   constexpr Recipe kEqual{.n = 6, .T = 8, .d = 10}, kSupport{.n = 3, .T = 4, .d = 24};
-  constexpr Index kMostDraws = 16;  // for every task wanted
+  constexpr Index kMostDraws = 16;  // per task wanted
   Tally tally(claim, settings);
   Index points = 0, undecided = 0, rising = 0, draws = 0, met = 0, equal = 0, all_support = 0;
   const auto count = [&](std::span<const AttentionTask> tasks, std::span<const MarginSolution> svm, const Seen& seen,
@@ -120,7 +121,7 @@ ClaimResult test_divergence(const Claim& claim, const ClaimSettings& settings, T
     }
     count(tasks, svm, look_and_train(tasks, svm, settings.seed, first, threads), half, all_support);
   });
-  // For comparison: tasks of which neither is asked.
+  // For comparison: tasks that need meet neither condition.
   const auto others = draw_tasks(kEqual, settings.seed, 0, std::min<Index>(tally.wanted(), 32));
   const auto svm = solve_verified(attention_problems(others, optimal_of(others)), Norm::frobenius(), threads);
   std::vector<Slopes> slopes(others.size());
@@ -137,4 +138,4 @@ ClaimResult test_divergence(const Claim& claim, const ClaimSettings& settings, T
   return std::move(tally).result();
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -6,13 +6,12 @@
 #include <array>
 #include <cmath>
 
-#include "attsvm/equivalence.h"
-#include "attsvm/optimality.h"
+#include "attsvm/theory.h"
 #include "attsvm/verify.h"
 #include "theory/claim_tests.h"
 #include "theory/claim_tools.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 constexpr double kKept = 1e-3;  // attention from which a token counts as kept
@@ -33,8 +32,8 @@ bool has_idle_query(const AttentionTask& task, const RowMatrix& log_weights) {
   return false;
 }
 
-/// The equivalence of a run that dropped some tokens for good (attention at most `gone`), kept several of some query,
-/// and is undecided about none.
+/// The equivalence of a run that dropped some tokens (attention at most `gone`), kept several tokens of some query, and
+/// left no attention in between.
 Fitted fit(const AttentionTask& task, const RowMatrix& W, double gone, Threads& alone) {
   const AttentionMap map = attention_map(task, W, alone);
   const Selection kept = kept_tokens(task, map.log_weights, kKept);
@@ -62,14 +61,14 @@ Fitted fit(const AttentionTask& task, const RowMatrix& W, double gone, Threads& 
   return fitted;
 }
 
-/// A way to train, and the attention up to which it drops tokens for good in the time it has.
+/// Training settings, and the attention up to which a token counts as dropped after these steps.
 struct Way {
   std::string_view name;
   TrainSettings training;
   double gone;
 };
 
-/// What the runs of one kind say.
+/// The results of the runs of one kind.
 struct Seen {
   Mean equivalence, gen, single;
   Index draws = 0, held = 0, idle = 0;
@@ -95,7 +94,7 @@ struct Seen {
   }
 };
 
-/// Trains in the first way for what counts, and in all of them on the first tasks for comparison.
+/// Trains with the first settings for the claim, and with all of them on the first tasks for comparison.
 ClaimResult test_equivalence(std::span<const Recipe> recipes, std::span<const Way> ways, Index most_draws,
                              const Claim& claim, const ClaimSettings& settings, Threads& threads) {
   Tally tally(claim, settings);
@@ -164,7 +163,7 @@ ClaimResult test_equivalence_quadratic(const Claim& claim, const ClaimSettings& 
 ClaimResult test_lemma(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
   constexpr Recipe kRecipe{.n = 6, .T = 8, .d = 10, .pattern = QueryPattern::prompt};
   constexpr Index kSize = 4, kSteps = 1000;
-  constexpr double kSame = 1e-9;  // of the largest logit
+  constexpr double kSame = 1e-9;  // relative to the largest logit
   constexpr std::uint32_t kQueryStream = 0x5c0e0300;
   Tally tally(claim, settings);
   tally.for_batches(0, [&](Index first, Index count) {
@@ -202,4 +201,4 @@ ClaimResult test_lemma(const Claim& claim, const ClaimSettings& settings, Thread
   return std::move(tally).result();
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

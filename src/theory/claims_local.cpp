@@ -1,4 +1,4 @@
-// Claims about local optimality: its directions attract, others do not, and size makes it rare.
+// Claims about local optimality: its directions attract runs, others do not, and it becomes rare as d grows.
 
 #include <fmt/format.h>
 
@@ -7,15 +7,15 @@
 #include <cmath>
 #include <optional>
 
-#include "attsvm/check.h"
+#include "attsvm/theory.h"
 #include "theory/claim_tests.h"
 #include "theory/claim_tools.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 constexpr Index kSteps = 20000;
-constexpr double kAligned = 1e-4;  // as for runs from zero
+constexpr double kAligned = 1e-4;  // 1 − correlation that counts as converged, as for runs from zero
 constexpr double kAhead = 40;      // logits by which selected tokens begin ahead of support tokens
 constexpr std::uint32_t kConeStream = 0x5c0e0200, kChoiceStream = 0x5c0e0201;
 
@@ -26,8 +26,8 @@ struct Candidate {
   RowMatrix W0;
 };
 
-/// A point on the ray of W^mm, `ahead` times as long, and moved at random: no row changes by more than a quarter of the
-/// margin, nor by a quarter of what tells support tokens from the rest (`room`).
+/// A point on the ray of W^mm, `ahead` times as long, plus a random perturbation that changes no row by more than a
+/// quarter of the margin, nor by more than a quarter of `room`, the slack of the nearest token off the margin.
 RowMatrix in_cone(const MarginProblem& problem, const RowMatrix& svm, double ahead, double room, const Random& random) {
   const RowMatrix move = random_matrix(random, svm.rows(), svm.cols(), 1);
   const double most = problem.values(move).cwiseAbs().maxCoeff();
@@ -77,7 +77,7 @@ double degrees(const RowMatrix& A, const RowMatrix& B) {
 
 ClaimResult test_local(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
   constexpr Recipe kRecipe{.n = 3, .T = 5, .d = 5};
-  constexpr Index kMostDraws = 8;  // for every task wanted
+  constexpr Index kMostDraws = 8;  // per task wanted
   Tally tally(claim, settings);
   Mean angle;
   Index draws = 0, with_local = 0;
@@ -93,7 +93,7 @@ ClaimResult test_local(const Claim& claim, const ClaimSettings& settings, Thread
     candidate.selected = local[random.below(local.size(), 0)];
     const auto problems = attention_problems({&candidate.task, 1}, {&candidate.selected, 1});
     candidate.svm = solve_verified(problems, Norm::frobenius(), alone).front();
-    double room = 1;  // by how much the nearest token that is no support token is further off
+    double room = 1;  // the margin, or the least slack of a token that is not a support token
     for (const double slack : candidate.svm.slack) {
       if (slack > kSupportTolerance) room = std::min(room, slack);
     }
@@ -126,7 +126,7 @@ ClaimResult test_local(const Claim& claim, const ClaimSettings& settings, Thread
 
 ClaimResult test_necessity(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
   constexpr Recipe kRecipe{.n = 3, .T = 5, .d = 5};
-  constexpr Index kMostDraws = 8;  // for every task wanted
+  constexpr Index kMostDraws = 8;  // per task wanted
   Tally tally(claim, settings);
   Index to_optimal = 0, runs_done = 0;
   const Chooser choose = [&](Candidate& candidate, const Random& random, Threads& alone) {
@@ -237,4 +237,4 @@ ClaimResult test_over_parametrization(const Claim& claim, const ClaimSettings& s
   return std::move(tally).result();
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -1,4 +1,4 @@
-// Claims about the SVMs alone: when they have solutions, and of which rank.
+// Claims about the SVMs themselves: when they have solutions, and of which rank.
 
 #include <fmt/format.h>
 
@@ -6,11 +6,11 @@
 #include <array>
 #include <stdexcept>
 
-#include "attsvm/optimality.h"
+#include "attsvm/theory.h"
 #include "theory/claim_tests.h"
 #include "theory/claim_tools.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 struct Counted {
@@ -18,7 +18,7 @@ struct Counted {
   std::vector<Index> example;  // the first selection without a W
 };
 
-/// Solves the Att-SVM of every selection there is.
+/// Solves the Att-SVM of every selection of the task.
 Counted count_separable(const AttentionTask& task, Threads& threads) {
   std::vector<MarginProblem> problems;
   std::vector<Index> tokens(static_cast<std::size_t>(task.queries()), 0);
@@ -45,7 +45,7 @@ ClaimResult test_separability(const Claim& claim, const ClaimSettings& settings,
       Recipe{.n = 2, .T = 5, .d = 4, .dz = 2}, Recipe{.n = 3, .T = 3, .d = 6, .pattern = QueryPattern::prompt},
       Recipe{.n = 4, .T = 3, .d = 2, .dz = 4}, Recipe{.n = 3, .T = 4, .d = 9, .pattern = QueryPattern::prompt},
   };
-  struct Below {  // one step under the condition
+  struct Below {  // tasks one below the condition
     std::string label;
     Index selections = 0, refused = 0;
   };
@@ -90,7 +90,7 @@ ClaimResult test_rank(const Claim& claim, const ClaimSettings& settings, Threads
       Recipe{.n = 5, .T = 5, .d = 10},  Recipe{.n = 10, .T = 5, .d = 5},          Recipe{.n = 10, .T = 5, .d = 20},
       Recipe{.n = 5, .T = 15, .d = 20}, Recipe{.n = 8, .T = 4, .d = 12, .dz = 4}, Recipe{.n = 6, .T = 8, .d = 10},
   };
-  constexpr Index kMostDraws = 4;  // for every task wanted
+  constexpr Index kMostDraws = 4;  // per task wanted
   Tally tally(claim, settings);
   Mean frobenius, nuclear;
   Index draws = 0, without = 0, certified = 0;
@@ -125,4 +125,4 @@ ClaimResult test_rank(const Claim& claim, const ClaimSettings& settings, Threads
   return std::move(tally).result();
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

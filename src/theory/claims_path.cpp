@@ -6,13 +6,12 @@
 #include <cmath>
 #include <optional>
 
-#include "attsvm/optimality.h"
-#include "attsvm/path.h"
+#include "attsvm/theory.h"
 #include "theory/claim_tests.h"
 #include "theory/claim_tools.h"
 #include "theory/joint_svm.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 constexpr double kAligned = 1e-3;     // 1 − correlation at the largest radius
@@ -36,7 +35,7 @@ struct Followed {
 /// Paths against the SVM of the optimal tokens.
 ClaimResult test_path(const Recipe& recipe, Parametrization param, const Claim& claim, const ClaimSettings& settings,
                       Threads& threads) {
-  constexpr Index kMostDraws = 4;  // for every task wanted
+  constexpr Index kMostDraws = 4;  // per task wanted
   const bool factored = param == Parametrization::KQ;
   Tally tally(claim, settings);
   Index draws = 0, unique = 0;
@@ -83,7 +82,7 @@ struct JointPrediction {
   Index off_margin = 0;    // how many these are
 };
 
-/// Nothing where the best selection is not clear, not separable, or not of the kind asked for.
+/// nullopt if the best selection is not clear, not separable, or not of the kind asked for.
 std::optional<JointPrediction> predict_joint(const AttentionTask& task, bool tight, Threads& alone) {
   constexpr double kClear = 1e-2;  // relative: how much better than the next one, and how far from the margin
   std::vector<MarginProblem> problems;
@@ -147,7 +146,7 @@ struct JointPath {
   std::vector<double> to_p, to_v, to_relaxed;
   Index aligned_ones = 0, aligned_relaxed = 0, suffices = 0, suffices_aligned = 0, exact = 0;
 
-  /// Whether p and v are where they should be.
+  /// Whether p and v have converged to the predicted directions.
   bool add(const JointPrediction& predicted, const MarginSolution& leading, const std::vector<PathPoint>& points) {
     to_p.push_back(distance(points.back().W, leading));
     to_v.push_back(distance(points.back().v, predicted.head));
@@ -166,7 +165,7 @@ struct JointPath {
 
 ClaimResult test_joint(bool tight, const Claim& claim, const ClaimSettings& settings, Threads& threads) {
   const Recipe recipe{.n = 3, .T = 3, .d = 6, .pattern = QueryPattern::prompt};
-  constexpr Index kMostDraws = 24;  // for every task wanted
+  constexpr Index kMostDraws = 24;  // per task wanted
   Tally tally(claim, settings);
   std::vector<JointPath> kinds{{.ratio = 1}};
   if (!tight) kinds.insert(kinds.end(), {{.ratio = 10}, {.ratio = 100}});
@@ -254,4 +253,4 @@ ClaimResult test_joint_loose(const Claim& claim, const ClaimSettings& settings, 
   return test_joint(false, claim, settings, threads);
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

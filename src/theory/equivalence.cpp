@@ -1,6 +1,6 @@
-#include "attsvm/equivalence.h"
-
 #include <cmath>
+
+#include "attsvm/theory.h"
 
 namespace attsvm {
 namespace {

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <limits>
 
-#include "attsvm/optimality.h"
+#include "attsvm/theory.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
-constexpr double kNothing = 1e-12;  // a right-hand side below this is 0: its query would be divided by it
-constexpr double kExact = 1e-13;    // relative error of Ξ that is left alone
-constexpr int kMostSolves = 100;    // to find Ξ; ten or so are usual
+constexpr double kNothing = 1e-12;  // smaller right-hand sides count as 0, since queries are divided by them
+constexpr double kExact = 1e-13;    // relative error of Ξ at which the search ends
+constexpr int kMostSolves = 100;    // to find Ξ; about ten are usual
 
 /// The task with right-hand sides max(0, 1 − beyond_i/margin) written into its queries.
 JointSvm with_margin(const AttentionTask& task, std::span<const double> beyond, double margin) {
@@ -50,15 +50,15 @@ JointSvm solve_joint_svm(const AttentionTask& task, const Selection& selection, 
     return found;
   };
   // Ξ‖W(Ξ)‖ is the least norm with right-hand sides max(0, Ξ − beyond_i). It grows with Ξ, is convex, and is 1 where Ξ
-  // is right: between the least number of `beyond`, below which all right-hand sides but those of support vectors are
-  // 0, and the margin that this relaxed problem has.
+  // is correct. That Ξ lies between the smallest positive entry of `beyond`, below which only the right-hand sides of
+  // support vectors are above 0, and the margin of this relaxed problem.
   double low = std::numeric_limits<double>::infinity();
   for (const double one : beyond) low = one > 0 ? std::min(low, one) : low;
   JointSvm relaxed = solve_at(low);
   if (relaxed.weights.status != MarginStatus::optimal || !(relaxed.weights.objective > 0)) return relaxed;
   double high = 1 / relaxed.weights.objective;
   if (!(low < high)) return relaxed;
-  double below = low / high - 1, above = 0;  // Ξ‖W(Ξ)‖ − 1 at both ends; no number (0) where there is no W
+  double below = low / high - 1, above = 0;  // Ξ‖W(Ξ)‖ − 1 at both ends; 0 if there is no W
   double margin = high;
   int side = 0;
   for (int k = 0; k < kMostSolves; ++k) {
@@ -84,4 +84,4 @@ JointSvm solve_joint_svm(const AttentionTask& task, const Selection& selection, 
   return solve_at(low);
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

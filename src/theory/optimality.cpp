@@ -1,15 +1,17 @@
-#include "attsvm/optimality.h"
-
 #include <algorithm>
 #include <cmath>
 
-#include "attsvm/score.h"
+#include "attsvm/task.h"
+#include "attsvm/theory.h"
 #include "base/refuse.h"
 
 namespace attsvm {
+
+using namespace internal;
+
 namespace {
 
-/// γ_it of the visible tokens, with the tolerance below which two scores of a query are the same.
+/// γ_it of the visible tokens, with the tolerance within which two scores of a query count as equal.
 class Scores {
  public:
   explicit Scores(const AttentionTask& task) : task_(task), values_(head_values(task)) {}
@@ -66,7 +68,8 @@ double correlation(const Eigen::Ref<const RowMatrix>& A, const Eigen::Ref<const 
 SelectionReport assess_selection(const AttentionTask& task, const Selection& selection, MarginSolver& solver,
                                  const std::function<bool()>& stop) {
   for (Index i = 0; i < task.queries(); ++i) {
-    if (selection.kept(i).size() > 1) refuse("query {} keeps several tokens; local optimality is about one", i);
+    if (selection.kept(i).size() > 1)
+      refuse("query {} keeps several tokens; local optimality is defined for one token per query", i);
   }
   const Scores scores(task);
   SelectionReport report;
@@ -104,7 +107,7 @@ LocalOptima enumerate_local_optima(const AttentionTask& task, Index limit, Threa
                                    const std::function<bool(Index)>& progress) {
   const Index count = count_selections(task, limit);
   if (count > limit)
-    refuse("there are more than {} selections to look at; raise the limit, or name the one you mean", limit);
+    refuse("the task has more than {} selections; raise the limit, or check a single selection", limit);
   constexpr Index kBatch = 256;
   const Scores scores(task);
   LocalOptima found;

@@ -1,13 +1,15 @@
-#include "attsvm/path.h"
-
 #include <cmath>
 #include <set>
 
+#include "attsvm/theory.h"
 #include "base/refuse.h"
 #include "theory/path_follower.h"
 #include "theory/path_limits.h"
 
 namespace attsvm {
+
+using namespace internal;
+
 namespace {
 
 void require_suitable(const AttentionTask& task, const PathSettings& settings) {
@@ -41,7 +43,7 @@ std::vector<PathPoint> regularization_path(const AttentionTask& task, const Path
   if (!(settings.head_radius > 0)) refuse("head_radius = {}; must be > 0", settings.head_radius);
   require_suitable(task, settings);
   const std::vector<double>& radii = settings.radii;
-  bool stopped = false;  // for good: what says so once need not say so again
+  bool stopped = false;  // stays true: `stop` is not called again once it returned true
   const std::function<bool()> stop = [&] { return stopped = stopped || (settings.stop && settings.stop()); };
   const auto stop_at = [&](Index start, double radius) {
     return stopped = stop() || (settings.progress && settings.progress(start, radius));
@@ -49,7 +51,7 @@ std::vector<PathPoint> regularization_path(const AttentionTask& task, const Path
   PathLimits limits(task, settings.param, settings.joint ? settings.head_radius : 0, stop, threads);
   std::vector<PathPoint> best;
   std::vector<std::set<std::vector<Index>>> seen(radii.size());
-  // Where the least loss is not known, log_excess is log L, which losses below zero do not have.
+  // Where the least loss is not known, log_excess is log L, which is undefined for losses below zero.
   const bool by_loss = settings.loss == Loss::linear && (settings.joint || task.head().kind != HeadKind::linear);
   const auto consider = [&](std::size_t k, PathPoint point) {
     seen[k].insert(point.selected);

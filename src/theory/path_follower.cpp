@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attsvm/random.h"
 #include "base/decompositions.h"
+#include "base/random.h"
+#include "train/gradient.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 constexpr double kGrowth = 2;       // largest factor between two radii at which a path is followed
 constexpr double kWidestStart = 4;  // largest radius of a random start
-constexpr int kRounds = 200;        // of the two balls of joint paths in turn
+constexpr int kRounds = 200;        // of alternating between the two balls of a joint path
 constexpr double kNewColumn =
     1e-3;  // size of a column that raises the rank of (K,Q), relative to the root of the radius
 constexpr double kTiny = 1e-300;
@@ -129,7 +130,8 @@ void PathFollower::gradient(const Eigen::VectorXd& theta, ScaledGradient& out) {
 }
 
 void PathFollower::settle(double radius) {
-  // Logits grow with the radius; what tells tokens apart does not. Keep the offsets and lengthen the direction.
+  // Logits grow with the radius, but differences between kept tokens do not: keep the offsets and lengthen the
+  // direction.
   const double stretch = ball(radius) / std::max(theta_.norm(), kTiny);
   if (!inside_) theta_ *= factored() ? stretch : std::max(stretch, 1.0);
   if (settings_.joint) head_.v *= radius / radius_;
@@ -139,7 +141,7 @@ void PathFollower::settle(double radius) {
     settle_weights();
     if (!settings_.joint) return;
     const double head = settle_head();
-    stationarity_ = std::max(head, weight_stationarity());  // another head, another gradient
+    stationarity_ = std::max(head, weight_stationarity());  // the head changed, and the gradient with it
     if (stationarity_ <= settings_.tolerance || stop_()) return;
   }
 }
@@ -204,9 +206,9 @@ double PathFollower::settle_head() {
 }
 
 /// (K,Q) of too low a rank can be stationary without being minimal: their gradient GQ, GᵀK does not see directions in
-/// which both vanish. The loss falls along −u vᵀ if σ₁(G) exceeds the multiplier μ of the nuclear ball. How far it
-/// does, relative to μ (inside the ball: σ₁(G) itself); 0 where the width forbids another column. (Where K and Q are of
-/// full rank it tells nothing new: it is then as small as their gradient.)
+/// which both vanish. The loss falls along −u vᵀ if σ₁(G) exceeds the multiplier μ of the nuclear ball. Returns by how
+/// much, relative to μ (inside the ball: σ₁(G) itself); 0 if the width forbids another column. (Where K and Q have full
+/// rank the result is as small as their gradient.)
 double PathFollower::rank_slope() {
   unpack(theta_, W_, K_, Q_);
   const Eigen::VectorXd sigma = singular_values(W_);
@@ -224,7 +226,7 @@ double PathFollower::rank_slope() {
   return std::max(0.0, steepest / multiplier - 1);
 }
 
-/// A little of the direction that rank_slope() found takes the place of the weakest column.
+/// Replaces the weakest column by a small multiple of the direction that rank_slope() found.
 void PathFollower::raise_rank() {
   const ThinSvd parts = thin_svd(W_);
   const Index count = std::min(width_, parts.sigma.size());
@@ -241,4 +243,4 @@ void PathFollower::raise_rank() {
   Eigen::Map<RowMatrix>(theta_.data() + d_ * width_, dz_, width_) = Q_;
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

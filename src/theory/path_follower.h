@@ -2,27 +2,28 @@
 
 #include <functional>
 
-#include "attsvm/gradient.h"
-#include "attsvm/path.h"
+#include "attsvm/theory.h"
+#include "attsvm/train.h"
 #include "theory/ball_minimizer.h"
 #include "theory/path_limits.h"
+#include "train/gradient.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-/// One start, followed through the radii. Its point is θ (W, or K and Q one after the other) and v. Where `stop` says
-/// so, minimisations end where they are: the point is then what was found by then, and its stationarity says how good.
+/// One start, followed through the radii. Its point is θ (W, or K and Q one after the other) and v. When `stop` returns
+/// true, minimisations end where they are; the stationarity says how close the point is to a minimum.
 class PathFollower {
  public:
-  /// All of them must outlive it.
+  /// All arguments must outlive the follower.
   PathFollower(const AttentionTask& task, const PathSettings& settings, const std::function<bool()>& stop,
                Threads& threads);
 
-  /// Begins at a random point of a ball that is no larger than `radius`, and small enough that the softmax has not
-  /// chosen yet; start 0 of a joint path keeps the task's own head, if it has one.
+  /// Begins at a random point of a ball that is no larger than `radius`, and small enough that the softmax is not
+  /// saturated; start 0 of a joint path keeps the task's own head, if it has one.
   void begin_anywhere(std::uint32_t start, double radius);
   /// Begins in a direction, at the edge of the ball, and minimises there.
   void begin_along(const PathLimits::Limit& limit, double radius);
-  /// Minimises at this radius, by way of radii between.
+  /// Minimises at this radius, passing through radii in between.
   void follow(double radius);
 
   PathPoint point();
@@ -51,11 +52,11 @@ class PathFollower {
   Eigen::VectorXd theta_;
   double radius_ = 0, stationarity_ = 0;
   bool inside_ = false, settled_ = false;
-  bool has_room_ = false;  // some column of K and Q is not in use
+  bool has_room_ = false;  // some column of K and Q is unused
   Index iterations_ = 0;
   RowMatrix W_, K_, Q_;
   Eigen::VectorXd steepest_left_, steepest_right_;  // the pair of singular vectors of σ₁(G)
   LossGradient found_;
 };
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

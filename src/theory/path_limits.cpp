@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <limits>
 
-#include "attsvm/optimality.h"
-#include "attsvm/score.h"
+#include "attsvm/task.h"
+#include "attsvm/theory.h"
 #include "theory/joint_svm.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 double correlation_or_nan(const RowMatrix& W, const MarginSolution& solution) {
@@ -26,13 +26,13 @@ PathLimits::PathLimits(const AttentionTask& task, Parametrization param, double 
       solver_(threads) {}
 
 void PathLimits::solve(const MarginProblem& problem, const Norm& norm, MarginSolution& solution) {
-  constexpr Index kQuick = 200;  // rows that are solved in no time: points at hand are worth their correlation
+  constexpr Index kQuick = 200;  // problems of up to this many rows are solved whatever `stop` says
   SolveSettings settings{.norm = norm};
   if (problem.rows() > kQuick) settings.progress = [this](const SolveProgress&) { return stop_(); };
   solver_.solve(problem, settings, solution);
 }
 
-/// The selection of the largest label margin; empty where there are too many, or no head tells the labels apart.
+/// The selection of the largest label margin; empty if there are too many selections, or no head separates the labels.
 std::vector<Index> PathLimits::best_labelled() {
   constexpr Index kMost = 1000;
   if (count_selections(task_, kMost) > kMost) return {};
@@ -60,7 +60,7 @@ const PathLimits::Limit* PathLimits::prediction() {
   if (tokens.empty()) return nullptr;
   predicted_ = limit(tokens);
   if (predicted_.relaxed > 0) {
-    // On the ray of the relaxed SVM tokens are level, and a descent may leave for others; this one is clear of that.
+    // On the ray of the relaxed SVM some tokens are level, and descent may move to others; this SVM relaxes nothing.
     solve(MarginProblem::attention(task_, Selection::single(tokens)), norm_, predicted_.weights);
   }
   const bool solved = predicted_.weights.status == MarginStatus::optimal && predicted_.weights.objective > 0;
@@ -94,4 +94,4 @@ void PathLimits::compare(PathPoint& point) {
       head_radius_ > 0 ? correlation_or_nan(point.v, known.head) : std::numeric_limits<double>::quiet_NaN();
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -4,15 +4,15 @@
 #include <map>
 
 #include "attsvm/margin.h"
-#include "attsvm/path.h"
+#include "attsvm/theory.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-/// The directions in which the theory says that regularization paths of a task end.
+/// The directions to which regularization paths of a task tend according to the theory.
 class PathLimits {
  public:
-  /// `head_radius` is ‖v‖/‖W‖ where the head is trained, 0 where it is not. Where `stop` says so solves that take their
-  /// time end early, and what they would have told is missing. It must outlive this.
+  /// `head_radius` is ‖v‖/‖W‖ where the head is trained, 0 where it is not. When `stop` returns true, long solves end
+  /// early and their limits are missing. `stop` must outlive this object.
   PathLimits(const AttentionTask& task, Parametrization param, double head_radius, const std::function<bool()>& stop,
              Threads& threads);
 
@@ -22,8 +22,8 @@ class PathLimits {
   };
 
   /// Where to start: the limit of the optimal tokens; where the head is trained, the SVMs (none relaxed) of the tokens
-  /// by which labels are told apart best, if there are few enough selections to look at. Null where there is none, or
-  /// where the head is not linear.
+  /// that separate the labels best, if there are few enough selections to enumerate. Null if there is none, or if the
+  /// head is not linear.
   const Limit* prediction();
   /// Fills in the correlations of a point with the limit of its own selection.
   void compare(PathPoint& point);
@@ -42,4 +42,4 @@ class PathLimits {
   Limit predicted_;
 };
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

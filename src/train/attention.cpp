@@ -2,13 +2,16 @@
 #include <cmath>
 #include <limits>
 
-#include "attsvm/gradient.h"
+#include "attsvm/train.h"
 #include "train/products.h"
 
 namespace attsvm {
+
+using namespace internal;
+
 namespace {
 
-/// Log-weights of one query, and where the peak is.
+/// Writes log s_it of one query to `out` and returns the token of largest weight. `u` is scratch memory.
 Index log_softmax(const AttentionTask& task, const RowMatrix& W, Index query, std::vector<double>& u, double* out) {
   const Index T = task.visible(query), d = task.key_size();
   u.resize(static_cast<std::size_t>(d));
@@ -26,7 +29,7 @@ Index log_softmax(const AttentionTask& task, const RowMatrix& W, Index query, st
   return peak;
 }
 
-constexpr Index kShare = 16;  // queries a chunk
+constexpr Index kShare = 16;  // queries per chunk
 
 Index chunks_of(const AttentionTask& task) { return (task.queries() + kShare - 1) / kShare; }
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "attsvm/random.h"
+#include "base/random.h"
 #include "train/streams.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
 Batches::Batches(Index queries, Index size, std::uint64_t seed, std::uint32_t instance)
     : queries_(queries),
@@ -33,4 +33,4 @@ std::span<const Index> Batches::at(Index step) {
                                    static_cast<std::size_t>(std::min(size_, queries_ - begin)));
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -5,15 +5,15 @@
 
 #include "attsvm/array.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-/// Minibatches: every epoch takes the queries once, in an order that is a function of seed, instance and epoch.
+/// Minibatches: every epoch takes each query once, in an order that depends on seed, instance and epoch alone.
 class Batches {
  public:
-  /// `size` queries a batch, the last of an epoch may have fewer; 0 or at least `queries`: no minibatches.
+  /// `size` queries per batch; the last batch of an epoch may have fewer. 0 or at least `queries`: no minibatches.
   Batches(Index queries, Index size, std::uint64_t seed, std::uint32_t instance);
 
-  /// The queries of a step, ascending; empty: all.
+  /// The queries of a step, ascending; empty: all. Valid until the next call.
   std::span<const Index> at(Index step);
 
  private:
@@ -24,4 +24,4 @@ class Batches {
   std::vector<Index> order_;
 };
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

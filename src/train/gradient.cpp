@@ -1,15 +1,16 @@
-#include "attsvm/gradient.h"
+#include "train/gradient.h"
 
 #include <cmath>
 #include <limits>
 
+#include "attsvm/train.h"
 #include "base/blas.h"
 #include "base/refuse.h"
 #include "train/losses.h"
 #include "train/products.h"
 #include "train/query_pass.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
@@ -37,8 +38,8 @@ struct GradientPass::State {
   SingleThreadBlas blas{};
   RowMatrix Z{};                       // (q,dz), all queries
   RowMatrix chosen{};                  // the rows of Z that a minibatch takes
-  RowMatrix U{}, g{}, features{};      // a row a query taken: W z_i, g_i, ∂h/∂v
-  std::vector<std::uint64_t> first{};  // number of each query's first attention weight
+  RowMatrix U{}, g{}, features{};      // one row per query taken: W z_i, g_i, ∂h/∂v
+  std::vector<std::uint64_t> first{};  // number of each query's first attention weight among all
   std::vector<QueryGradient> queries{};
   std::vector<QueryScratch> scratch{};
   TokenScores scores{};
@@ -47,7 +48,7 @@ struct GradientPass::State {
   Index chunks(Index count) const;
 };
 
-/// Fixed by the sizes: a thread's share of a large task, everything for a small one.
+/// How many chunks a pass has: one for a small task, several for a large one. Depends on the sizes alone.
 Index GradientPass::State::chunks(Index count) const {
   constexpr Index kWorth = 32'768, kMost = 64;
   const Index mean_length = static_cast<Index>(first.back()) / task.queries();
@@ -97,7 +98,7 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
   if (state.settings.head_gradient) state.features.resize(count, width);
   state.queries.resize(static_cast<std::size_t>(count));
 
-  // u_i = W z_i for many queries at a time, then through each query alone.
+  // Computes u_i = W z_i for many queries at once, then passes through each query by itself.
   const Index chunks = state.chunks(count), share = (count + chunks - 1) / chunks;
   constexpr Index kQueries = 128;
   const auto multiply = [&](Index block) {
@@ -135,7 +136,7 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
     state.threads.for_each(chunks, pass);
   }
 
-  // One exponent for all queries, then G = Σ_i weight_i g_i z_iᵀ.
+  // Finds a common exponent for all queries, then G = Σ_i weight_i g_i z_iᵀ.
   double top = kNone, top_slope = kNone, loss = 0, best = 0;
   for (const QueryGradient& query : state.queries) {
     top = std::max(top, query.log_weight);
@@ -145,7 +146,7 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
   }
   const double scale = exact ? -std::log(static_cast<double>(count)) : 0;
   out.loss = loss / static_cast<double>(count);
-  constexpr double kOrdinary = 1e-290;  // the mean of smaller losses may have lost digits
+  constexpr double kOrdinary = 1e-290;  // means below this may have lost digits to underflow
   const Loss kind = state.settings.loss;
   out.log_loss =
       out.loss > kOrdinary || kind == Loss::linear
@@ -185,4 +186,4 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
   out.v.log_scale = exact ? top_slope + scale : 0;
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -5,15 +5,15 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "base/lanes-inl.h"
+#include "base/kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace attsvm::HWY_NAMESPACE {
+namespace attsvm::internal::HWY_NAMESPACE {
 namespace {
 
-constexpr double kNone = -1e300;  // the logarithm of zero; finite, so that differences are
+constexpr double kNone = -1e300;  // stands for the logarithm of zero; finite, so that differences are finite
 
-/// The loops, for vectors of one width. Every sum is taken lane by lane in a fixed order.
+/// The loops for vectors of one width. Lanes do not interact, and sums run in a fixed order.
 template <class D>
 struct Lanes {
   using V = hn::Vec<D>;
@@ -61,9 +61,9 @@ struct Lanes {
     });
   }
 
-  /// Through the softmax of query i: its logits a (T) become h, den times the derivative of f relative to e^low.
-  /// Writes low to c, 1/den to `inverse`, and f. Tokens whose score ties with the peak's are kept apart from the
-  /// others, which they may outweigh by any factor: docs/algorithms.md.
+  /// Passes through the softmax of query i: replaces its logits a (T) by h, which is den times the derivative of f
+  /// relative to e^low. Writes low to c, 1/den to `inverse`, and f. Tokens whose scores tie with the peak's are summed
+  /// apart from the others, which they may outweigh by any factor (docs/algorithms.md).
   static void soften(const LaneGroup& group, Index i, double* a, double* gap, double* inverse) {
     const Index L = width(), end = group.T * L;
     const double* gamma = group.gamma + i * end;
@@ -121,7 +121,7 @@ struct Lanes {
     store(hn::Add(score, drift), group.f + i * L);
   }
 
-  /// From low, 1/den and f of every query to their weights c and the common exponent.
+  /// Computes the weights c and the common exponent of all queries from their low, 1/den and f.
   static void weigh(const LaneGroup& group, const double* inverse) {
     const Index L = width();
     V top = set(2 * kNone);
@@ -129,7 +129,7 @@ struct Lanes {
       const V f = load(group.f + i * L), low = load(group.c + i * L);
       const V slope = group.loss == Loss::logistic      ? hn::Max(f, hn::Zero(tag))
                       : group.loss == Loss::exponential ? f
-                                                        : hn::Zero(tag);  // −log|ℓ′|, or nearly
+                                                        : hn::Zero(tag);  // −log|ℓ′| up to a bounded term
       store(hn::Sub(low, slope), group.c + i * L);
       top = hn::Max(top, hn::Sub(low, slope));
     }
@@ -211,7 +211,7 @@ struct Lanes {
     store(spread(group, group.m, r), group.square + L);
   }
 
-  /// What multiplies a direction of the given squared norm.
+  /// The factor for a step along a direction of the given squared norm.
   static V factor(const LaneGroup& group, V square, double step) {
     const auto count = static_cast<double>(group.n);
     const V zero = hn::Zero(tag), top = load(group.top), small = exp1(hn::Neg(hn::Abs(top)));
@@ -256,11 +256,11 @@ void move_one(LaneGroup& group, double step) { Lanes<hn::CappedTag<double, 1>>::
 Index full_width() { return static_cast<Index>(hn::Lanes(hn::ScalableTag<double>())); }
 
 }  // namespace
-}  // namespace attsvm::HWY_NAMESPACE
+}  // namespace attsvm::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace attsvm {
+namespace attsvm::internal {
 
 HWY_EXPORT(gradient_full);
 HWY_EXPORT(gradient_one);
@@ -286,5 +286,5 @@ void lane_move(LaneGroup& group, double step) {
   }
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal
 #endif  // HWY_ONCE

@@ -1,23 +1,23 @@
 #pragma once
 
-#include "attsvm/gradient.h"
+#include "attsvm/train.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-/// Runs of one shape, side by side: number k of run l is entry k·lanes + l of an array. Arrays begin at cache lines.
-/// Linear heads, exact arithmetic.
+/// Runs of one shape, one per vector lane: number k of run l is entry k·lanes + l of an array. Arrays begin at cache
+/// lines. For linear heads in exact arithmetic.
 ///
-/// W acts on the queries alone, so it is known by u_i = W z_i and by what has been added: W = W_0 + Σ_i a_i z_iᵀ. A
-/// step then costs n² d and not n d dz. In the same way Q is known by s_i = Qᵀz_i and Q = Q_0 + Σ_i z_i a_iᵀ; K is
-/// there whole. A run has the same bits in any lane of any width, alone or among others.
+/// A run stores u_i = W z_i and a_i with W = W_0 + Σ_i a_i z_iᵀ instead of W, so that a step costs n² d operations and
+/// not n d dz. In the same way it stores s_i = Qᵀz_i and a_i with Q = Q_0 + Σ_i z_i a_iᵀ instead of Q; K is stored
+/// whole. A run gives the same bits in any lane of any width, alone or among others.
 struct LaneGroup {
   Index lanes = 1;  ///< 1, or lane_width()
   Index n = 0, T = 0, d = 0;
   Index r = 0;  ///< columns of K and Q; 0: W is trained
   Loss loss = Loss::logistic;
-  bool normalized = true;  ///< each array's gradient by its own norm; else as it is
-  bool ragged = false;     ///< some query does not see T tokens
-  double epsilon = 0;      ///< added to the norm
+  bool normalized = true;  ///< divide each array's gradient by its norm (ngd); else gd
+  bool ragged = false;     ///< some queries see fewer than T tokens
+  double epsilon = 0;      ///< added to the norm of the gradient
 
   // The tasks.
   double *X = nullptr, *gamma = nullptr;  ///< keys (n,T,d), scores with the label (n,T)
@@ -37,16 +37,16 @@ struct LaneGroup {
 
   double *u = nullptr, *m = nullptr;              ///< scratch: K s_i (n,d), Kᵀ g_i (n,r)
   double *change = nullptr, *change_K = nullptr;  ///< directions of `reach` and K
-  double* work = nullptr;                         ///< scratch: 2T + n
+  double* work = nullptr;                         ///< scratch: 2T + n numbers
 };
 
-/// Runs that one vector holds on this machine.
+/// How many runs a vector holds on this machine.
 Index lane_width();
 
 /// Forward and backward of all runs of a group.
 void lane_gradient(LaneGroup& group);
 
-/// One step along what lane_gradient found. Where the gradient is zero, nothing moves.
+/// One step with the gradient that lane_gradient found. Runs with zero gradient do not move.
 void lane_move(LaneGroup& group, double step);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

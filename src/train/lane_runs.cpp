@@ -9,12 +9,12 @@
 #include "train/token_scores.h"
 #include "train/update.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
-constexpr Index kMostTokens = 4096, kMostQueries = 64;  // numbers in the keys that all queries see; beyond, lanes lose
-constexpr double kLargest = 1e20, kSmallest = 1e-20;    // sizes whose products and squares stay in range
-constexpr double kBlurred = 1e-5;  // score gaps below this part of the largest score lose five digits of sixteen
+constexpr Index kMostTokens = 4096, kMostQueries = 64;  // largest n·T·d and n; beyond them lanes are slower
+constexpr double kLargest = 1e20, kSmallest = 1e-20;    // range of sizes whose products and squares do not overflow
+constexpr double kBlurred = 1e-5;  // score gaps below this share of the largest score lose five of sixteen digits
 
 bool fits(const TrainSettings& settings, const AttentionTask& task, const Head& head) {
   const bool known = settings.optimizer == Optimizer::gd || settings.optimizer == Optimizer::ngd;
@@ -24,7 +24,8 @@ bool fits(const TrainSettings& settings, const AttentionTask& task, const Head& 
          task.queries() <= kMostQueries && task.queries() * task.longest() * task.key_size() <= kMostTokens;
 }
 
-/// Scores of query i with its label, ties to equal bits. False where a gap is blurred or ties are not transitive.
+/// Writes the scores of query i, label included; tied scores get equal bits. False if a gap is too small (kBlurred) or
+/// ties are not transitive.
 bool fill_scores(const AttentionTask& task, const TokenScores& scores, Index i, double* gamma) {
   const Index first = task.offset(task.sequence(i)), T = task.visible(i);
   double largest = 0;
@@ -46,7 +47,7 @@ bool fill_scores(const AttentionTask& task, const TokenScores& scores, Index i, 
   return true;
 }
 
-bool keys_differ(const AttentionTask& task, Index i) {
+bool tokens_differ(const AttentionTask& task, Index i) {
   const ConstRows X = task.keys(task.sequence(i));
   for (Index t = 0; t < task.visible(i); ++t) {
     for (Index s = 0; s < t; ++s) {
@@ -58,7 +59,7 @@ bool keys_differ(const AttentionTask& task, Index i) {
 
 bool in_range(double size) { return size >= kSmallest && size <= kLargest; }
 
-/// Whether no step of the run can leave the range of doubles.
+/// Whether the run cannot leave the range of doubles in any of its steps.
 bool bounded(const AttentionTask& task, const TrainSettings& settings, const Parameters& start,
              const std::vector<double>& gamma) {
   double score = 0, key = 0, query = 0, point = 0;
@@ -72,7 +73,7 @@ bool bounded(const AttentionTask& task, const TrainSettings& settings, const Par
   if (!in_range(score) || !in_range(key) || !in_range(query) || point > kLargest || way > kLargest) return false;
   if (settings.optimizer == Optimizer::ngd) return true;
   if (settings.loss == Loss::exponential && score > 100) return false;
-  // ‖∂L/∂W‖ is below this; factors that feed each other grow at worst like e^{way·slope}.
+  // ‖∂L/∂W‖ is below this; K and Q, whose gradients depend on each other, grow at most like e^{way·slope}.
   const double slope = score * key * query * (settings.loss == Loss::exponential ? std::exp(score) : 1);
   return start.param != Parametrization::KQ || way * slope < 300;
 }
@@ -90,7 +91,7 @@ std::optional<LaneInput> lane_input(const AttentionTask& task, const TrainSettin
                   .gamma = {}};
   input.gamma.resize(static_cast<std::size_t>(task.queries() * task.longest()));
   for (Index i = 0; i < task.queries(); ++i) {
-    if (!keys_differ(task, i)) return std::nullopt;
+    if (!tokens_differ(task, i)) return std::nullopt;
     if (!fill_scores(task, scores, i, input.gamma.data() + i * task.longest())) return std::nullopt;
   }
   if (!bounded(task, settings, start, input.gamma)) return std::nullopt;
@@ -207,4 +208,4 @@ Record LaneRuns::record(Index lane, Index step, Parameters& point) const {
   return here;
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

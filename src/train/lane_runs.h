@@ -5,32 +5,32 @@
 #include "train/lane_kernels.h"
 #include "train/parameters.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-/// Runs of equal shape can share vectors.
+/// The sizes of a run. Runs of equal shape can share vectors.
 struct LaneShape {
   Index n = 0, T = 0, d = 0, dz = 0, r = 0;  ///< r = 0: W (or p) is trained
 };
 
-/// A run that lanes can take, and its scores with the label, (n,T), equal bits where they tie.
+/// The shape of a run that lanes can take, and its scores (n,T), label included; tied scores have equal bits.
 struct LaneInput {
   LaneShape shape;
   std::vector<double> gamma;
 };
 
-/// Nothing where lanes cannot take the run: they are for small tasks with linear heads that are not trained, exact
-/// arithmetic, gd and ngd, without sampling, decay or ridge, and for numbers that cannot overflow in the steps there
-/// are. Scores of a query must tie or differ by more than rounding blurs, and no two of its keys may be equal.
+/// Empty if lanes cannot take the run. They can if the task is small, the head linear and not trained, the arithmetic
+/// exact, the optimizer gd or ngd without sampling, decay or ridge, and if no number can overflow in the steps of the
+/// run. The scores of a query must tie or differ by more than rounding, and no two of its keys may be equal.
 std::optional<LaneInput> lane_input(const AttentionTask& task, const TrainSettings& settings, const Head& head,
                                     const Parameters& start);
 
-/// Runs of one shape that go step by step together.
+/// Runs of one shape that take their steps together.
 class LaneRuns {
  public:
   /// `lanes` as in LaneGroup.
   LaneRuns(const LaneShape& shape, Index lanes, const TrainSettings& settings);
 
-  /// Puts a run into a lane; every lane needs one. Task and start are copied.
+  /// Puts a run into a lane, copying task and start. Every lane needs a run before evaluate().
   void put(Index lane, const AttentionTask& task, const LaneInput& input, const Parameters& start);
 
   void evaluate() { lane_gradient(group_); }              ///< gradients at the present points
@@ -38,10 +38,10 @@ class LaneRuns {
 
   bool gradient_is_zero(Index lane) const;
   void read_point(Index lane, Parameters& point) const;  ///< W, or K, Q and their product
-  double loss(Index lane) const;                         ///< where evaluate() stood last, as all of a record
+  double loss(Index lane) const;                         ///< at the point of the last evaluate()
   Record record(Index lane, Index step, Parameters& point) const;
 
-  /// use(number) for all that the rest of a run depends on.
+  /// Calls use(number) for all numbers that the rest of a run depends on.
   template <class Use>
   void for_each_number(Index lane, Use use) {
     const Index vectors = shape_.n * (shape_.r > 0 ? shape_.r : shape_.d);
@@ -61,7 +61,7 @@ class LaneRuns {
   LaneShape shape_;
   LaneGroup group_;
   std::vector<std::vector<CacheLine>> arrays_;  // what group_ points into
-  std::vector<RowMatrix> first_, Z_;            // of each lane: W or Q at the start, queries (n,dz)
+  std::vector<RowMatrix> first_, Z_;            // one per lane: W or Q at the start, queries (n,dz)
 };
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -2,17 +2,17 @@
 #include <cmath>
 #include <limits>
 
-#include "base/stream_kernels.h"
-#include "base/vector_exp.h"
+#include "base/kernels/stream.h"
+#include "base/kernels/vector_exp.h"
 #include "train/losses.h"
 #include "train/query_pass.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
-/// Four sums side by side: one alone would wait for every addition.
+/// Σ term(t) in four partial sums: a single sum would wait for each addition.
 template <class Term>
 double sum_of(Index count, Term term) {
   double sums[4] = {};
@@ -37,8 +37,8 @@ QueryGradient linear_query(const QueryInput& in, QueryScratch& scratch, double* 
   row_dots(X, T, d, in.u, e);
   const Index p = std::max_element(e, e + T) - e;
   const double peak = e[p];
-  double top = kNone, all = 0;  // top: of the tokens that do not tie with the peak's score
-  bool twin = false;            // a token with the peak's key adds nothing, but would bury the others in rounding
+  double top = kNone, all = 0;  // top: largest e[t] of the tokens whose score does not tie with the peak's
+  bool twin = false;  // another token has the peak's key: it adds nothing, but its rounding would hide the others
   for (Index t = 0; t < T; ++t) {
     e[t] -= peak;
     all += e[t];
@@ -48,7 +48,7 @@ QueryGradient linear_query(const QueryInput& in, QueryScratch& scratch, double* 
   }
   if (twin || std::isnan(all) || !std::isfinite(peak)) return exact_query(in, scratch, g, nullptr);
 
-  // One exponential a token: ties relative to the peak, the others relative to the largest of them.
+  // One exponential per token: tied tokens relative to the peak, the others relative to the largest of them.
   for (Index t = 0; t < T; ++t) w[t] = gap[t] != 0 ? e[t] - top : e[t];
   exp_nonpositive(w, T);
   const double apart = std::exp(top);  // 0 where all tie
@@ -56,7 +56,7 @@ QueryGradient linear_query(const QueryInput& in, QueryScratch& scratch, double* 
   const double lead = sum_of(T, [&](Index t) { return w[t] * gap[t]; }) / den;
   const double drift = apart * lead;
 
-  // g = Σ h_t (x_t − x_p) = Σ h_t x_t with the peak's factor minus the sum of the others.
+  // g = Σ h_t (x_t − x_p) = Σ h_t x_t, with h_p = minus the sum of the others.
   for (Index t = 0; t < T; ++t) w[t] *= (gap[t] != 0 ? gap[t] - drift : -lead) / den;
   w[p] = 0;
   w[p] = -sum_of(T, [&](Index t) { return w[t]; });
@@ -73,4 +73,4 @@ QueryGradient linear_query(const QueryInput& in, QueryScratch& scratch, double* 
   return out;
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -5,6 +5,24 @@
 #include <stdexcept>
 
 namespace attsvm {
+
+std::string_view name_of(Loss loss) {
+  switch (loss) {
+    case Loss::logistic:
+      return "logistic";
+    case Loss::exponential:
+      return "exponential";
+    case Loss::linear:
+      return "linear";
+  }
+  throw std::logic_error("unknown loss");
+}
+
+std::string_view name_of(Arithmetic arithmetic) { return arithmetic == Arithmetic::exact ? "exact" : "plain"; }
+
+}  // namespace attsvm
+
+namespace attsvm::internal {
 namespace {
 
 constexpr double kNegligible = 37;  // e^{-37} < 2^-53
@@ -20,20 +38,6 @@ double log_expm1(double log_g) {
 double log_softplus(double x) { return x < -kNegligible ? x : std::log(softplus(x)); }
 
 }  // namespace
-
-std::string_view name_of(Loss loss) {
-  switch (loss) {
-    case Loss::logistic:
-      return "logistic";
-    case Loss::exponential:
-      return "exponential";
-    case Loss::linear:
-      return "linear";
-  }
-  throw std::logic_error("unknown loss");
-}
-
-std::string_view name_of(Arithmetic arithmetic) { return arithmetic == Arithmetic::exact ? "exact" : "plain"; }
 
 double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 
@@ -75,4 +79,4 @@ double log_loss_excess(Loss loss, double best, double log_gap) {
   throw std::logic_error("unknown loss");
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

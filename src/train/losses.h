@@ -1,10 +1,10 @@
 #pragma once
 
-#include "attsvm/gradient.h"
+#include "attsvm/train.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-// ℓ(u) and what is needed of it, in the log domain where numbers get small. ℓ′ is negative for every loss.
+// ℓ(u) and its derivative, in the log domain where numbers get small. ℓ′ is negative for every loss.
 
 struct LossTerms {
   double value;      ///< ℓ(u)
@@ -20,4 +20,4 @@ double log_loss_excess(Loss loss, double best, double log_gap);
 /// log(1 + e^x)
 double softplus(double x);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

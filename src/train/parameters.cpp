@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attsvm/random.h"
+#include "base/random.h"
 #include "base/refuse.h"
+#include "train/gradient.h"
 #include "train/products.h"
 #include "train/streams.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 RowMatrix drawn(const TrainSettings& settings, TrainStream stream, Index rows, Index cols) {
@@ -21,7 +22,7 @@ RowMatrix drawn(const TrainSettings& settings, TrainStream stream, Index rows, I
   return matrix;
 }
 
-/// The given array, or one that init says.
+/// The given array if it is not empty, else a random or zero one.
 RowMatrix first_array(const RowMatrix& given, const char* name, bool random, const TrainSettings& settings,
                       TrainStream stream, Index rows, Index cols) {
   if (given.size() == 0) return random ? drawn(settings, stream, rows, cols) : RowMatrix::Zero(rows, cols);
@@ -32,7 +33,7 @@ RowMatrix first_array(const RowMatrix& given, const char* name, bool random, con
   return given;
 }
 
-/// to = to·e^{to.log_scale} + factor·array, in a common scale; plain arithmetic has the scale 1
+/// Adds factor·array to `to`, in a common scale; plain arithmetic has the scale 1.
 void add_scaled(ScaledMatrix& to, double factor, const RowMatrix& array, Arithmetic arithmetic) {
   if (factor == 0) return;
   if (arithmetic == Arithmetic::plain) {
@@ -106,4 +107,4 @@ const std::vector<const ScaledMatrix*>& ChainRule::apply(const Parameters& point
   return gradients_;
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

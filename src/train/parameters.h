@@ -1,13 +1,14 @@
 #pragma once
 
 #include "attsvm/train.h"
+#include "train/gradient.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-/// The point a run is at: what is trained, and what follows from it.
+/// The point of a run: the trained arrays, and K Qᵀ.
 struct Parameters {
-  std::vector<RowMatrix> arrays{};  ///< W, or K and Q; then v as one column where it is trained
-  RowMatrix product{};              ///< K Qᵀ
+  std::vector<RowMatrix> arrays{};  ///< W, or K and Q; then v as one column if it is trained
+  RowMatrix product{};              ///< K Qᵀ; see form_product()
   Parametrization param = Parametrization::W;
   bool joint = false;
 
@@ -18,17 +19,17 @@ struct Parameters {
   void form_product();
 };
 
-/// The head with the start's v in place of the task's. InputError where there is none.
+/// The task's head, with the start's v if it is given. InputError if the task has no head and the start no v.
 Head starting_head(const AttentionTask& task, const Start& start);
 
-/// The first point. InputError names the array whose shape does not fit.
+/// The starting point. InputError names the array whose shape does not fit.
 Parameters starting_point(const AttentionTask& task, const TrainSettings& settings, const Start& start,
                           const Head& head);
 
 /// Gradients of the trained arrays, from ∂L/∂W and ∂L/∂v by the chain rule: K: G Q + 2·ridge·K, Q: Gᵀ K + 2·ridge·Q.
 class ChainRule {
  public:
-  /// The pointers stay valid until the next call, or until `at` changes.
+  /// The pointers are valid until the next call, and while `at` does not change.
   const std::vector<const ScaledMatrix*>& apply(const Parameters& point, const LossGradient& at, double ridge,
                                                 Arithmetic arithmetic);
 
@@ -37,4 +38,4 @@ class ChainRule {
   std::vector<const ScaledMatrix*> gradients_;
 };
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -4,7 +4,7 @@
 
 #include "base/blas.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 bool small(Index m, Index n, Index k) { return m * n * k <= 32'768; }
@@ -17,7 +17,7 @@ void add(double* __restrict to, double factor, const double* __restrict from, In
 
 void dots(const double* X, Index rows, Index d, const double* u, double* out) {
   Index t = 0;
-  for (; t + 4 <= rows; t += 4) {  // four sums at a time, each in the order of a single one
+  for (; t + 4 <= rows; t += 4) {  // four rows at a time; each sum keeps its order
     const double *a = X + t * d, *b = a + d, *c = b + d, *e = c + d;
     double sum0 = 0, sum1 = 0, sum2 = 0, sum3 = 0;
     for (Index j = 0; j < d; ++j) {
@@ -61,4 +61,4 @@ void times(const double* A, const double* B, Index m, Index n, Index k, double* 
   }
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

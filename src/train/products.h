@@ -2,10 +2,10 @@
 
 #include "attsvm/array.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-// Products of the training loop. Small ones run in plain loops, large ones through BLAS; which is which depends on the
-// sizes alone. Row-major throughout.
+// Products of the training loop, all row-major. Small ones run in plain loops, large ones in BLAS; the choice depends
+// on the sizes alone.
 
 /// out[t] = x_t · u for the rows of X (rows × d)
 void dots(const double* X, Index rows, Index d, const double* u, double* out);
@@ -19,4 +19,4 @@ void transposed_times(const double* A, const double* B, Index m, Index n, Index 
 /// C (m × n) = A (m × k) B (k × n)
 void times(const double* A, const double* B, Index m, Index n, Index k, double* C);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

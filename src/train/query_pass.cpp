@@ -5,20 +5,20 @@
 #include <cmath>
 #include <limits>
 
-#include "attsvm/random.h"
+#include "base/random.h"
 #include "train/losses.h"
 #include "train/products.h"
 #include "train/streams.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
-constexpr double kSmall = -600;  // e^{kSmall} is an ordinary double, and so are weights that count beside it
+constexpr double kSmall = -600;  // e^{kSmall}, and all weights that count beside it, are normal doubles
 
 struct Query {
   const double *X, *V;
-  Index T, d, dv, first;  // first: number of its first token over all sequences
+  Index T, d, dv, first;  // first: number of its first token among all sequences
   double y;
 
   explicit Query(const QueryInput& in)
@@ -34,8 +34,8 @@ struct Query {
   ConstVector v(Index t) const { return {V + t * dv, dv}; }
 };
 
-/// Σ items in the order of PyTorch's softmax on four lanes. Once attention saturates, what plain arithmetic has left is
-/// rounding noise; published runs can be followed there only by rounding in the same order.
+/// Σ items in the order of PyTorch's softmax on four lanes. Once attention saturates, plain arithmetic yields rounding
+/// noise; to follow published runs there, sums must round in the same order.
 double lane_sum(const double* items, Index count) {
   std::array<double, 4> lanes{};
   const Index used = std::min<Index>(count, 4);
@@ -62,7 +62,7 @@ Index attend(const QueryInput& in, const Query& query, QueryScratch& scratch, do
   return peak;
 }
 
-/// 1/(1−dropout) for weights that are kept, 0 for dropped ones; nullptr when nothing is dropped.
+/// Factors of the attention weights: 1/(1−dropout) for kept ones, 0 for dropped ones. Null if there is no dropout.
 const double* draw_kept(const QueryInput& in, Index T, QueryScratch& scratch) {
   if (in.choice.dropout == 0) return nullptr;
   const Random random(in.choice.seed, in.choice.instance, kDropout);
@@ -126,7 +126,7 @@ QueryGradient exact_query(const QueryInput& in, QueryScratch& scratch, double* g
   const bool linear = in.head.kind == HeadKind::linear;
   if (!linear || feature != nullptr) mix_values(query, scratch.weights.data(), den, kept, scratch.output);
 
-  // Scores relative to the peak's; a dropped token scores 0.
+  // Scores minus the peak's; a dropped token scores 0.
   scratch.gaps.grow(T);
   double* gap = scratch.gaps.data();
   double peak_score = 0;
@@ -146,7 +146,7 @@ QueryGradient exact_query(const QueryInput& in, QueryScratch& scratch, double* g
     }
   }
 
-  // γ̄ − γ_p = e^top·lead. Tokens that tie with the peak are not in it: they may outweigh all others.
+  // γ̄ − γ_p = e^top·lead. The sum leaves out tokens that tie with the peak, because they may outweigh all others.
   double top = kNone, lead = 0;
   for (Index t = 0; t < T; ++t) {
     if (gap[t] != 0) top = std::max(top, e[t]);
@@ -210,7 +210,7 @@ QueryGradient plain_query(const QueryInput& in, QueryScratch& scratch, double* g
 
   scratch.gaps.grow(query.T);
   double* ds = scratch.gaps.data();
-  double* products = scratch.logits.data();  // the logits have done their work
+  double* products = scratch.logits.data();  // reuses the memory of the logits
   for (Index t = 0; t < query.T; ++t) {
     s[t] /= den;
     ds[t] = slope * scratch.slope.dot(query.v(t)) * (kept != nullptr ? kept[t] : 1);
@@ -229,4 +229,4 @@ QueryGradient plain_query(const QueryInput& in, QueryScratch& scratch, double* g
   return out;
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

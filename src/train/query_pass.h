@@ -1,16 +1,17 @@
 #pragma once
 
-#include "attsvm/gradient.h"
+#include "attsvm/train.h"
 #include "base/buffer.h"
+#include "train/gradient.h"
 #include "train/token_scores.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-/// What one query contributes: sign·e^{log_weight}·g zᵀ to ∂L/∂W, sign·e^{log_slope}·feature to ∂L/∂v (before the
-/// division by the number of queries). Plain arithmetic has log_weight = log_slope = 0 and all factors in g and
-/// feature.
+/// The contribution of one query: sign·e^{log_weight}·g zᵀ to ∂L/∂W and sign·e^{log_slope}·feature to ∂L/∂v, before the
+/// division by the number of queries. In plain arithmetic log_weight = log_slope = 0, and g and feature contain all
+/// factors.
 struct QueryGradient {
-  double log_weight = 0;  ///< −infinity: the query has no gradient
+  double log_weight = 0;  ///< −infinity: the gradient of the query is zero
   double log_slope = 0;
   double sign = 1;
   double u = 0, loss = 0;  ///< y f, and ℓ(u)
@@ -18,7 +19,7 @@ struct QueryGradient {
   double best_loss = 0;    ///< ℓ(best), if the excess is wanted
 };
 
-/// Memory of one thread.
+/// Working memory of one thread.
 struct QueryScratch {
   Buffer<double> logits, weights, relative, gaps, kept;
   Eigen::VectorXd output, slope;  // V ᵀ s and ∇h there
@@ -31,18 +32,18 @@ struct QueryInput {
   const Head& head;
   const TokenScores& scores;  ///< of a linear head
   Index query;
-  std::uint64_t first_weight;  ///< number of the query's first attention weight over all queries
-  double count;                ///< queries in the mean
+  std::uint64_t first_weight;  ///< number of the query's first attention weight among all queries
+  double count;                ///< number of queries in the mean
   const double* u;             ///< W z_i, (d)
-  const double* next;          ///< keys of the query that comes after this one, or null
+  const double* next;          ///< keys of the next query, to prefetch, or null
 };
 
-/// Forward and backward through one query. g (d) gets Σ_t ∂ℓ/∂a_t x_t up to the factors above; `feature` (size of v,
-/// may be null) what v multiplies in h.
+/// Forward and backward through one query. Writes Σ_t ∂ℓ/∂a_t x_t to g (d), up to the factors above, and ∂h/∂v to
+/// `feature` (size of v) unless that is null.
 QueryGradient exact_query(const QueryInput& in, QueryScratch& scratch, double* g, double* feature);
-/// exact_query of a linear head that is not trained, nothing dropped and no excess wanted, at memory speed: a query's
-/// tokens are read from memory once, and once more from the cache.
+/// exact_query for a linear head that is not trained, without dropout and without excess. Runs at memory speed: it
+/// reads the tokens of a query once from memory and once more from the cache.
 QueryGradient linear_query(const QueryInput& in, QueryScratch& scratch, double* g);
 QueryGradient plain_query(const QueryInput& in, QueryScratch& scratch, double* g, double* feature);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -8,22 +8,6 @@
 #include "base/refuse.h"
 
 namespace attsvm {
-namespace {
-
-void require(bool holds, std::string_view name, double value, std::string_view rule) {
-  if (!holds) refuse("{} = {}; must be {}", name, value, rule);
-}
-
-/// Finite and at least 0.
-void require_size(std::string_view name, double value) {
-  require(std::isfinite(value) && value >= 0, name, value, "a number from 0 up");
-}
-
-void require_count(std::string_view name, Index value, Index least) {
-  if (value < least) refuse("{} = {}; must be a whole number from {} up", name, value, least);
-}
-
-}  // namespace
 
 std::string_view name_of(Parametrization param) {
   switch (param) {
@@ -109,6 +93,26 @@ std::string_view name_of(TrainStop stop) {
   throw std::logic_error("unknown reason to stop");
 }
 
+}  // namespace attsvm
+
+namespace attsvm::internal {
+namespace {
+
+void require(bool holds, std::string_view name, double value, std::string_view rule) {
+  if (!holds) refuse("{} = {}; must be {}", name, value, rule);
+}
+
+/// Finite and at least 0.
+void require_size(std::string_view name, double value) {
+  require(std::isfinite(value) && value >= 0, name, value, "a number from 0 up");
+}
+
+void require_count(std::string_view name, Index value, Index least) {
+  if (value < least) refuse("{} = {}; must be a whole number from {} up", name, value, least);
+}
+
+}  // namespace
+
 void require_usable(const TrainSettings& settings, const AttentionTask& task) {
   require(std::isfinite(settings.step) && settings.step > 0, "step", settings.step, "a number above 0");
   require_count("steps", settings.steps, 0);
@@ -145,4 +149,4 @@ void require_usable(const TrainSettings& settings, const AttentionTask& task) {
   if (settings.dropout > 0) refuse("polyak steps have no meaning with dropout");
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -2,9 +2,9 @@
 
 #include "attsvm/train.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-/// InputError names the setting, its value and the rule, where the settings make no sense for this task.
+/// Throws InputError with the setting, its value and the rule unless the settings can be used for this task.
 void require_usable(const TrainSettings& settings, const AttentionTask& task);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -2,9 +2,10 @@
 
 #include <cstdint>
 
-namespace attsvm {
+namespace attsvm::internal {
 
-/// Random streams of a run, apart from those of the generators; a number never changes its meaning.
+/// Random streams of a run, distinct from those of the generators. These numbers must never change, or seeds would give
+/// other runs.
 enum TrainStream : std::uint32_t {
   kStartLeft = 100,   // W or K
   kStartRight = 101,  // Q
@@ -12,4 +13,4 @@ enum TrainStream : std::uint32_t {
   kDropout = 103,
 };
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

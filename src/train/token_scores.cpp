@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-namespace attsvm {
+namespace attsvm::internal {
 
 void TokenScores::compute(const AttentionTask& task, const Eigen::VectorXd& v, Threads& threads) {
   constexpr Index kChunk = 1024;
-  constexpr double kRounding = 0x1p-52;  // half a unit in the last place, of v and of v_t
+  constexpr double kRounding = 0x1p-52;  // half a unit in the last place of v, and the same of v_t
   const Index tokens = task.tokens(), size = v.size();
   high_.resize(static_cast<std::size_t>(tokens));
   low_.resize(high_.size());
@@ -17,7 +17,7 @@ void TokenScores::compute(const AttentionTask& task, const Eigen::VectorXd& v, T
     for (Index t = chunk * kChunk; t < std::min(tokens, (chunk + 1) * kChunk); ++t) {
       const double* x = values + t * size;
       double high = 0, low = 0, total = 0;
-      for (Index j = 0; j < size; ++j) {  // the error of every product and sum is carried along
+      for (Index j = 0; j < size; ++j) {  // also sums the rounding error of every product and sum
         const double product = v[j] * x[j], product_error = std::fma(v[j], x[j], -product);
         const double sum = high + product, part = sum - high;
         low += ((high - (sum - part)) + (product - part)) + product_error;
@@ -33,4 +33,4 @@ void TokenScores::compute(const AttentionTask& task, const Eigen::VectorXd& v, T
   });
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

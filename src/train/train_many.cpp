@@ -9,9 +9,12 @@
 #include "train/update.h"
 
 namespace attsvm {
+
+using namespace internal;
+
 namespace {
 
-/// A run on its way into a lane.
+/// A run that is to be put into a lane, or to run alone if `input` is empty.
 struct Entrant {
   TrainSettings settings;
   Head head{};
@@ -19,7 +22,7 @@ struct Entrant {
   std::optional<LaneInput> input{};
 };
 
-/// Runs that share vectors, all steps of them; what does not fill the last vector is filled with a copy.
+/// Trains runs that share vectors. Lanes that are left over repeat the last run.
 void run_together(std::span<const AttentionTask> tasks, std::vector<Entrant>& entrants,
                   std::span<const std::size_t> runs, std::vector<TrainedRun>& out) {
   const TrainSettings& settings = entrants[runs[0]].settings;
@@ -38,7 +41,7 @@ void run_together(std::span<const AttentionTask> tasks, std::vector<Entrant>& en
       const std::size_t at = runs[static_cast<std::size_t>(lane)];
       TrainedRun& run = out[at];
       if (due) run.records.push_back(group.record(lane, step, entrants[at].point));
-      // A gradient of zero moves nothing, so the run may as well come along.
+      // A run with zero gradient does not move, so it can stay in its lane.
       if (!last && run.stop == TrainStop::finished && group.gradient_is_zero(lane)) {
         run.stop = TrainStop::zero_gradient;
         run.steps = step;
@@ -76,7 +79,7 @@ void run_together(std::span<const AttentionTask> tasks, std::vector<Entrant>& en
 std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const TrainSettings& settings,
                                    Threads& threads, std::span<const Start> starts) {
   if (!starts.empty() && starts.size() != tasks.size()) {
-    refuse("starts has {} entries; must be none or one a task, {}", starts.size(), tasks.size());
+    refuse("starts has {} entries; must be none or one per task, {}", starts.size(), tasks.size());
   }
   const auto start_of = [&](std::size_t run) { return starts.empty() ? Start{} : starts[run]; };
   std::vector<Entrant> entrants(tasks.size());
@@ -87,13 +90,13 @@ std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const T
     entrant.settings.instance += static_cast<std::uint32_t>(k);
     entrant.settings.progress = nullptr;
     require_usable(entrant.settings, tasks[run]);
-    if (settings.stop_direction > 0) return;  // runs that may end early go alone
+    if (settings.stop_direction > 0) return;  // runs that may end early do not share vectors
     entrant.head = starting_head(tasks[run], start_of(run));
     entrant.point = starting_point(tasks[run], entrant.settings, start_of(run), entrant.head);
     entrant.input = lane_input(tasks[run], entrant.settings, entrant.head, entrant.point);
   });
 
-  // One shape a vector; whoever fits no lane is a part of one run.
+  // A part is a vector of runs of one shape, or a single run that lanes cannot take.
   std::vector<std::vector<std::size_t>> parts;
   std::map<std::array<Index, 5>, std::size_t> open;
   for (std::size_t run = 0; run < tasks.size(); ++run) {
@@ -108,7 +111,7 @@ std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const T
     parts[at->second].push_back(run);
   }
   std::vector<TrainedRun> runs(tasks.size());
-  const SingleThreadBlas blas;  // once for all runs
+  const SingleThreadBlas blas;  // one guard for all runs
   threads.for_each(static_cast<Index>(parts.size()), [&](Index k) {
     const std::vector<std::size_t>& part = parts[static_cast<std::size_t>(k)];
     if (entrants[part[0]].input) return run_together(tasks, entrants, part, runs);

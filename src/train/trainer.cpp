@@ -6,6 +6,7 @@
 #include "attsvm/train.h"
 #include "base/refuse.h"
 #include "train/batches.h"
+#include "train/gradient.h"
 #include "train/lane_runs.h"
 #include "train/parameters.h"
 #include "train/settings.h"
@@ -13,11 +14,13 @@
 
 namespace attsvm {
 
+using namespace internal;
+
 struct Trainer::Impl {
   Impl(const AttentionTask& task, const TrainSettings& given, const Start& start, Threads& threads);
 
-  void evaluate();  // loss and gradient at `now`, of this step's minibatch
-  bool advance();   // one step; false: the next point would overflow, and the run stays
+  void evaluate();  // loss and gradient at `now` for the minibatch of this step
+  bool advance();   // one step; false: the next point would overflow, and `now` stays
   Record record();  // `now`, over all queries
   TrainProgress progress();
   bool gradient_is_zero() const;
@@ -26,19 +29,19 @@ struct Trainer::Impl {
   TrainStop repeat(TrainStop stop, const std::function<void(const Record&)>& keep);
 
   TrainSettings settings;
-  bool sampled;  // minibatches or dropout: gradients are random
+  bool sampled;  // minibatches or dropout make the gradients random
   GradientPass pass;
   Batches batches;
   Head head;
   Parameters now, next;
   Update update;
-  std::unique_ptr<LaneRuns> lane{};  // small runs live there; `now` then follows when asked
+  std::unique_ptr<LaneRuns> lane{};  // small runs are computed there; `now` is then updated on demand
   ChainRule chain{};
   const std::vector<const ScaledMatrix*>* gradients = nullptr;
   LossGradient at{}, full{};
   Index step = 0;
-  RowMatrix reference{};                    // W/‖W‖ when the number of steps was a power of two
-  RowMatrix moved = RowMatrix::Zero(1, 1);  // how far it moved from the one before
+  RowMatrix reference{};                    // W/‖W‖ at the last number of steps that was a power of two
+  RowMatrix moved = RowMatrix::Zero(1, 1);  // one number: how far W/‖W‖ moved from the reference before
 };
 
 Trainer::Impl::Impl(const AttentionTask& task, const TrainSettings& given, const Start& start, Threads& threads)
@@ -87,7 +90,7 @@ bool Trainer::Impl::advance() {
   ++step;
   evaluate();
   if (usable()) return true;
-  std::swap(now, next);  // back to the last point that can be stood on
+  std::swap(now, next);  // back to the last point without overflow
   --step;
   evaluate();
   return false;
@@ -130,7 +133,8 @@ bool Trainer::Impl::usable() const {
   return std::isfinite(safe_norm(now.W()));
 }
 
-/// A run far from its limit moves more from doubling to doubling; only one that moves less is about to arrive.
+/// Whether the direction of W has converged. Far from its limit a run moves more from one doubling of the steps to the
+/// next, so a small move counts only if it is no larger than the one before.
 bool Trainer::Impl::settled() {
   if (settings.stop_direction == 0 || !std::has_single_bit(static_cast<std::uint64_t>(step))) return false;
   if (lane) lane->read_point(0, now);
@@ -141,7 +145,7 @@ bool Trainer::Impl::settled() {
   return step > 2 && moved(0) <= settings.stop_direction && moved(0) <= before;
 }
 
-/// Records that are still due hold the point at which the run came to rest.
+/// Gives all records that are still due the point at which the run ended.
 TrainStop Trainer::Impl::repeat(TrainStop stop, const std::function<void(const Record&)>& keep) {
   Record last = record();
   for (Index due = step; (due = settings.record.next(due + 1, settings.steps)) >= 0;) {

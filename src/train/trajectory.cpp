@@ -1,6 +1,6 @@
-#include "attsvm/trajectory.h"
-
 #include <algorithm>
+
+#include "attsvm/train.h"
 
 namespace attsvm {
 

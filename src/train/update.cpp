@@ -5,7 +5,7 @@
 #include <numbers>
 #include <stdexcept>
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 constexpr double kFirstDecay = 0.9, kSecondDecay = 0.999, kAdamEpsilon = 1e-8;
@@ -60,7 +60,7 @@ double Update::factor(const std::vector<const ScaledMatrix*>& gradients, std::si
   if (settings_.optimizer == Optimizer::polyak) {
     return step * std::exp(log_excess + gradient.log_scale - log_square(gradients));
   }
-  if (settings_.optimizer == Optimizer::ngd || settings_.normalize) {  // e^{log_scale} cancels against the norm's
+  if (settings_.optimizer == Optimizer::ngd || settings_.normalize) {  // e^{log_scale} cancels in g/‖g‖
     const double scaled_epsilon = epsilon(k) > 0 ? epsilon(k) * std::exp(-gradient.log_scale) : 0;
     return step / (safe_norm(gradient.direction) + scaled_epsilon);
   }
@@ -105,4 +105,4 @@ void Update::apply(const Parameters& now, const std::vector<const ScaledMatrix*>
   }
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -1,10 +1,11 @@
 #pragma once
 
+#include "train/gradient.h"
 #include "train/parameters.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 
-/// One step of an optimizer: θ ↦ θ − …, as TrainSettings say it.
+/// The steps of the optimizer that TrainSettings name.
 class Update {
  public:
   Update(const TrainSettings& settings, const Parameters& point);
@@ -13,12 +14,12 @@ class Update {
   void apply(const Parameters& now, const std::vector<const ScaledMatrix*>& gradients, double log_excess, Index step,
              Parameters& next);
 
-  /// Memory of the optimizer: Adam's two moments an array, else empty.
+  /// Memory of the optimizer: two moments per array for Adam, else empty.
   std::vector<RowMatrix>& memory() { return memory_; }
   const std::vector<RowMatrix>& memory() const { return memory_; }
 
  private:
-  /// What multiplies a gradient's direction.
+  /// The factor by which the direction of gradient k is multiplied.
   double factor(const std::vector<const ScaledMatrix*>& gradients, std::size_t k, double log_excess, double step) const;
   double epsilon(std::size_t k) const;
   void adam(const RowMatrix& now, const ScaledMatrix& gradient, std::size_t k, double step_size, Index step,
@@ -30,10 +31,10 @@ class Update {
   std::vector<RowMatrix> memory_;
 };
 
-/// How far step number `step` (from 0) goes.
+/// The step size of step number `step` (from 0).
 double scheduled_step(const TrainSettings& settings, Index step);
 
-/// ‖·‖_F, also where squares would overflow or underflow.
+/// ‖·‖_F without overflow or underflow of squares.
 double safe_norm(const RowMatrix& matrix);
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

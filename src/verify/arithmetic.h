@@ -1,4 +1,4 @@
-// The two ways of enclosing what a claim is judged by.
+// The two arithmetics that enclose the numbers by which a claim is judged.
 #pragma once
 
 #include <functional>
@@ -7,14 +7,14 @@
 #include "verify/norms.h"
 #include "verify/rows.h"
 
-namespace attsvm::proof {
+namespace attsvm::internal::proof {
 
 /// Encloses the numbers of one claim about one question.
 class Arithmetic {
  public:
   virtual ~Arithmetic() = default;
 
-  /// "ball, 128 bits"
+  /// As in Verification::arithmetic: "ball, 128 bits".
   virtual std::string name() const = 0;
 
   /// Calls visit(k, δ_kᵀ W ζ_k) for every row, in order.
@@ -28,11 +28,11 @@ class Arithmetic {
   virtual SpectralProof spectrum_of_W() = 0;
 };
 
-/// In balls of the thread's working precision. Precise, and some 10 ns per multiplication.
+/// In balls of the thread's working precision: precise, about 10 ns per multiplication.
 std::unique_ptr<Arithmetic> ball_arithmetic(const Question& question, const StoredSolution& claim, const Norm& norm);
 
-/// In doubles and long doubles, each sum with a bound of what rounding can have changed. At the speed of the processor;
-/// numbers whose products leave the range of doubles are enclosed by anything at all.
+/// In doubles and long doubles, each sum with a bound on its rounding error: as fast as the processor. A number whose
+/// products leave the range of doubles gets an infinite enclosure.
 std::unique_ptr<Arithmetic> bounded_arithmetic(const Question& question, const StoredSolution& claim, const Norm& norm);
 
-}  // namespace attsvm::proof
+}  // namespace attsvm::internal::proof

@@ -2,17 +2,17 @@
 
 #include <cmath>
 
-namespace attsvm::proof {
+namespace attsvm::internal::proof {
 namespace {
 
-/// Arb keeps constants and freed numbers per thread; they go when the thread does.
+/// Arb caches constants and freed numbers per thread; this frees them when the thread ends.
 struct Cleanup {
   ~Cleanup() { flint_cleanup(); }
 };
 
 thread_local slong working_bits = 128;
 
-/// A number of Arb's own kind.
+/// Owns an arf_t, a floating-point number of Arb.
 class Float {
  public:
   Float() { arf_init(x_); }
@@ -139,7 +139,7 @@ Ball power(const Ball& a, const Ball& exponent) {
     arb_pow(result.get(), size.get(), exponent.get(), working_bits);
     return result;
   }
-  Float end;  // logarithms want numbers away from zero: only the upper end has a power of its own
+  Float end;  // the logarithm needs numbers away from zero, so only the upper end is raised to the power
   arb_get_ubound_arf(end.get(), size.get(), working_bits);
   if (arf_is_zero(end.get())) return result;
   arb_set_arf(size.get(), end.get());
@@ -157,4 +157,4 @@ Ball dot(arb_srcptr x, Index x_step, arb_srcptr y, Index y_step, Index count) {
   return result;
 }
 
-}  // namespace attsvm::proof
+}  // namespace attsvm::internal::proof

@@ -4,12 +4,12 @@
 #include "attsvm/array.h"
 #include "base/arb.h"
 
-namespace attsvm::proof {
+namespace attsvm::internal::proof {
 
-/// The finest precision that a decision is tried in.
+/// The highest precision, in bits, that is tried before a decision is given up.
 inline constexpr slong kMostBits = 4096;
 
-/// The precision, in bits, of what is computed on this thread while it lives.
+/// Sets the working precision of this thread, in bits, while it lives.
 class WorkingBits {
  public:
   explicit WorkingBits(slong bits);
@@ -23,7 +23,7 @@ class WorkingBits {
   slong before_;
 };
 
-/// A real number that is known to lie between two ends.
+/// An interval that is proven to contain a real number.
 class Ball {
  public:
   Ball() { arb_init(x_); }
@@ -49,9 +49,9 @@ class Ball {
   }
   ~Ball() { arb_clear(x_); }
 
-  /// Everything from the lower end of one to the upper end of the other.
+  /// The interval from the lower end of `low` to the upper end of `high`.
   static Ball between(const Ball& low, const Ball& high);
-  /// middle ± error; anything at all if one of them is not finite.
+  /// middle ± error; all real numbers if one of them is not finite.
   static Ball around(double middle, double error);
   static Ball of(const arb_t x);
 
@@ -60,7 +60,7 @@ class Ball {
 
   double lower() const;   ///< the lower end, rounded down
   double upper() const;   ///< the upper end, rounded up
-  double middle() const;  ///< about the number
+  double middle() const;  ///< the midpoint, rounded
   bool is_zero() const { return arb_is_zero(x_) != 0; }
 
  private:
@@ -73,7 +73,7 @@ Ball operator*(const Ball& a, const Ball& b);
 Ball operator/(const Ball& a, const Ball& b);
 Ball operator-(const Ball& a);
 Ball abs(const Ball& a);
-Ball sqrt(const Ball& a);  ///< of what is not negative; a ball that reaches below zero is cut there
+Ball sqrt(const Ball& a);  ///< of a number that is known to be ≥ 0: the part of the ball below zero is cut off
 Ball max(const Ball& a, const Ball& b);
 Ball min(const Ball& a, const Ball& b);
 /// |a|^exponent, exponent > 0; a may contain zero.
@@ -104,7 +104,7 @@ class BallMatrix {
   arb_mat_t x_;
 };
 
-/// Numbers in a row, each a ball.
+/// A vector of balls.
 class BallVector {
  public:
   explicit BallVector(Index size) : size_(size), x_(_arb_vec_init(size)) {}
@@ -123,7 +123,7 @@ class BallVector {
   arb_ptr x_;
 };
 
-/// Σ x_k y_k of numbers that stand apart by the given steps.
+/// Σ x_k y_k, where x_k is x[k·x_step] and y_k is y[k·y_step].
 Ball dot(arb_srcptr x, Index x_step, arb_srcptr y, Index y_step, Index count);
 
-}  // namespace attsvm::proof
+}  // namespace attsvm::internal::proof

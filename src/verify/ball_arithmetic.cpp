@@ -3,10 +3,10 @@
 #include "base/refuse.h"
 #include "verify/arithmetic.h"
 
-namespace attsvm::proof {
+namespace attsvm::internal::proof {
 namespace {
 
-constexpr std::size_t kBlock = 64;  // queries whose products are taken together, and tokens
+constexpr std::size_t kBlock = 64;  // queries, and tokens, that are multiplied at a time
 
 class BallArithmetic final : public Arithmetic {
  public:
@@ -70,8 +70,8 @@ class BallArithmetic final : public Arithmetic {
   }
 
  private:
-  /// Rows of one query. u: W ζ, its entries `step` apart. Tokens are multiplied with u one by one, and products
-  /// subtracted: what cancels is a matter of bits, of which there are enough, and equal tokens are seen as such.
+  /// Visits the rows of one query; u is W ζ, with entries `step` apart. Multiplies each token by u and subtracts the
+  /// products. The differences may cancel, but there are bits enough for that, and equal tokens give exactly 0.
   void read_group(const Group& group, arb_srcptr u, Index step, BallVector& keep, BallVector& drop,
                   const std::function<void(std::size_t, const Ball&)>& visit) const {
     const Row& head = question_.rows()[group.first];
@@ -92,7 +92,7 @@ class BallArithmetic final : public Arithmetic {
     }
   }
 
-  /// A(dual) = Σ_i g_i ζ_iᵀ with g_i = Σ_k dual_k δ_k; queries without weight are passed over.
+  /// A(dual) = Σ_i g_i ζ_iᵀ with g_i = Σ_k dual_k δ_k; queries without multipliers are skipped.
   const BallMatrix& combination() {
     if (A_) return *A_;
     A_ = std::make_unique<BallMatrix>(d_, dz_);
@@ -167,4 +167,4 @@ std::unique_ptr<Arithmetic> ball_arithmetic(const Question& question, const Stor
   return std::make_unique<BallArithmetic>(question, claim, norm);
 }
 
-}  // namespace attsvm::proof
+}  // namespace attsvm::internal::proof

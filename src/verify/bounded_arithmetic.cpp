@@ -3,11 +3,11 @@
 
 #include "verify/arithmetic.h"
 
-// A sum of n products, in any order, is off by at most γ Σ |terms| with γ = n u / (1 − n u), u the unit of rounding.
-// The factors below are twice that and a few terms more, which covers the rounding of the bounds themselves. Products
-// below the range of doubles are covered by kSmall, which is added to sums of absolute values.
+// A sum of n products, in any order, has an error of at most γ Σ |terms| with γ = n u / (1 − n u), u the unit roundoff.
+// The factors below are twice that for a few terms more, which covers the rounding of the bounds themselves. kSmall,
+// which is added to sums of absolute values, covers products below the range of doubles.
 
-namespace attsvm::proof {
+namespace attsvm::internal::proof {
 namespace {
 
 using Long = long double;
@@ -15,7 +15,7 @@ using LongMatrix = Eigen::Matrix<Long, Eigen::Dynamic, Eigen::Dynamic, Eigen::Ro
 
 constexpr double kSmall = 0x1p-1000;
 constexpr Index kFew = 16;
-constexpr Index kBlock = 64;  // queries whose products are taken together
+constexpr Index kBlock = 64;  // queries that are multiplied at a time
 
 double gamma_double(Index terms) { return static_cast<double>(terms + kFew) * 0x1p-52; }
 Long gamma_long(Index terms) { return static_cast<Long>(terms + kFew) * 0x1p-63L; }
@@ -37,12 +37,12 @@ Ball widened(const Ball& x, double relative, const Ball& absolute) {
   return result;
 }
 
-/// The largest absolute row sum, and what rounding can have taken from it.
+/// The largest absolute row sum, enlarged by a bound on its rounding.
 Ball row_sum(const Eigen::MatrixXd& M) {
   return widened(Ball(M.cwiseAbs().rowwise().sum().maxCoeff()), gamma_double(M.cols()), Ball(kSmall));
 }
 
-/// ‖MᵀM − I‖ for M with columns of length about one; Undecided if they are not.
+/// A bound on ‖MᵀM − I‖ for M with columns of length about one; throws Undecided if they are not.
 Ball defect(const Eigen::MatrixXd& M) {
   Eigen::MatrixXd square = M.transpose() * M;
   square.diagonal().array() -= 1;
@@ -53,7 +53,8 @@ Ball defect(const Eigen::MatrixXd& M) {
   return result;
 }
 
-/// D: doubles of size about one that differ from the matrix meant by at most `error` (Frobenius norm).
+/// Proves the spectrum of a matrix from D: doubles of size about one that differ from the matrix by at most `error`
+/// (Frobenius norm).
 SpectralProof prove_spectrum(const RowMatrix& D, const Ball& error) {
   const SingularVectors vectors = singular_vectors(D);
   SpectralProof proof{.defect_u = defect(vectors.U), .defect_v = defect(vectors.V)};
@@ -157,7 +158,7 @@ class BoundedArithmetic final : public Arithmetic {
     if (!spectrum_) {
       const int exponent = exponent_of(claim_.W.cast<Long>());
       const RowMatrix D = claim_.W.unaryExpr([&](double x) { return std::ldexp(x, -exponent); });
-      spectrum_ = prove_spectrum(D, Ball(kSmall));  // scaling is exact but for entries below 2^-1022 of the largest
+      spectrum_ = prove_spectrum(D, Ball(kSmall));  // scaling is exact except for entries below 2^-1022 of the largest
       scale(*spectrum_, exponent);
     }
     return *spectrum_;
@@ -178,8 +179,8 @@ class BoundedArithmetic final : public Arithmetic {
     }
   }
 
-  /// A(dual) in long double, and a bound of its error: γ Σ |dual_k| ‖δ_k‖ ‖ζ_k‖. Products of three doubles stay far
-  /// inside the range of long doubles.
+  /// A(dual) in long double, and a bound on its error: γ Σ |dual_k| ‖δ_k‖ ‖ζ_k‖. Products of three doubles are well
+  /// within the range of long doubles.
   void combine() {
     if (A_.size() > 0) return;
     A_.setZero(d_, dz_);
@@ -246,4 +247,4 @@ std::unique_ptr<Arithmetic> bounded_arithmetic(const Question& question, const S
   return std::make_unique<BoundedArithmetic>(question, claim, norm);
 }
 
-}  // namespace attsvm::proof
+}  // namespace attsvm::internal::proof

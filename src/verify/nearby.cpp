@@ -1,25 +1,28 @@
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
 
 #include "base/refuse.h"
 #include "base/wide.h"
 #include "verify/rules.h"
 
-// Rows that ask for 0 are met by W to rounding at best. Whether that is good enough cannot be told from the rows one at
-// a time: where two of them nearly coincide, a W that misses both by little may be far from every W that meets them.
-// So such a W is looked for: the nearest one to W, in wide numbers, whose rows are then checked.
+// W in doubles meets rows that ask for 0 only up to rounding. Whether that is good enough cannot be decided row by row:
+// where two rows nearly coincide, a W that misses both by little may be far from every W that meets them. So this file
+// searches, in wide numbers, for the nearest matrix to W that meets these rows, and checks its other rows.
 
-namespace attsvm::proof {
+namespace attsvm::internal::proof {
 namespace {
 
-// Beyond these many equations, or multiplications per look at all rows, each query is looked at by itself; and beyond
-// these many multiplications each row.
+// Limits of the search over all rows: equations, and multiplications per pass over all rows. Beyond them each query is
+// judged by itself, and beyond a limit on multiplications each row.
 constexpr std::size_t kMostEquations = 300;
 constexpr double kMostProducts = 1e6, kMostProductsPerQuery = 2e7;
 constexpr slong kDependent = -98;  // log₂ of the squared share of a row outside the span of others that is none: less
                                    // than rounding the tokens may have left there
 constexpr slong kMet = -100;       // log₂ of the violation, relative to ‖δ‖ ‖W‖ ‖ζ‖, that is none
-constexpr slong kRounding = -49;   // log₂ of what rounding W to double may move a row by, relative to the same
 constexpr int kRounds = 20;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class NearestW {
  public:
@@ -39,7 +42,8 @@ class NearestW {
     size_ = norm(start_);
   }
 
-  /// Moves W onto the rows that ask for 0: equations, and inequalities that it misses. False: it does not end.
+  /// Moves W so that it meets the rows that ask for 0: equations, and inequalities that it misses. False: no such W
+  /// after kRounds rounds.
   bool move() {
     for (int round = 0; round < kRounds; ++round) {
       const std::size_t before = taken_.size();
@@ -62,19 +66,15 @@ class NearestW {
     return (norm(step) / size_).to_double();
   }
 
-  /// The first row that asks for more than 0 and that the W found misses by more than the tolerance, and by more than
-  /// rounding W to double would; the number of rows if there is none.
-  std::size_t missed(double tolerance) const {
-    std::size_t first = rows_.size();
+  /// ε such that the W found meets every row ≥ b > 0 once it is scaled by 1 + ε; infinite where no scaling helps.
+  double scaling() const {
+    double least = 0;
     for_each_row([&](std::size_t k, const Wide& value) {
-      const double rhs = question_.rows()[k].rhs;
-      if (rhs <= 0 || first < rows_.size()) return;
-      const Wide missing = Wide(rhs) - value;
-      if (missing <= Wide(tolerance * rhs)) return;
-      const Wide rounding = (norm(rows_[k].delta) * norm(rows_[k].zeta) * size_).shifted(kRounding);
-      if (rounding < missing || Wide(rhs / 2) < missing) first = k;
+      const Row& row = question_.rows()[k];
+      if (row.equal || row.rhs <= 0 || Wide(row.rhs) <= value) return;
+      least = std::max(least, value.sign() > 0 ? (Wide(row.rhs) / value - Wide(1)).to_double() : kInfinity);
     });
-    return first;
+    return least;
   }
 
  private:
@@ -110,7 +110,7 @@ class NearestW {
            dot(rows_[k].zeta.data(), rows_[l].zeta.data(), question_.dz());
   }
 
-  /// Adds a row to the Cholesky factor of the Gram matrix; rows that depend on others are met where those are.
+  /// Adds a row to the Cholesky factor of the Gram matrix, unless it depends on the rows taken, which then imply it.
   void take(std::size_t k) {
     WideVector column;
     for (std::size_t j = 0; j < taken_.size(); ++j) {
@@ -156,6 +156,24 @@ class NearestW {
   std::vector<WideVector> factor_;
 };
 
+/// Equations = 0 that are neither void nor the same as another of their query.
+std::size_t count_equations(const Question& question) {
+  std::size_t count = 0;
+  for (const Group& group : question.groups()) {
+    std::set<std::vector<double>> seen;
+    for (std::size_t k = group.first; k < group.first + group.count; ++k) {
+      const Row& row = question.rows()[k];
+      if (!row.equal || row.rhs != 0) continue;
+      const auto token = [&](Index t) {
+        return std::vector<double>(question.token(row, t), question.token(row, t) + question.d());
+      };
+      seen.insert(token(row.keep));
+      count += seen.insert(token(row.drop)).second ? 1U : 0U;
+    }
+  }
+  return count;
+}
+
 /// Large problems: the same for each query by itself. Its equations share ζ, so W ζ must be orthogonal to what their δ
 /// span.
 void judge_each_query(const Case& on) {
@@ -164,7 +182,7 @@ void judge_each_query(const Case& on) {
   const auto at = [](Index k) { return static_cast<std::size_t>(k); };
   WideVector W(at(d * dz)), zeta(at(dz)), u(at(d));
   for (Index k = 0; k < d * dz; ++k) W[at(k)] = on.claim.W.data()[k];
-  Wide square;  // of the distance, added up as if no two queries met
+  Wide square;  // squared distance, added up as if the queries were orthogonal
   const Wide size = dot(W.data(), W.data(), d * dz);
   for (const Group& group : question.groups()) {
     std::vector<WideVector> basis;
@@ -205,11 +223,14 @@ void judge_each_query(const Case& on) {
 }  // namespace
 
 void judge_nearby(const Case& on) {
-  std::size_t equations = 0;
-  for (const Row& row : on.question.rows()) equations += row.rhs == 0 && row.equal ? 1U : 0U;
   if (!(on.result.homogeneous > 0)) return;
-  if (equations > kMostEquations || on.question.work() > kMostProducts) {
-    if (on.question.work() <= kMostProductsPerQuery) judge_each_query(on);
+  if (on.question.work() > kMostProductsPerQuery) {
+    on.result.remark = "whether the rows that ask for 0 nearly depend on each other was not looked at";
+    return;
+  }
+  if (on.question.work() > kMostProducts || count_equations(on.question) > kMostEquations) {
+    judge_each_query(on);
+    on.result.remark = "whether rows that ask for 0 nearly depend on those of other queries was not looked at";
     return;
   }
   NearestW nearest(on.question, on.claim.W);
@@ -219,11 +240,9 @@ void judge_nearby(const Case& on) {
     reject(fmt::format("the nearest matrix to W that meets the rows that ask for 0 is {:.3g} of |W| away",
                        on.result.distance));
   }
-  const std::size_t missed = nearest.missed(on.settings.tolerance);
-  if (missed < on.question.rows().size()) {
-    reject(fmt::format("the nearest matrix to W that meets the rows that ask for 0 misses {}",
-                       name_of(on.question, missed)));
-  }
+  const double scaling = nearest.scaling();
+  if (!std::isfinite(scaling)) reject("the nearest matrix to W that meets the rows that ask for 0 misses a row >= 1");
+  on.result.scaling = std::max(on.result.scaling, scaling);  // counts in the gap
 }
 
-}  // namespace attsvm::proof
+}  // namespace attsvm::internal::proof

@@ -5,10 +5,10 @@
 #include "base/decompositions.h"
 #include "verify/rows.h"
 
-namespace attsvm::proof {
+namespace attsvm::internal::proof {
 namespace {
 
-/// The matrix as doubles, divided by its largest entry: numbers that any exponent of a ball leads to.
+/// The midpoints as doubles, divided by the largest: balls have exponents beyond the range of doubles.
 RowMatrix scaled_middle(const BallMatrix& A) {
   RowMatrix result = RowMatrix::Zero(A.rows(), A.columns());
   const arf_struct* top = arb_midref(A.data());
@@ -124,4 +124,4 @@ SpectralProof prove_spectrum(const BallMatrix& A) {
   return proof;
 }
 
-}  // namespace attsvm::proof
+}  // namespace attsvm::internal::proof

@@ -1,4 +1,4 @@
-// Norms of matrices, enclosed.
+// Enclosures of matrix norms.
 #pragma once
 
 #include <vector>
@@ -6,16 +6,16 @@
 #include "attsvm/norm.h"
 #include "verify/ball.h"
 
-namespace attsvm::proof {
+namespace attsvm::internal::proof {
 
 Ball frobenius_norm(const BallMatrix& A);
 /// (Σ |A_ij|^p)^(1/p)
 Ball power_norm(const BallMatrix& A, const Ball& p);
-/// P/(P−1)
+/// P/(P−1), the power of the dual norm.
 Ball dual_power(double power);
 
-/// Approximate singular vectors of a matrix, of any quality: what is proven with them holds for any, and is as tight as
-/// they are good. Columns: no more than rows (the matrix is taken as its transpose if need be).
+/// Approximate singular vectors of a matrix. Proofs with them hold whatever their quality; better vectors give tighter
+/// enclosures. The matrix is transposed if it has more columns than rows.
 struct SingularVectors {
   Eigen::MatrixXd U, V;
   bool transposed = false;
@@ -23,7 +23,7 @@ struct SingularVectors {
 
 SingularVectors singular_vectors(const RowMatrix& A);
 
-/// What products with approximate singular vectors V (square, columns v_j) prove about the singular values of A.
+/// What products with approximate singular vectors V (square, with columns v_j) prove about the singular values of A.
 /// Y = A V; δ(M) = ‖MᵀM − I‖ by absolute row sums; singular values of Y are those of A up to factors in
 /// [√(1 − δ(V)), √(1 + δ(V))].
 struct SpectralProof {
@@ -36,13 +36,13 @@ struct SpectralProof {
   Ball operator_norm() const;
   /// ‖A‖_* ≤ Σ ‖Y_j‖ / √(1 − δ(V)), since Y is the sum of its columns; ≥ ⟨A, UVᵀ⟩ / ‖UVᵀ‖.
   Ball nuclear_norm() const;
-  /// At least σ_r, r from 1: dropping r − 1 columns of Y leaves a matrix of no smaller norm.
+  /// An upper bound on σ_r, r from 1: dropping r − 1 columns of Y leaves a matrix of norm at least σ_r(Y).
   Ball singular_value_bound(Index r) const;
 };
 
 SpectralProof prove_spectrum(const BallMatrix& A);
 
-/// The enclosure of √(largest eigenvalue of G), where ‖G‖ ≤ `row_sum` and Y has a column of norm `column`.
+/// Encloses √(largest eigenvalue of G), G = YᵀY, from ‖G‖ ≤ `row_sum` and a column of Y of norm `column`.
 Ball top_between(const Ball& column, const Ball& row_sum);
 
-}  // namespace attsvm::proof
+}  // namespace attsvm::internal::proof

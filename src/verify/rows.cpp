@@ -5,7 +5,7 @@
 
 #include "base/refuse.h"
 
-namespace attsvm::proof {
+namespace attsvm::internal::proof {
 
 Question::Question(const AttentionTask& task, const StoredSolution& claim)
     : task_(task),
@@ -129,4 +129,4 @@ void require_rows(const Question& question, const StoredSolution& claim) {
   }
 }
 
-}  // namespace attsvm::proof
+}  // namespace attsvm::internal::proof

@@ -1,4 +1,4 @@
-// The rows that a task, a selection and relaxed queries give, and what they are made of.
+// The rows of a task with a given selection and relaxed queries, built without the code of src/margin.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 #include "attsvm/verify.h"
 #include "verify/ball.h"
 
-namespace attsvm::proof {
+namespace attsvm::internal::proof {
 
-/// The answer is refused.
+/// Thrown if an answer is refused, with the reason.
 struct Refusal {
   std::string reason;
 };
 
-/// The arithmetic at hand leaves a decision open; a finer one may not.
+/// Thrown if the arithmetic is too coarse for a decision.
 struct Undecided {
   std::string what;
 };
@@ -33,10 +33,10 @@ struct Group {
   std::size_t first, count;
 };
 
-/// The task's arrays as rows read them.
+/// The rows and the arrays of the task that they read.
 class Question {
  public:
-  /// Rule 1: `select` and `relax` fit the task; Refusal if not.
+  /// Rule "rows": throws Refusal unless `select` and `relax` fit the task.
   Question(const AttentionTask& task, const StoredSolution& claim);
 
   const AttentionTask& task() const { return task_; }
@@ -48,9 +48,9 @@ class Question {
   const double* token(const Row& row, Index t) const;  ///< d numbers
   double sign(const Row& row) const { return value_problem_ ? task_.label(row.query) : 1; }
   double zeta(Index query, Index j) const { return value_problem_ ? 1 : task_.query(query)(j); }
-  bool is_zero(const Row& row) const;  ///< δ = 0 or ζ = 0: no W moves the row
+  bool is_zero(const Row& row) const;  ///< δ = 0 or ζ = 0: the value is 0 for every W
 
-  /// Multiplications that rows and A(dual) take.
+  /// Multiplications to compute all row values and A(dual).
   double work() const;
 
   // In balls, for one row at a time.
@@ -70,13 +70,13 @@ class Question {
   std::vector<Group> groups_;
 };
 
-/// Rule 1 again: the file's rows are these, none missing, added or altered.
+/// Rule "rows" again: throws Refusal unless the rows in the file are these.
 void require_rows(const Question& question, const StoredSolution& claim);
 
-/// "row 3 (query 0, keep 1, drop 2)"
+/// The row as messages show it: "row 3 (query 0, keep 1, drop 2)".
 std::string name_of(const Question& question, std::size_t row);
 
-/// Rule 10: fills in own_selection, relaxed and question.
+/// Rule "whose rows": fills in own_selection, relaxed and question.
 void name_question(const AttentionTask& task, const StoredSolution& claim, Verification& result);
 
-}  // namespace attsvm::proof
+}  // namespace attsvm::internal::proof

@@ -6,26 +6,26 @@
 
 #include "base/refuse.h"
 
-namespace attsvm::proof {
+namespace attsvm::internal::proof {
 namespace {
 
-constexpr double kAgree = 1e-9;  // a number is as stated if it is to this, relative to what it is made of
+constexpr double kAgree = 1e-9;  // how far a stated number may be off, relative to the terms of its sum
 constexpr double kViolation = 1e-9;  // of a row, relative to its right-hand side, or to ‖δ‖ ‖W‖_F ‖ζ‖ if that is 0
-constexpr double kRounding = 0x1p-50;     // of ‖δ‖ ‖W‖_F ‖ζ‖: W in doubles cannot do better
-constexpr double kMostMissing = 0.5;      // of a right-hand side, whatever rounding allows: W times two meets the row
-constexpr double kRoundedSize = 0x1p-48;  // of ‖W‖, that it may lie below the bound; any smaller bound holds as well
-constexpr double kScaling = 1e-6;  // ‖A(dual)‖ = 1 is a convention; the bound is divided by the norm it really has
-constexpr double kNoRank = 1e-12;  // a singular value at most this part of the largest is none
+constexpr double kRounding = 0x1p-50;  // of ‖δ‖ ‖W‖_F ‖ζ‖: rounding W to doubles may cost a row this much
+constexpr double kMostMissing = 0.5;   // of a right-hand side, even if rounding allows more: 2 W meets the row
+constexpr double kRoundedSize = 0x1p-48;  // how far ‖W‖ may lie below the bound, relative; a smaller bound holds too
+constexpr double kScaling = 1e-6;         // allowed error of ‖A(dual)‖ = 1; the bound is divided by the true norm
+constexpr double kNoRank = 1e-12;         // singular values up to this part of the largest count as zero
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Whether left ≤ right, if the arithmetic can tell.
+/// Whether left ≤ right; throws Undecided if the arithmetic cannot tell.
 bool is_at_most(const Ball& left, const Ball& right, std::string_view what) {
   if (surely_at_most(left, right)) return true;
   if (surely_above(left, right)) return false;
   throw Undecided{std::string(what)};
 }
 
-/// ‖δ‖ ‖ζ‖ of rows; ‖ζ‖ is kept from one row of a query to the next.
+/// Computes ‖δ‖ ‖ζ‖ of rows, ‖ζ‖ only once per query.
 class RowSizes {
  public:
   explicit RowSizes(const Question& question) : question_(question) {}
@@ -43,7 +43,7 @@ class RowSizes {
   Ball zeta_;
 };
 
-/// Follows the rows of W.
+/// Checks the row values of W one after another.
 class RowJudge {
  public:
   explicit RowJudge(const Case& on) : on_(on), sizes_(on.question), W_size_(on.arithmetic.frobenius_of_W()) {}
@@ -66,12 +66,12 @@ class RowJudge {
     on_.result.scaling = scaling_;
     on_.result.homogeneous = homogeneous_;
     if (worst_ == kNone) return;
-    on_.result.objective = on_.arithmetic.norm_of_W().upper();  // the norm of W is told even so
+    on_.result.objective = on_.arithmetic.norm_of_W().upper();  // reported although the answer is rejected
     reject(fmt::format("W violates {} by {:.3g}", name_of(on_.question, worst_), violation_));
   }
 
  private:
-  /// Rule 4. The terms of a row are added up only where a plainer comparison does not settle it.
+  /// Rule "numbers stated". Adds up the terms of a row only if a cheaper comparison does not settle it.
   void compare_slack(std::size_t k, const Ball& value, const Ball& slack) const {
     const double stated = on_.claim.slack[k];
     const auto mismatch = [&] { reject(fmt::format("slack[{}] is {}, stated as {}", k, slack.middle(), stated)); };
@@ -92,7 +92,7 @@ class RowJudge {
     homogeneous_ = std::max(homogeneous_, (missing / (sizes_.of(row) * W_size_)).upper());
   }
 
-  /// Rule 3.
+  /// Rule "W".
   bool is_met(const Row& row, const Ball& missing) {
     const auto what = fmt::format("the violation of the row (query {}, drop {})", row.query, row.drop);
     if (row.rhs == 0)
@@ -121,7 +121,7 @@ Ball weighted_rhs(const Case& on) {
   return sum;
 }
 
-/// Multipliers that weigh nothing prove that norms are not negative.
+/// Whether all multipliers are zero, except on rows that are zero for every W. They prove only the bound 0.
 bool weigh_nothing(const Case& on) {
   for (std::size_t k = 0; k < on.claim.dual.size(); ++k) {
     if (on.claim.dual[k] != 0 && !on.question.is_zero(on.question.rows()[k])) return false;
@@ -129,13 +129,14 @@ bool weigh_nothing(const Case& on) {
   return true;
 }
 
-/// A number of the file against the one that was enclosed.
+/// Refusal unless the number in the file agrees with the enclosed one.
 void require_stated(const Ball& found, double stated, const Ball& size, std::string_view name) {
   if (!std::isfinite(stated) || !is_at_most(abs(found - Ball(stated)), Ball(kAgree) * size, name))
     reject(fmt::format("{} is {}, stated as {}", name, found.middle(), stated));
 }
 
-/// Rule 7, and what the multipliers prove: every W that meets the rows has at least the norm returned.
+/// Rule "scaling", and the bound that the multipliers prove: every W that meets the rows has at least the norm
+/// returned.
 Ball proven_bound(const Case& on) {
   if (weigh_nothing(on)) return Ball(0);
   const Ball norm = on.arithmetic.dual_norm_of_A();
@@ -218,7 +219,8 @@ void judge_factors(const Case& on) {
   const RowMatrix &K = on.claim.K, &Q = on.claim.Q, &W = on.claim.W;
   const Ball size = Ball(kAgree) * Ball(W.cwiseAbs().maxCoeff()) * sqrt(Ball(static_cast<double>(W.size())));
   const Ball off = on.arithmetic.product_defect(), unbalanced = on.arithmetic.balance_defect();
-  if (!is_at_most(off, size, "K Q' = W")) reject(fmt::format("K Q' differs from W by {:.3g}", off.upper()));
+  if (!is_at_most(off, Ball(kNoRank / kAgree) * size, "K Q' = W"))
+    reject(fmt::format("K Q' differs from W by {:.3g}", off.upper()));
   if (!is_at_most(unbalanced, size, "K'K = Q'Q"))
     reject(fmt::format("K and Q are not balanced: K'K and Q'Q differ by {:.3g}", unbalanced.upper()));
   for (Index j = 0; j < K.cols(); ++j) {
@@ -241,20 +243,21 @@ void judge_bound(const Case& on) {
   const Ball objective = on.arithmetic.norm_of_W(), bound = proven_bound(on);
   on.result.dual_objective = std::clamp(bound.lower(), 0.0, on.result.objective);
   require_stated(bound, on.claim.dual_objective, max(objective, bound), "dual_objective");
-  // Rule 5: W is too small to meet the rows that bound it, by more than what rounding its entries to double may cost.
+  // Rule "contradiction": ‖W‖ is below the bound by more than rounding its entries to double explains, so W cannot meet
+  // the rows.
   if (surely_above(bound, objective * Ball(1 + kRoundedSize))) {
     reject(fmt::format("the bound is above the objective: every W that meets the rows has norm at least {}, W has {}",
                        bound.lower(), objective.upper()));
   }
-  if (on.claim.dual_objective > on.claim.objective) {  // rule 5, of what is stated
+  if (on.claim.dual_objective > on.claim.objective) {  // rule "contradiction" for the stated numbers
     reject(fmt::format("dual_objective is stated as {}, above the objective {}", on.claim.dual_objective,
                        on.claim.objective));
   }
-  // W may miss rows by rounding; what is compared with the bound is the multiple of W that meets them.
+  // W may miss rows by rounding, so the bound is compared with the multiple of W that meets them.
   const Ball distance = max(Ball(0), objective * (Ball(1) + Ball(on.result.scaling)) - bound);
   on.result.gap = distance.is_zero() ? 0 : (distance / objective).upper();
   if (on.claim.status != "optimal" || objective.is_zero()) return;
-  const Ball allowed = Ball(on.settings.tolerance) * objective;  // rule 6
+  const Ball allowed = Ball(on.settings.tolerance) * objective;  // rule "gap"
   if (surely_at_most(distance, allowed)) return;
   const bool sure = surely_above(distance, allowed);
   if (!sure && WorkingBits::now() < kMostBits) throw Undecided{"the gap"};
@@ -273,13 +276,13 @@ void judge_certificate(const Case& on) {
   for (std::size_t k = 0; k < on.claim.dual.size(); ++k) {
     const Row& row = on.question.rows()[k];
     if (!(row.rhs > 0 && on.claim.dual[k] > 0)) continue;
-    if (on.question.is_zero(row)) {  // 0 ≥ b: no W meets it
+    if (on.question.is_zero(row)) {  // 0 ≥ b > 0: no W meets this row
       on.result.norm_bound = kInfinity;
       return;
     }
     need = max(need, Ball(row.rhs) / sizes.of(row));
   }
-  // N ≥ kInfeasibleFactor ω, without a division by what may be zero.
+  // norm_bound ≥ kInfeasibleFactor ω, written without a division by a number that may be zero.
   if (!is_at_most(Ball(kInfeasibleFactor) * need * norm, weight, "the certificate")) {
     reject(fmt::format(
         "the certificate proves norm at least {:.3g}; infeasible means {:.3g}, {:.0e} times what the rows need alone",
@@ -287,4 +290,4 @@ void judge_certificate(const Case& on) {
   }
 }
 
-}  // namespace attsvm::proof
+}  // namespace attsvm::internal::proof

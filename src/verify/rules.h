@@ -1,11 +1,12 @@
-// The rules that an answer has to keep. Each is a function, and refuses with a reason of its own.
+// The rules of docs/formats.md that an answer has to keep, with their names there. A function that finds a rule broken
+// throws Refusal with the reason, or Undecided if the arithmetic is too coarse.
 #pragma once
 
 #include "verify/arithmetic.h"
 
-namespace attsvm::proof {
+namespace attsvm::internal::proof {
 
-/// One claim before its judge: throws Refusal, or Undecided where the arithmetic is too coarse.
+/// A claim, and what it is judged with.
 struct Case {
   const Question& question;
   const StoredSolution& claim;
@@ -16,18 +17,17 @@ struct Case {
 };
 
 // Rules that need no arithmetic.
-void require_tolerance(const StoredSolution& claim);  // 6: the file's own is a number that makes sense
-void require_multipliers(const Question& question, const StoredSolution& claim);  // 2: finite, signs
-void require_matrix(const Question& question, const StoredSolution& claim);       // 3: W finite, of the right shape
-void require_factors(const Question& question,
-                     const StoredSolution& claim);  // 8: K, Q there, finite, of the right shape
-void require_nothing(const Question& question, const StoredSolution& claim);  // 9: an infeasible file holds no W
+void require_tolerance(const StoredSolution& claim);                              // gap: tolerance in range
+void require_multipliers(const Question& question, const StoredSolution& claim);  // multipliers: finite, signs
+void require_matrix(const Question& question, const StoredSolution& claim);       // W: finite, of the right shape
+void require_factors(const Question& question, const StoredSolution& claim);      // rank: K, Q finite, right shape
+void require_nothing(const Question& question, const StoredSolution& claim);      // infeasible: no W in the file
 
-void judge_rows(const Case& on);         // 3 and 4: every row is met, slacks are as stated
-void judge_nearby(const Case& on);       // 11: an optimum is near a W that meets the rows that ask for 0
-void judge_objective(const Case& on);    // 4: ‖W‖ is as stated
-void judge_factors(const Case& on);      // 8: W = K Qᵀ, KᵀK = QᵀQ, no column too many
-void judge_bound(const Case& on);        // 4 to 7: what the multipliers prove, and how far ‖W‖ is from it
-void judge_certificate(const Case& on);  // 9: what the multipliers prove without a W
+void judge_rows(const Case& on);         // W, numbers stated: every row is met, slacks are as stated
+void judge_nearby(const Case& on);       // rows that ask for 0: a W that meets them is near an optimum
+void judge_objective(const Case& on);    // numbers stated: ‖W‖
+void judge_factors(const Case& on);      // rank: W = K Qᵀ, KᵀK = QᵀQ, every column is needed
+void judge_bound(const Case& on);        // numbers stated, contradiction, gap, scaling: the bound of the multipliers
+void judge_certificate(const Case& on);  // infeasible: what the multipliers prove without a W
 
-}  // namespace attsvm::proof
+}  // namespace attsvm::internal::proof

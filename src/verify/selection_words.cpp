@@ -1,4 +1,4 @@
-#include "attsvm/score.h"
+#include "attsvm/task.h"
 #include "base/refuse.h"
 #include "verify/rows.h"
 
@@ -13,7 +13,9 @@ void complete(const AttentionTask& task, StoredSolution& solution) {
   if (solution.relax.empty()) solution.relax.assign(static_cast<std::size_t>(task.queries()), false);
 }
 
-namespace proof {
+}  // namespace attsvm
+
+namespace attsvm::internal::proof {
 namespace {
 
 /// The task's selection, else its optimal tokens; nothing if it has no head either.
@@ -26,7 +28,7 @@ std::optional<Selection> own_selection(const AttentionTask& task) {
   }
 }
 
-/// "3 queries (0, 2, 5)", the first few of them.
+/// "3 queries (0, 2, 5)"; lists only the first few.
 std::string list_words(const std::vector<Index>& queries) {
   constexpr std::size_t kMostNamed = 8;
   const std::size_t named = std::min(queries.size(), kMostNamed);
@@ -66,5 +68,4 @@ void name_question(const AttentionTask& task, const StoredSolution& claim, Verif
     words = fmt::format("labels against values (problem v), for {}", words.empty() ? whose : words);
 }
 
-}  // namespace proof
-}  // namespace attsvm
+}  // namespace attsvm::internal::proof

@@ -5,14 +5,13 @@
 #include "base/refuse.h"
 #include "verify/rules.h"
 
-// This library uses none of the solvers' code and nothing they computed but the claims themselves.
+// This library uses no code of the solvers, and of their results only the claims that it checks.
 
-namespace attsvm {
-namespace proof {
+namespace attsvm::internal::proof {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kLongWork = 1e8;  // multiplications from which on doubles with error bounds are tried first
+constexpr double kLongWork = 1e8;  // multiplications from which doubles with error bounds are tried first
 constexpr slong kFirstBits = 128;
 
 Norm read_norm(const StoredSolution& claim) {
@@ -33,8 +32,8 @@ void judge(const Case& on) {
   judge_objective(on);
   if (on.claim.w_only) return;
   judge_factors(on);
-  judge_bound(on);
   if (on.claim.status == "optimal") judge_nearby(on);
+  judge_bound(on);
 }
 
 void require_status(const StoredSolution& claim) {
@@ -44,7 +43,7 @@ void require_status(const StoredSolution& claim) {
   reject(fmt::format("status '{}' is unknown; must be optimal, infeasible, limit or stalled", claim.status));
 }
 
-/// What does not depend on the arithmetic.
+/// The rules that need no arithmetic.
 void check_contents(const Question& question, const StoredSolution& claim) {
   if (!claim.w_only) {
     require_status(claim);
@@ -58,7 +57,7 @@ void check_contents(const Question& question, const StoredSolution& claim) {
 
 double work_of(const Question& question, const Norm& norm) {
   const auto d = static_cast<double>(question.d()), dz = static_cast<double>(question.dz());
-  constexpr double kSpectralProducts = 10;  // of the size of the matrix times its smaller side, W and A together
+  constexpr double kSpectralProducts = 10;  // products with W and with A in the proof of their spectra
   return question.work() + (norm.kind == NormKind::nuclear ? kSpectralProducts * d * dz * std::min(d, dz) : 0);
 }
 
@@ -98,7 +97,11 @@ void prove(const AttentionTask& task, const StoredSolution& claim, const VerifyS
 }
 
 }  // namespace
-}  // namespace proof
+}  // namespace attsvm::internal::proof
+
+namespace attsvm {
+
+using namespace internal;
 
 Verification verify(const AttentionTask& task, const StoredSolution& solution, const VerifySettings& settings) {
   if (!(settings.tolerance > 0 && settings.tolerance < 1))

@@ -63,13 +63,14 @@ def test_an_existing_file_needs_force(attsvm, tmp_path):
     (["generate", "planted", "--attention", "causal", "-o", "x.npz"], ["cross and prompt"]),
     (["generate", "random", "--n", "1000000000", "--T", "1000000000", "-o", "x.npz"], ["too large"]),
     (["generate", "random", "-o", "no/such/folder/x.npz"], ["no/such/folder"]),
-    (["generate", "random", "--colour", "red", "-o", "x.npz"], ["no option --colour ("]),
-    (["generate", "random", "--ranks=3", "--sed", "1", "-o", "x.npz"], ["no option --ranks; is it --rank?"]),
+    (["generate", "random", "--colour", "red", "-o", "x.npz"], ["unknown option --colour (see attsvm generate --help)"]),
+    (["generate", "random", "--ranks=3", "--sed", "1", "-o", "x.npz"], ["unknown option --ranks; did you mean --rank?"]),
     (["info", "a.npz", "b.npz"], ["b.npz"]),
     (["generate", "separable", "--d", "4", "--rank", "5", "-o", "x.npz"], ["rank = 5", "min(d, dz) = 4"]),
     (["generate", "planted", "--n", "3", "--d", "8", "--rank", "4", "-o", "x.npz"], ["rank = 4", "min(n, d, dz) = 3"]),
     ([], ["subcommand"]),
-    (["solv"], ["'solv' is not a verb", "solve"]),
+    (["solv"], ["unknown verb solv; did you mean solve?"]),
+    (["x"], ["unknown verb x; must be one of check, ", "solve", "verify"]),
 ])
 def test_bad_usage_is_one_clear_line(attsvm, tmp_path, monkeypatch, arguments, words):
     monkeypatch.chdir(tmp_path)

@@ -50,8 +50,8 @@ TASKS = {
     "select_shape": (dict(tokens=TOKENS, select=np.ones((2, 2), bool)), "select has type bool and shape (2,2)"),
     "mask_empty": (dict(tokens=TOKENS, select=np.array([[1, 0, 0], [0, 0, 0]], bool)), "select[1] keeps no token"),
     "mask_hidden": (dict(tokens=TOKENS, visible=np.array([3, 2]), select=np.ones((2, 3), bool)), "select[1,2]"),
-    "unknown": (dict(tokens=TOKENS, label=ONES), "'label' is unknown"),
-    "unknown_case": (dict(tokens=TOKENS, X_note=ONES), "'X_note' is unknown"),
+    "unknown": (dict(tokens=TOKENS, label=ONES), "unknown array 'label'"),
+    "unknown_case": (dict(tokens=TOKENS, X_note=ONES), "unknown array 'X_note'"),
     "queries_twice": (dict(tokens=TOKENS, queries=np.eye(2), query_token=np.array([0, 1])), "queries and query_token"),
     "queries_count": (dict(tokens=TOKENS, queries=np.eye(3)), "sequence is missing"),
     "query_token_high": (dict(tokens=TOKENS, query_token=np.array([0, 3])), "query_token[1] = 3"),
@@ -310,7 +310,7 @@ def test_device(refused):
 
 
 def test_threads_that_cannot_start(attsvm, task_file):
-    """Neither hangs nor calls it a bug."""
+    """attsvm neither hangs nor reports an internal error."""
     result = attsvm("info", task_file(tokens=TOKENS), "--threads", 1000, memory=400 << 20, timeout=20)
     assert result.code in (0, 2), result
 

@@ -55,6 +55,23 @@ def test_answers_are_listed(attsvm, tmp_path):
     assert "status = optimal" in attsvm("info", tmp_path / "s.npz").out
 
 
+def test_integers_are_shown_as_integers(attsvm, tmp_path):
+    attsvm("generate", "random", "-o", tmp_path / "t.npz")
+    attsvm("train", tmp_path / "t.npz", "--steps", 2, "-o", tmp_path / "r.npz")
+    fingerprint = int(np.load(tmp_path / "r.npz")["task_fingerprint"])
+    shown = attsvm("info", tmp_path / "r.npz")
+    assert f"task_fingerprint = {fingerprint}\n" in shown.out
+    arrays = {entry["name"]: entry for entry in attsvm("info", tmp_path / "r.npz", "--json").json()["arrays"]}
+    value = arrays["task_fingerprint"]["value"]
+    assert isinstance(value, int) and value == fingerprint
+
+
+@pytest.mark.parametrize("number", [np.int64(-2**63), np.uint64(2**64 - 1), np.int8(-1), np.array(258, dtype=">i4")])
+def test_integers_of_any_type_keep_their_digits(attsvm, tmp_path, number):
+    np.savez(tmp_path / "w.npz", W=np.eye(2), number=number)
+    assert f"number = {int(number)}\n" in attsvm("info", tmp_path / "w.npz").out
+
+
 def test_the_program_describes_itself(attsvm):
     fields = attsvm("info", "--json").json()
     assert fields["instructions"] in fields["instructions_available"] and fields["threads"] >= 1

@@ -311,5 +311,5 @@ def test_a_conflict_that_is_exact(report, tmp_path):
     np.savez(tmp_path / "line.npz", tokens=np.array([[[0.0], [1.0], [2.0]]]), select=np.array([1]))
     shown, = report(tmp_path / "line.npz")["solutions"]
     assert shown["residual"] == 0 and shown["norm_bound"] is None
-    assert "adds up to zero: no W meets them all." in shown["words"][1] and "inf" not in " ".join(shown["words"])
+    assert "add up to zero: no W meets them all." in shown["words"][1] and "inf" not in " ".join(shown["words"])
     assert [row["arrow"][1] for row in shown["conflict"]["rows"]] == [0, 0]

@@ -202,7 +202,7 @@ def test_stores_that_are_not_ours(attsvm, tmp_path):
 
 def test_folders_that_cannot_be_written(attsvm, tmp_path):
     (tmp_path / "file").write_text("")
-    one_line(attsvm("reproduce", "single-input", "--out", tmp_path / "file"), "cannot make this folder")
+    one_line(attsvm("reproduce", "single-input", "--out", tmp_path / "file"), "cannot create the folder")
     one_line(attsvm("reproduce", "single-input", "--out", "/sys/attsvm"), "/sys/attsvm")
     if os.getuid() != 0:
         (tmp_path / "sealed").mkdir(mode=0o500)

@@ -1,4 +1,4 @@
-"""attsvm train: what JSON and files hold, exit codes, runs that are stopped, killed and taken up again, refusals."""
+"""attsvm train: what JSON and files hold, exit codes, runs that are stopped, killed and resumed, bad input."""
 
 import json
 import os
@@ -118,7 +118,7 @@ def test_published_joint_training(train, tmp_path):
 
 
 def test_exact_directions_keep_converging(train, draw):
-    """Plain arithmetic stands still in noise where exact arithmetic goes on toward the SVM."""
+    """Plain arithmetic stalls in rounding noise where exact arithmetic still converges to the SVM."""
     task = f"{FIXTURES}/local_W_seed00.task.npz"
     svm = np.load(f"{FIXTURES}/local_W_seed00.expect.npz")["fro_W"]
 
@@ -184,7 +184,7 @@ def test_overflow_loses_nothing(attsvm, train, draw, tmp_path):
 
 
 def test_what_has_no_effect_is_said(attsvm, draw, tmp_path):
-    for options, words in ((["--ridge", 0.1], "--ridge acts on K and Q"), (["--resume"], "begins at step 0")):
+    for options, words in ((["--ridge", 0.1], "it acts on K and Q"), (["--resume"], "starts at step 0")):
         result = attsvm("train", draw(), "-o", tmp_path / f"{words[:3]}.npz", "--steps", 3, *options)
         assert result.code == 0 and words in result.err, result
     assert attsvm("train", draw(), "-o", tmp_path / "kq.npz", "--steps", 3, "--ridge", 0.1, "--param", "KQ").err == ""

@@ -15,6 +15,11 @@
 
 #include "attsvm/error.h"
 
+namespace attsvm::internal {}
+namespace attsvm {
+using namespace internal;  // readers are fuzzed one by one
+}
+
 namespace attsvm::fuzz {
 
 /// Ends the run with a report if what must hold does not.

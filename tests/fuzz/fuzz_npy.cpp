@@ -1,4 +1,4 @@
-#include "attsvm/npz.h"
+#include "attsvm/files.h"
 #include "fuzz.h"
 #include "io/npy.h"
 

@@ -1,4 +1,4 @@
-#include "attsvm/safetensors.h"
+#include "attsvm/files.h"
 #include "fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -13,7 +13,7 @@ namespace {
 
 using Kept = std::vector<std::vector<Index>>;
 
-/// A cross-attention task in matrices, easy to change, and the tokens it keeps.
+/// A cross-attention task as matrices that are easy to change, and the tokens that it keeps.
 struct Draft {
   std::vector<RowMatrix> sequences;
   RowMatrix queries;
@@ -47,7 +47,7 @@ RowMatrix orthogonal(Index n, std::mt19937_64& engine) {
   return Eigen::HouseholderQR<Eigen::MatrixXd>(gaussian(n, n, engine)).householderQ() * Eigen::MatrixXd::Identity(n, n);
 }
 
-/// Kept tokens that some W keeps with a margin of at least 1 (before W is shrunk), of a few shapes.
+/// A draft of random shape whose kept tokens some W keeps with a margin of at least 1, before W is scaled down.
 Draft any_separable() {
   Draft draft;
   auto engine = any_engine();
@@ -67,7 +67,7 @@ Draft any_separable() {
   return draft;
 }
 
-/// Solves, verifies, and lets no solve end undecided.
+/// Solves and verifies; fails if the solve ends undecided.
 MarginSolution proven(const MarginProblem& problem) {
   Threads threads(1);
   const SolveSettings settings;
@@ -175,7 +175,7 @@ RC_GTEST_PROP(MarginLaws, AnEasyTokenChangesNothing, ()) {
     RowMatrix& X = draft.sequences[i];
     const Eigen::VectorXd u = W * draft.queries.row(static_cast<Index>(i)).transpose();
     if (u.norm() <= 1e-6 * W.norm()) continue;
-    Eigen::RowVectorXd easy = gaussian(1, X.cols(), engine).row(0);  // kept − easy reads 1.5 along u
+    Eigen::RowVectorXd easy = gaussian(1, X.cols(), engine).row(0);  // kept − easy is 1.5 along u
     easy += (X.row(draft.kept[i][0]).dot(u) - easy.dot(u) - 1.5) / u.squaredNorm() * u.transpose();
     X.conservativeResize(X.rows() + 1, Eigen::NoChange);
     X.row(X.rows() - 1) = easy;
@@ -228,13 +228,13 @@ RC_GTEST_PROP(MarginLaws, LargerSetsOfRowsCostMore, ()) {
   const auto relax = std::vector<Index>{static_cast<Index>(i)};
   const double relaxed = proven(MarginProblem::attention(task, Selection::sets(draft.kept), relax)).objective;
   RC_ASSERT(relaxed <= all * (1 + 1e-9));
-  draft.sequences[i] = RowMatrix(draft.sequences[i].row(draft.kept[i][0]));  // asks for nothing any more
+  draft.sequences[i] = RowMatrix(draft.sequences[i].row(draft.kept[i][0]));  // has no rows any more
   draft.kept[i] = {0};
   RC_ASSERT(proven(draft).objective <= relaxed * (1 + 1e-9));
 }
 
-/// Anything goes: small integers (ties, copies, dependences), zero and parallel queries, sets.
-/// `taught`: every query keeps all its best tokens under some W, so that there is an answer.
+/// A degenerate draft: small integers (ties, copies, dependent rows), zero and parallel queries, sets. `taught`: every
+/// query keeps all its best tokens under some W, so that there is an answer.
 Draft any_degenerate(bool taught) {
   Draft draft;
   auto engine = any_engine();
@@ -276,7 +276,7 @@ RC_GTEST_PROP(MarginLaws, EveryTaskIsDecidedAndProven, ()) {
   proven(MarginProblem::value(task, Selection::sets(single)));
 }
 
-/// The same in turned coordinates: dependences and equalities that hold only to rounding.
+/// The same in rotated coordinates, so that dependences and equalities hold only to rounding.
 Draft turned(Draft draft) {
   auto engine = any_engine();
   const RowMatrix U = orthogonal(draft.sequences[0].cols(), engine), V = orthogonal(draft.queries.cols(), engine);
@@ -296,8 +296,8 @@ RC_GTEST_PROP(MarginLaws, WhatATeacherKeepsCanBeKept, ()) {
   RC_ASSERT(std::abs(again.objective - solution.objective) <= 1e-9 * solution.objective);
 }
 
-/// Dependences that nearly hold make W or the multipliers huge. A solve may then end undecided, but what it says of its
-/// answer must be so.
+/// Nearly dependent rows make W or the multipliers huge. A solve may then end undecided, but what it claims must be
+/// true.
 RC_GTEST_PROP(MarginLaws, ClaimsHoldNearDegeneracy, ()) {
   Threads threads(1);
   auto engine = any_engine();

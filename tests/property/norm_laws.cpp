@@ -1,4 +1,4 @@
-// Laws of the nuclear and entrywise optima: what turning, scaling and exchanging the data does to them.
+// Laws of the nuclear and entrywise optima: the effect of rotating, scaling and exchanging the data.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -21,7 +21,7 @@ RowMatrix orthogonal(Index n, std::mt19937_64& engine) {
   return Eigen::HouseholderQR<Eigen::MatrixXd>(gaussian(n, n, engine)).householderQ() * Eigen::MatrixXd::Identity(n, n);
 }
 
-/// Two tokens a query, so that a task is its differences δ (the kept token) against 0.
+/// Two tokens per query, the kept token δ and the token 0, so that a task is given by its δ.
 struct Pairs {
   RowMatrix delta, zeta;
   AttentionTask task() const {

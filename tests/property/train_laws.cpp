@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/random.h"
 #include "support.h"
+#include "train/gradient.h"
 
 namespace attsvm {
 namespace {
@@ -36,7 +38,7 @@ LossGradient evaluate(const AttentionTask& task, const RowMatrix& W, const PassS
   return at;
 }
 
-/// Two gradients as directions, and their sizes.
+/// Compares two gradients: their directions, and their sizes.
 void assert_same(const ScaledMatrix& a, const ScaledMatrix& b, double tolerance) {
   RC_ASSERT(a.is_zero() == b.is_zero());
   if (a.is_zero()) return;
@@ -89,14 +91,14 @@ RC_GTEST_PROP(TrainLaws, RotatedTokensGiveRotatedGradients, ()) {
 RC_GTEST_PROP(TrainLaws, TheOrderOfTokensAndQueriesDoesNotMatter, ()) {
   Recipe recipe = any_recipe();
   recipe.pattern = QueryPattern::cross;
-  // Slopes of nonlinear heads are right to rounding only, which saturation may leave alone.
+  // Slopes of nonlinear heads have rounding errors, and under saturation those may be all that is left.
   const double scale = recipe.head == HeadKind::linear ? any_scale() : 1;
   const AttentionTask task = generate(recipe, *rc::gen::arbitrary<std::uint64_t>()).task;
   const Index n = task.sequences(), T = task.longest(), d = task.key_size();
   TaskArrays arrays = task.arrays();
   RowMatrix tokens(n * T, d), queries(n, task.query_size());
   std::vector<double> labels;
-  for (Index i = 0; i < n; ++i) {  // sequences and tokens back to front
+  for (Index i = 0; i < n; ++i) {  // reverses sequences and tokens
     queries.row(i) = task.query(n - 1 - i).transpose();
     labels.push_back(task.label(n - 1 - i));
     for (Index t = 0; t < T; ++t) tokens.row(i * T + t) = task.keys(n - 1 - i).row(T - 1 - t);
@@ -115,8 +117,8 @@ RC_GTEST_PROP(TrainLaws, JointTrainingAtAFixedHeadIsPlainTraining, ()) {
   const auto arithmetic = *rc::gen::element(Arithmetic::exact, Arithmetic::plain);
   const auto param = *rc::gen::element(Parametrization::W, Parametrization::KQ);
   Threads threads(1);
-  // Exact runs with a head at rest may go through vector lanes, which round differently; normalized steps blow that up
-  // in time.
+  // Exact runs with a fixed head may use vector lanes, which round differently; normalized steps amplify that with
+  // time.
   const bool plain = arithmetic == Arithmetic::plain;
   const Index steps = plain ? 30 : 3;
   const TrainedRun fixed = train(task, {.param = param, .steps = steps, .arithmetic = arithmetic}, threads);

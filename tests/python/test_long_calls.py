@@ -1,5 +1,4 @@
-"""Long calls leave the interpreter to others, show how far they are, take callbacks, and stop on Ctrl-C with what
-they have."""
+"""Long calls release the GIL, show progress, call callbacks, and stop on Ctrl-C with the result so far."""
 
 import multiprocessing
 import os

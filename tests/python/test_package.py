@@ -1,4 +1,4 @@
-"""Wheel and source distribution: complete, self-contained, and at home in a clean environment.
+"""Wheel and source distribution: complete, self-contained, and usable in a clean environment.
 
 The wheel wraps the module of the build tree. ATTSVM_WHEEL_FROM_SOURCE=1 compiles it from the source distribution
 instead, which takes minutes.

@@ -1,4 +1,4 @@
-"""What comes back: small objects that show, pickle and explain themselves."""
+"""Results: repr, tables, pickling and conversion to dicts."""
 
 import copy
 import pickle
@@ -49,6 +49,17 @@ def test_pickle_dict_and_words(name):
     assert page.startswith("<table>") and page.endswith("</table>")
 
 
+def test_a_run_whose_file_has_no_selected_is_shown(tmp_path):
+    arrays = attsvm.train(TASK, steps=5).to_dict()
+    kept = {name: arrays[name] for name in ("W", "record_step", "record_W", "record_loss", "settings")}
+    np.savez(tmp_path / "run.npz", **kept)
+    run = attsvm.load(tmp_path / "run.npz")
+    assert repr(run).startswith("Run(steps=5, ") and "selected" not in repr(run)
+    assert run._repr_html_().endswith("</table>")
+    with pytest.raises(AttributeError, match="this run has no selected"):
+        run.selected
+
+
 def test_a_pickled_solution_still_verifies_and_starts_others():
     solution = pickle.loads(pickle.dumps(attsvm.solve(TASK, norm="nuc")))
     assert attsvm.verify(TASK, solution)
@@ -94,8 +105,10 @@ def test_what_is_not_there_says_so(tmp_path):
         solution.K
     np.savez(tmp_path / "other.npz", W=solution.W)
     other = attsvm.load(tmp_path / "other.npz")
-    with pytest.raises(AttributeError, match="W alone"):
+    with pytest.raises(AttributeError, match="holds only W"):
         other.dual
+    np.testing.assert_array_equal(other.W, solution.W)
+    assert "Solution" in repr(other)
     assert attsvm.verify(TASK, other) and attsvm.verify(TASK, solution.W)
     verdict = attsvm.verify(TASK, solution.W * 0.9)
     assert not verdict.valid and verdict.reason

@@ -1,4 +1,4 @@
-// Answers of the published experiments, solved again: W, objective, and every answer through verify.
+// Solves the SVMs of the published experiments again, compares W and objective, and verifies every answer.
 #include <cmath>
 
 #include "margin_support.h"
@@ -82,7 +82,7 @@ TEST(FrobeniusReference, SetsOfTokens) {
     EXPECT_LE(part.slack.lpNorm<1>(), 1e-12);
     EXPECT_LE((finite.weigh(part.dual) * part.objective - part.W).norm(), 1e-12 * part.objective);
     Index row = 0;
-    for (Index i = 0; i < task.queries(); ++i) {  // the log-ratios themselves, from the logits of W
+    for (Index i = 0; i < task.queries(); ++i) {  // checks the log-ratios by the logits of W
       const Eigen::VectorXd logits = task.keys(task.sequence(i)) * (part.W * task.query(i));
       const auto kept = task.select()->kept(i);
       for (const Index t : kept.subspan(1)) {

@@ -1,4 +1,4 @@
-// The nuclear-norm SVMs of the published experiments, solved again, and every answer through verify.
+// Solves the nuclear-norm SVMs of the published experiments again and verifies every answer.
 #include <cmath>
 
 #include "base/decompositions.h"

@@ -31,7 +31,7 @@ RowMatrix matrix(const NpzFile& file, const std::string& name) {
   return ConstRows(f64_span(array).data(), array.shape[0], array.rank() > 1 ? array.shape[1] : 1);
 }
 
-/// The points of record_W, and what keeps them alive.
+/// The points of record_W, and the array that keeps them alive.
 struct Points {
   explicit Points(const NpzFile& file) {
     Threads threads(1);
@@ -63,7 +63,7 @@ TEST(TheoryReference, PublishedRuns) {
       EXPECT_NEAR(check.correlation_fro.back(), correlation(points.list.back(), fro), 1e-9);
       EXPECT_NEAR(check.correlation_nuc.back(), correlation(points.list.back(), nuc), 1e-7);
       EXPECT_EQ(check.verdict == Verdict::global, *run.task.select() == check.optimal.selection);
-      // Local optimality is about the Frobenius SVM, which is where W runs go; (K,Q) runs go elsewhere.
+      // Local optimality is defined by the Frobenius SVM, to which W runs converge; (K,Q) runs do not.
       if (kind == std::string("local_W")) {
         EXPECT_NE(check.verdict, Verdict::neither) << check.reason;
       }

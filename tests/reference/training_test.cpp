@@ -1,4 +1,4 @@
-// The published training runs, followed with plain arithmetic as far as rounding lets two programs agree.
+// Repeats the published training runs in plain arithmetic, as far as rounding lets two programs agree.
 #include <cmath>
 
 #include "support.h"
@@ -6,7 +6,7 @@
 namespace attsvm {
 namespace {
 
-constexpr double kMachine = 0x1p-52;  // what the published code adds to norms, and its ridge
+constexpr double kMachine = 0x1p-52;  // the ε and the ridge of the published code
 
 struct Published {
   std::string name;
@@ -140,7 +140,7 @@ TEST(TrainingReference, PathsInThePlane) {
   }
 }
 
-/// Paper 1: prompts of size d at the recorded steps, start after start.
+/// Paper 1: prompts of size d at the recorded steps, one start after another.
 void expect_prompts(const AttentionTask& task, TrainSettings settings, const RowMatrix& starts, const Array& expected,
                     double tolerance) {
   Threads threads(1);

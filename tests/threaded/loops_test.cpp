@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "attsvm/threads.h"
+#include "base/random.h"
 #include "support.h"
 
 namespace attsvm {

@@ -1,10 +1,10 @@
-// Any number of threads gives the same bytes: solvers.
+// Solvers give the same bytes for any number of threads.
 #include <vector>
 
-#include "margin/conflict_search.h"
-#include "margin/interior_point.h"
-#include "margin/nuclear_working_set.h"
-#include "margin/working_set.h"
+#include "margin/conflict/search.h"
+#include "margin/frobenius/interior_point.h"
+#include "margin/streaming/nuclear_working_set.h"
+#include "margin/streaming/working_set.h"
 #include "margin_support.h"
 
 namespace attsvm {

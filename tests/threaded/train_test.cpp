@@ -1,8 +1,11 @@
-// Any number of threads gives the same bytes: gradients, runs, claims.
+// Gradients, runs and claims give the same bytes for any number of threads.
+#include "attsvm/train.h"
+
 #include <vector>
 
-#include "attsvm/gradient.h"
+#include "base/random.h"
 #include "support.h"
+#include "train/gradient.h"
 
 namespace attsvm {
 namespace {

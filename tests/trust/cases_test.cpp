@@ -2,7 +2,7 @@
 #include "trust/exact_oracle.h"
 #include "trust/nasty_tasks.h"
 
-// Problems on which a solver of ours once went wrong, each by its name.
+// Problems on which a solver once gave a wrong answer.
 
 namespace attsvm::test {
 namespace {
@@ -22,7 +22,7 @@ MarginSolution solved(const MarginProblem& problem) {
   return solution;
 }
 
-// Multipliers on rows that ask for 0 cancel, and made ‖A(λ)‖ look small.
+// Multipliers on rows that ask for 0 cancelled, which made ‖A(λ)‖ look small.
 TEST(Cases, CancellingMultipliersProveNothing) {
   const AttentionTask task = task_of("false_infeasible");
   const MarginProblem problem = MarginProblem::attention(task, *task.select());
@@ -35,7 +35,7 @@ TEST(Cases, CancellingMultipliersProveNothing) {
   EXPECT_TRUE(verify(task, witness).valid);
 }
 
-// Two kept tokens almost coincide: what their difference demands is no rounding.
+// Two kept tokens nearly coincide: their row must not be mistaken for rounding.
 TEST(Cases, KeptTokensThatNearlyCoincide) {
   for (const char* name : {"neardup_wrong", "neardup_limit"}) {
     const AttentionTask task = task_of(name);
@@ -49,8 +49,8 @@ TEST(Cases, KeptTokensThatNearlyCoincide) {
   }
 }
 
-// The answer to a task whose kept tokens coincide misses the rows of one whose tokens are 1e-10 apart by next to
-// nothing, and is still far from its optimum.
+// The answer to a task whose kept tokens coincide nearly meets the rows of one whose tokens are 1e-10 apart, but
+// is far from its optimum.
 TEST(Cases, AnAnswerThatIgnoresANearlyEqualTokenIsRefused) {
   const AttentionTask task = task_of("neardup_limit");
   const auto with_gap = [&](double gap) {
@@ -87,6 +87,47 @@ TEST(Cases, BadlyScaledQueries) {
     const MarginSolution solution = solved(MarginProblem::attention(task, *task.select()));
     EXPECT_EQ(solution.status, MarginStatus::optimal) << name;
     EXPECT_LE(solution.gap, 1e-8) << name;
+  }
+}
+
+/// Each query keeps tokens 0 and −δ, an equation, but the last, whose row is ≥ 1.
+AttentionTask chain(const std::vector<std::vector<double>>& deltas) {
+  const Index n = static_cast<Index>(deltas.size()), d = static_cast<Index>(deltas.front().size());
+  std::vector<double> tokens;
+  std::vector<bool> select;
+  for (const std::vector<double>& delta : deltas) {
+    tokens.insert(tokens.end(), static_cast<std::size_t>(d), 0.0);
+    for (const double entry : delta) tokens.push_back(-entry);
+    select.insert(select.end(), {true, &delta != &deltas.back()});
+  }
+  TaskArrays arrays;
+  arrays.tokens = Array::own(tokens, {n, 2, d});
+  arrays.queries = Array::own(std::vector<double>(static_cast<std::size_t>(n), 1.0), {n, 1});
+  arrays.select = Array::own(select, {n, 2});
+  return AttentionTask(arrays);
+}
+
+// Equations e₁, c e₁ + s e₂, c e₂ + s e₃, …: none is near the span of those before it, and together they are nearly
+// dependent.
+TEST(Cases, ChainsOfEquations) {
+  for (const double s : {0.3, 0.05, 0.01, 0.001485}) {
+    const double c = std::sqrt(1 - s * s);
+    std::vector<std::vector<double>> deltas(7, std::vector<double>(7, 0.0));
+    deltas[0][0] = 1;
+    for (std::size_t k = 1; k < 6; ++k) deltas[k][k - 1] = c, deltas[k][k] = s;
+    deltas[6] = {-1.44, 0.22, 0.33, -0.42, 0.59, 0.28, 1};
+    const AttentionTask task = chain(deltas);
+    const MarginProblem problem = MarginProblem::attention(task, *task.select());
+    const ExactAnswer truth = solve_exactly(problem);
+    for (const char* norm : {"fro", "nuc", "lp:1.5", "lp:4"}) {
+      Threads threads(1);
+      const MarginSolution solution = solve(problem, {.norm = Norm::parse(norm)}, threads);
+      const Verification verdict = verify(task, stored(problem, solution, 1e-8));
+      EXPECT_TRUE(verdict.valid) << norm << ", s = " << s << ": " << verdict.reason;
+      if (solution.status == MarginStatus::optimal && solution.norm.kind != NormKind::entrywise) {
+        EXPECT_NEAR(solution.objective, truth.norm, 1e-7 * truth.norm) << norm << ", s = " << s;
+      }
+    }
   }
 }
 

@@ -75,8 +75,8 @@ double square_root(const Rational& x) {
   return std::ldexp(std::sqrt(mantissa), static_cast<int>(exponent / 2));
 }
 
-/// The rows g·w ≥ h, equalities as two of them, each with h as a last entry and scaled by a power of two to a size of
-/// about 1; those that nothing can change are decided.
+/// The rows g·w ≥ h, with equalities as two rows. Each has h as its last entry and is scaled by a power of two to a
+/// size of about 1. Rows with g = 0 are decided here and left out.
 struct Columns {
   std::vector<Vector> all;
   bool impossible = false;
@@ -115,7 +115,7 @@ class LeastSquares {
  public:
   explicit LeastSquares(const std::vector<Vector>& columns) : columns_(columns) {}
 
-  /// The coefficients of the last unit vector's projection on the columns of the set.
+  /// The coefficients of the projection of the last unit vector on the columns of the set.
   Vector solve(const std::vector<std::size_t>& set) {
     const auto size = static_cast<slong>(set.size());
     fmpq_mat_t gram, right, answer;
@@ -158,7 +158,7 @@ ExactAnswer solve_exactly(const MarginProblem& problem) {
   Columns columns = columns_of(problem);
   ExactAnswer answer{.largest_row = columns.largest_row};
   if (columns.impossible) return answer;
-  // Right-hand sides of about 1: a unit of W.
+  // Scales W so that right-hand sides are about 1.
   slong unit = std::numeric_limits<slong>::min();
   for (const Vector& column : columns.all) {
     if (column.back().sign() != 0) unit = std::max(unit, column.back().scientific().second);

@@ -12,7 +12,7 @@ namespace {
 
 enum class Queries : std::uint8_t { cross, self, prompt };
 
-/// A task in matrices that are easy to change: n sequences of T tokens, a query and a set of kept tokens for each.
+/// A task as matrices that are easy to change: n sequences of T tokens, with one query and one set of kept tokens each.
 class Draft {
  public:
   explicit Draft(std::uint64_t seed) : engine(seed) {
@@ -32,7 +32,7 @@ class Draft {
     return RowMatrix::NullaryExpr(rows, columns, [&] { return static_cast<double>(whole(-size, size)); });
   }
 
-  /// Gaussian tokens and queries of the sizes at hand; one token kept per query.
+  /// Draws Gaussian tokens and queries; each query keeps one token.
   void fill() {
     X.clear();
     kept.clear();
@@ -115,7 +115,7 @@ const std::vector<std::pair<std::string_view, Change>>& table() {
          for (std::size_t i = 0; i < t.X.size(); ++i) {
            RowMatrix& X = t.X[i];
            X.row(t.whole(0, t.T - 1)) = RowMatrix(X.row(t.whole(0, t.T - 1)));
-           if (t.chance(0.5)) {  // all dropped tokens are one
+           if (t.chance(0.5)) {  // all dropped tokens are equal
              const Index keep = t.kept[i].front(), other = keep == 0 ? t.T - 1 : 0;
              const RowMatrix token = X.row(other);
              for (Index r = 0; r < t.T; ++r) {

@@ -3,11 +3,11 @@
 #include <span>
 #include <string_view>
 
-#include "attsvm/margin_problem.h"
+#include "attsvm/margin.h"
 
 namespace attsvm::test {
 
-/// A small task on which something may go wrong, and what is asked of it.
+/// A small task that is hard to solve, and the problem to solve on it.
 struct NastyTask {
   AttentionTask task;
   std::vector<Index> relax{};

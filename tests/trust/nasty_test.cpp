@@ -6,23 +6,23 @@
 #include "trust/exact_oracle.h"
 #include "trust/nasty_tasks.h"
 
-// Tasks that are meant to go wrong, against what rational arithmetic says is true. A solve may stall where the optimum
-// is out of double's reach; it may never claim what is false, and every claim must pass verify.
+// Compares answers on tasks that are hard to solve with rational arithmetic. A solve may stall if the optimum is beyond
+// double precision; it must never claim anything false, and verify must accept every claim.
 
 namespace attsvm::test {
 namespace {
 
-constexpr double kHardFrobenius = 1e8, kHardOthers = 1e6;  // conditions from which on a solve may stall
-constexpr double kBeyondDouble = 1e10;                     // and be called infeasible
+constexpr double kHardFrobenius = 1e8, kHardOthers = 1e6;  // condition from which a solve may stall
+constexpr double kBeyondDouble = 1e10;                     // condition from which it may be called infeasible
 constexpr Index kMostRows = 130;
 
-/// Tasks per class: few in every run, many where ATTSVM_NASTY says so.
+/// Tasks per class: a few, or as many as ATTSVM_NASTY says.
 std::uint64_t tasks_per_class() {
   const char* text = std::getenv("ATTSVM_NASTY");
   return text != nullptr ? std::strtoull(text, nullptr, 10) : 8;
 }
 
-/// The norms to solve in, with commas between: ATTSVM_NASTY_NORMS.
+/// The norms to solve in, from the comma-separated list ATTSVM_NASTY_NORMS.
 std::vector<std::string> norms() {
   const char* text = std::getenv("ATTSVM_NASTY_NORMS");
   std::istringstream list(text != nullptr ? text : "fro,nuc,lp:1.5,lp:4");
@@ -34,7 +34,7 @@ std::vector<std::string> norms() {
 class NastyTasks : public testing::TestWithParam<std::string_view> {};
 
 /// Two equations of a query nearly coincide, and their multipliers are so large that rounding them costs digits of the
-/// bound, whatever the condition of the optimum. The gap then says so.
+/// bound, whatever the condition of the optimum. The gap shows that.
 bool may_stall(std::string_view name) { return name == "kept tokens nearly equal to each other"; }
 
 std::string complaint(const MarginProblem& problem, const MarginSolution& solution, const ExactAnswer& truth,

@@ -73,5 +73,15 @@ TEST(Array, NonFiniteNumbersAreNamedByPlace) {
   EXPECT_TRUE(fine.known_finite);
 }
 
+TEST(Array, IntegersThatDoubleCannotHoldAreRefused) {
+  const Index exact = Index{1} << 53;
+  EXPECT_EQ(f64_span(to_f64(Array::own(std::vector<Index>{exact, -exact}, {2}))).back(), -0x1p53);
+  test::expect_refusal(
+      [&] {
+        to_f64(Array::own(std::vector<Index>{0, exact + 1}, {2}), "tokens");
+      },
+      {"tokens[1] = 9007199254740993", "2^53"});
+}
+
 }  // namespace
 }  // namespace attsvm

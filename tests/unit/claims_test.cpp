@@ -1,4 +1,4 @@
-// The experiments behind the claims, at a few tasks each. Every SVM in them is verified where it is solved.
+// The experiments behind the claims, on a few tasks each. Every SVM in them is verified when it is solved.
 #include <cmath>
 #include <limits>
 #include <set>
@@ -20,7 +20,7 @@ TEST_P(EveryClaim, IsTestedOnTheTasksAskedFor) {
   EXPECT_TRUE(std::isfinite(result.worst));
   EXPECT_EQ(result.counterexample.has_value(), result.held < result.tasks);
   for (const ClaimFigure& figure : result.figures) EXPECT_TRUE(std::isfinite(figure.value)) << figure.label;
-  // docs/claims.md says why this one fails now and then.
+  // docs/claims.md explains why this one sometimes fails.
   if (claim.name != "equivalence-relu") {
     EXPECT_EQ(result.held, result.tasks) << result.counterexample->words;
   }
@@ -110,7 +110,7 @@ TEST(Claims, AGradientWithoutADirectionIsTheWorstOfAll) {
   EXPECT_EQ(slopes.largest, -0.5);
   slopes.add(1e-14, first);
   slopes.add(std::nan(""), second);
-  slopes.add(-0.1, first);  // does not make it forgotten
+  slopes.add(-0.1, first);  // a later slope does not replace the one that is NaN
   EXPECT_EQ(slopes.largest, kUnmeasured);
   EXPECT_EQ(slopes.where, second);
   EXPECT_EQ(slopes.points, 4);
@@ -118,7 +118,7 @@ TEST(Claims, AGradientWithoutADirectionIsTheWorstOfAll) {
 }
 
 TEST(Claims, SayWhichArithmeticTheyUse) {
-  // docs/claims.md: exact unless said.
+  // docs/claims.md: runs use exact arithmetic unless stated otherwise.
   EXPECT_NE(find_claims("equivalence-relu").front()->tested.find("plain arithmetic"), std::string_view::npos);
 }
 

@@ -1,7 +1,6 @@
-#include "margin/conflict_search.h"
-
-#include "margin/balance_rows.h"
-#include "margin/certificate.h"
+#include "margin/certify/certificate.h"
+#include "margin/conflict/balance_rows.h"
+#include "margin/conflict/search.h"
 #include "margin_support.h"
 
 namespace attsvm {
@@ -16,7 +15,7 @@ ConflictSearch search(const MarginProblem& problem, int threads = 1) {
   return search_conflict(problem, pool, [] { return false; });
 }
 
-/// Searches, and has the proof checked.
+/// Searches, and checks the proof.
 ConflictSearch conflict(const MarginProblem& problem) {
   ConflictSearch found = search(problem);
   EXPECT_EQ(found.outcome, Outcome::conflict);
@@ -78,7 +77,7 @@ TEST(ConflictSearch, ATinyConflictHasATinyProof) {
   arrays.select = Array::own(select, {300});
   const AttentionTask task(arrays);
   const ConflictSearch found = conflict(selected(task));
-  EXPECT_LE((found.lambda.array() != 0).count(), 145);  // as many as entries of W, and one
+  EXPECT_LE((found.lambda.array() != 0).count(), 145);  // the entries of W plus one
 }
 
 TEST(ConflictSearch, TwoCopiesConflict) {
@@ -99,7 +98,7 @@ TEST(ConflictSearch, RelaxedRows) {
 }
 
 TEST(ConflictSearch, RelaxedRowsAloneDoNotConflict) {
-  // x and −x both ≥ 0 leave W·x = 0, which the other row can live with; asked for 1 as well it cannot.
+  // Rows x ≥ 0 and −x ≥ 0 force W·x = 0, which the other row allows; if it also asks for 1 there is a conflict.
   const AttentionTask task(
       TaskArrays{.tokens = Array::own(std::vector<double>{0, 0, -1, 0, /**/ 0, 0, 1, 0, /**/ 0, 0, 0, -1}, {3, 2, 2})});
   const ConflictSearch found = separable(kept(task, 0, std::vector<Index>{0, 1}));

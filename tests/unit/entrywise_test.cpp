@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "margin/entrywise_path.h"
+#include "margin/entrywise/path.h"
 #include "margin_support.h"
 
 namespace attsvm {
@@ -25,7 +25,7 @@ AttentionTask cross_task(Index n, Index T, const std::vector<double>& tokens, co
   return AttentionTask(arrays);
 }
 
-/// Proven optimal for every power, to `gap`.
+/// Expects a proof of optimality to `gap` for every power.
 void expect_solved(const MarginProblem& problem, double gap = 1e-8) {
   for (const double p : kPowers) {
     SCOPED_TRACE(fmt::format("lp:{}", p));
@@ -126,7 +126,7 @@ TEST(EntrywiseSolve, NearlyEqualKeptTokens) {
 }
 
 TEST(EntrywiseSolve, RelaxedRowsThatLeaveNoInterior) {
-  // Query 0 is relaxed and sees tokens on both sides of the kept one: W δ ζ = 0 in disguise.
+  // Query 0 is relaxed and sees tokens on both sides of the kept one: in effect δᵀWζ = 0.
   const AttentionTask task =
       cross_task(2, 3, {0, 0, 0, 1, 2, 0, -1, -2, 0, 0, 0, 0, -1, 0, 1, -2, 1, 0}, {1, 1, 2, -1});
   const std::vector<Index> relax = {0};
@@ -137,7 +137,7 @@ TEST(EntrywiseSolve, DependentEqualRows) {  // five kept tokens in two dimension
   std::mt19937_64 random(21);
   const Index T = 6, d = 3;
   std::vector<double> tokens = normals(random, static_cast<std::size_t>(T * d));
-  for (std::size_t t = 0; t < 5; ++t) tokens[t * 3 + 2] = 0.5;  // in a plane
+  for (std::size_t t = 0; t < 5; ++t) tokens[t * 3 + 2] = 0.5;  // puts the tokens in a plane
   const AttentionTask task = cross_task(1, T, tokens, {1, -2}, {{0, 1, 2, 3, 4}});
   expect_solved(selected(task));
 }
@@ -180,7 +180,7 @@ TEST(EntrywiseSolve, CoordinatesOfDifferentScales) {
     const AttentionTask task = cross_task(n, T, tokens, queries);
     const MarginProblem problem = first_kept(task);
     Threads threads(1);
-    const MarginSolution frobenius = solve(problem, {}, threads);  // beyond double's reach for some of these draws
+    const MarginSolution frobenius = solve(problem, {}, threads);  // some of these draws are too hard for double
     double longest = 0;
     for (Index k = 0; k < problem.rows(); ++k)
       longest = std::max(longest, problem.weigh(Eigen::VectorXd::Unit(problem.rows(), k)).norm());

@@ -179,7 +179,7 @@ TEST(Generate, SmallDataSetsMatchTheReferences) {
   for (Index s = 0; s < 3; ++s) EXPECT_EQ(noisy.values(s).col(2), noisy_reference.values(s).col(2));
 }
 
-// These bytes are a promise: the same seed gives them on every machine, compiler and library.
+// The same seed must give these bytes on every machine, with every compiler and library.
 TEST(Generate, EveryKindKeepsItsBytes) {
   const std::map<std::string_view, std::uint64_t> hashes{
 #include "generate_hashes.inc"

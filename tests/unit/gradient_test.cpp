@@ -1,9 +1,11 @@
 // Gradients against the autodiff oracle, finite differences, and MPFR where doubles underflow.
-#include "attsvm/gradient.h"
+#include "train/gradient.h"
 
 #include <cmath>
 #include <limits>
 
+#include "attsvm/train.h"
+#include "base/random.h"
 #include "support.h"
 #include "train/parameters.h"
 #include "train_oracle.h"
@@ -15,7 +17,7 @@ using test::Real;
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
-/// Numbers in ±1, a function of the seed.
+/// Numbers in ±1 that depend on the seed alone.
 std::vector<double> numbers(Index count, std::uint32_t seed) {
   const Random random(seed, 0, 77);
   std::vector<double> list;
@@ -27,7 +29,7 @@ RowMatrix matrix(Index rows, Index cols, std::uint32_t seed, double scale = 1) {
   return scale * ConstRows(numbers(rows * cols, seed).data(), rows, cols);
 }
 
-/// A small task of every kind: ragged, several queries a sequence where the kind has them, keys of their own.
+/// A small task of each kind: ragged, with keys of their own, and several queries per sequence if the kind allows it.
 AttentionTask make_task(QueryPattern pattern, HeadKind head, bool own_keys, std::uint32_t seed) {
   const Drawn drawn = generate(
       {.n = 3, .T = 4, .d = 3, .shortest = 2, .pattern = pattern, .head = head, .hidden = 4, .lambda = 0.3}, seed);
@@ -175,7 +177,7 @@ TEST(Saturation, GradientsDownTo1eMinus4000) {
       expect_exact(task, loss, matrix(3, 3, 9, scale), 1e-11, digits);
     }
   }
-  // The far end of the promise: W stretched until the gradient is 1e-4050.
+  // The extreme case: W is scaled up until the gradient is 1e-4050.
   const AttentionTask task = cross_task(numbers(2 * 4 * 3, 1), 2, 4, {1, 0.2, 1, 0.3}, {0.3, -0.8, 0.5});
   RowMatrix W = matrix(3, 2, 12, 1000);
   for (int k = 0; k < 3; ++k) W *= -4050 * std::log(10.0) / evaluate(task, W, task.head(), {}).W.log_norm();
@@ -200,7 +202,7 @@ TEST(Saturation, TokensTiedWithThePeak) {
     const RowMatrix W = (RowMatrix(3, 1) << scale, 0.1 * scale, 0).finished();
     expect_exact(task, Loss::logistic, W, 1e-11, scale > 1 ? -20 : 0);
   }
-  // Ties that only rounding hides: 0.1 + 0.2 against 0.3.
+  // Scores that differ only by rounding tie: 0.1 + 0.2 and 0.3.
   const AttentionTask rounded = cross_task({0.1, 0.2, 0.3, 0.0, 0.5, -0.4}, 1, 3, {1}, {1, 1}, {3, 0, 2, 1, -1, 1});
   Threads threads(1);
   LossGradient at;
@@ -246,7 +248,7 @@ TEST(Gradient, LossesBeyondUnderflow) {
   EXPECT_NEAR(at.W.log_norm(), -2500 + std::log(500.0 * std::hypot(500, 0.5)), 1e-9);
 }
 
-/// L − L* where subtraction has no digit left: against MPFR.
+/// L − L* where subtraction loses all digits, compared with MPFR.
 TEST(Gradient, ExcessWithoutCancellation) {
   for (const Loss loss : {Loss::logistic, Loss::exponential, Loss::linear}) {
     for (const double scale : {0.5, 40.0, 2000.0}) {

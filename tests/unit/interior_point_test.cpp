@@ -1,6 +1,6 @@
-#include "margin/interior_point.h"
+#include "margin/frobenius/interior_point.h"
 
-#include "margin/certificate.h"
+#include "margin/certify/certificate.h"
 #include "margin_support.h"
 
 namespace attsvm {
@@ -15,7 +15,7 @@ struct Answer {
   MarginSolution solution{};
 };
 
-/// Solves, and has the answer certified and verified.
+/// Solves, then certifies and verifies the answer.
 Answer answer(const MarginProblem& problem, int threads = 1, double tolerance = 1e-8) {
   Threads pool(threads);
   InteriorPointSolver solver(problem, pool);

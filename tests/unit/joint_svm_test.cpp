@@ -1,10 +1,11 @@
-// The problem of weights beside a trained head, where it can be solved by hand; and two inputs that pull apart.
+// The SVM of the weights in joint training on tasks solved by hand, and a task whose two inputs pull in different
+// directions.
 #include "theory/joint_svm.h"
 
 #include <array>
 #include <cmath>
 
-#include "attsvm/optimality.h"
+#include "attsvm/theory.h"
 #include "attsvm/train.h"
 #include "attsvm/verify.h"
 #include "support.h"
@@ -59,7 +60,7 @@ TEST(JointSvm, IsTheRelaxedOneWhereThatSuffices) {
     EXPECT_NEAR(found.weights.W(0, 0), 1, 1e-14);
     EXPECT_NEAR(found.weights.W(1, 0), 0, 1e-14);
   }
-  // And where the relaxed answer gives the second input all it needs: sufficient is not necessary.
+  // The same if the relaxed answer already gives the second input its margin.
   const JointSvm found = solve_joint(two_differences({1, 0}, {0.5, 1}), {0, 0.5});
   EXPECT_NEAR(found.rhs[1], 0.5, 1e-12);
   EXPECT_NEAR(found.weights.W(1, 0), 0, 1e-12);
@@ -73,7 +74,7 @@ TEST(JointSvm, IsThePlainOneWhereEveryInputIsASupportVector) {
 }
 
 TEST(JointSvm, AnInputThatCanOnlyBeLevelStaysLevel) {
-  // The second input's other tokens lie on both sides: no margin above 0 is to be had.
+  // The second input has tokens on both sides, so no margin above 0 is possible.
   const std::vector<double> keys{1, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 1};
   const AttentionTask task({.tokens = Array::own(std::vector<double>{1, 0, 0, 1, 0, 0}, {2, 3, 1}),
                             .keys = Array::own(keys, {2, 3, 2}),
@@ -114,7 +115,7 @@ TEST(TwoInputs, StayApartAlthoughTheOtherScoresAreEqual) {
       EXPECT_GT(1 - correlation(run.W, svm.W), 0.6);
     }
   }
-  // Near zero both inputs pull: from there the same task reaches its SVM.
+  // Near zero both inputs have an effect: from there the same task reaches its SVM.
   const TrainedRun near = train(task, {.param = Parametrization::p, .steps = 20000}, threads);
   EXPECT_LT(1 - correlation(near.W, svm.W), 1e-4);
 }

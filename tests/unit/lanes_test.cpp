@@ -2,8 +2,10 @@
 #include <cmath>
 #include <limits>
 
-#include "base/vector_exp.h"
+#include "base/kernels/vector_exp.h"
+#include "base/random.h"
 #include "support.h"
+#include "train/gradient.h"
 #include "train/lane_runs.h"
 #include "train/query_pass.h"
 #include "train/update.h"
@@ -44,7 +46,7 @@ TEST(VectorExp, SameBitsWhereverANumberStands) {
   }
 }
 
-/// Every second token copied with another key: their scores tie.
+/// Copies every second token with another key, so that scores tie.
 AttentionTask with_ties(const AttentionTask& task) {
   TaskArrays arrays = task.arrays();
   const std::span<const double> tokens = f64_span(arrays.tokens);
@@ -90,7 +92,7 @@ TEST(LinearQuery, IsExactQueryAtEverySaturation) {
   }
 }
 
-/// The run as its definition has it, through GradientPass.
+/// The run by its definition, computed with GradientPass.
 RowMatrix plain_run(const AttentionTask& task, const TrainSettings& settings, const Start& start) {
   Threads threads(1);
   const Head head = starting_head(task, start);
@@ -176,7 +178,7 @@ TEST(Lanes, TakeOnlyWhatTheyDoRight) {
   EXPECT_FALSE(takes_lane(task, {.step = 1e30}));  // could overflow
   EXPECT_FALSE(takes_lane(generate({.n = 64, .T = 32, .d = 32}, 1).task, {}));
 
-  TaskArrays twins = task.arrays();  // equal keys, other values: the pair's rounding would hide all else
+  TaskArrays twins = task.arrays();  // equal keys with different values: the rounding of the pair would hide the rest
   std::vector<double> keys(f64_span(twins.tokens).begin(), f64_span(twins.tokens).end());
   std::copy_n(keys.begin(), 6, keys.begin() + 6);
   twins.keys = Array::own(keys, twins.tokens.shape);

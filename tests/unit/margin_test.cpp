@@ -14,7 +14,7 @@ using test::first_kept;
 using test::proven;
 using test::with_tokens;
 
-/// n sequences of T tokens; queries (n,dz), or none: prompt attention.
+/// n sequences of T tokens with queries (n,dz), or without queries for prompt attention.
 AttentionTask make_task(Index n, Index T, const std::vector<double>& tokens, const std::vector<double>& queries = {}) {
   TaskArrays arrays{.tokens = Array::own(tokens, {n, T, static_cast<Index>(tokens.size()) / n / T})};
   if (!queries.empty()) arrays.queries = Array::own(queries, {n, static_cast<Index>(queries.size()) / n});
@@ -52,7 +52,7 @@ TEST(MarginHard, ACopyOfTheSelectedTokenIsAConflict) {
   const auto words = describe_conflict(problem, solution.dual, 5);
   ASSERT_EQ(words.size(), 1U);
   EXPECT_TRUE(mentions(words, "query 0: keep token 0 over 2, but the two tokens are equal")) << words[0];
-  optimum(first_kept(task, std::vector<Index>{0}));  // ≥ 0 over a copy is no demand
+  optimum(first_kept(task, std::vector<Index>{0}));  // ≥ 0 against a copy of the kept token is always met
 }
 
 TEST(MarginHard, NearTies) {
@@ -80,7 +80,7 @@ TEST(MarginHard, AZeroQueryCannotSelect) {
   EXPECT_TRUE(mentions(describe_conflict(problem, conflict(problem).dual, 5), "its query vector is zero"));
   const MarginSolution relaxed = optimum(first_kept(task, std::vector<Index>{0}));
   EXPECT_NEAR(relaxed.objective, 1 / std::sqrt(10), 1e-15);
-  optimum(MarginProblem::attention(task, Selection::sets({{0, 1}, {0}})));  // level tokens need no query
+  optimum(MarginProblem::attention(task, Selection::sets({{0, 1}, {0}})));  // tokens with equal logits need no query
 }
 
 TEST(MarginHard, ParallelQueries) {
@@ -123,7 +123,7 @@ TEST(MarginHard, OneVisibleTokenAsksForNothing) {
   EXPECT_EQ(numerical_rank(solution.W), 0);
 }
 
-TEST(MarginHard, OneQueryIsOneVectorProblem) {  // W = w zᵀ/‖z‖² with w the prompt's answer
+TEST(MarginHard, OneQueryIsOneVectorProblem) {  // W = w zᵀ/‖z‖², w the answer for prompt attention
   const AttentionTask cross = generate({.n = 1, .T = 6, .d = 7, .dz = 3}, 4).task;
   TaskArrays arrays = cross.arrays();
   arrays.queries = {};
@@ -195,7 +195,7 @@ TEST(MarginHard, NothingButEqualitiesOrRelaxedRows) {
   expect_zero(MarginProblem::attention(task, Selection::sets({every, {0, 2}, {1}}), all));
 }
 
-TEST(MarginHard, NearlyInfeasible) {  // rows (1,ε) and (−1,ε): w = (0,1/ε), and its turns
+TEST(MarginHard, NearlyInfeasible) {  // rows (1,ε) and (−1,ε): w = (0,1/ε), also rotated
   for (const double epsilon : {1e-2, 1e-4, 1e-6, 1e-8, 1e-10}) {
     SCOPED_TRACE(epsilon);
     const AttentionTask task = make_task(1, 3, {0, 0, -1, -epsilon, 1, -epsilon});
@@ -214,7 +214,7 @@ TEST(MarginHard, NearlyInfeasible) {  // rows (1,ε) and (−1,ε): w = (0,1/ε)
   conflict(first_kept(make_task(1, 4, {0, 0, -1, 0, 0.5, std::numbers::sqrt3 / 2, 0.5, -std::numbers::sqrt3 / 2})));
 }
 
-TEST(MarginHard, EqualitiesThatDecideAMargin) {  // token 2 lies on the line through the level tokens 0 and 1
+TEST(MarginHard, EqualitiesThatDecideAMargin) {  // token 2 lies on the line through the kept tokens 0 and 1
   const AttentionTask task = make_task(1, 3, {0, 0, 1, 2, 2, 4}, {1, -1});
   conflict(MarginProblem::attention(task, Selection::sets({{0, 1}})));
   const AttentionTask off = make_task(1, 3, {0, 0, 1, 0, 2, 4}, {1, 0});
@@ -295,7 +295,7 @@ TEST(MarginSolve, WarmStart) {
   EXPECT_EQ(warm.status, MarginStatus::optimal);
   EXPECT_LE(warm.iterations, cold.iterations);
   expect_near(warm.W, cold.W, 1e-10);
-  MarginSolution misleading = cold;  // every row, or the wrong ones: slower, not wrong
+  MarginSolution misleading = cold;  // starting from all rows, or from wrong ones, must not change the answer
   misleading.dual.setOnes();
   expect_near(proven(problem, {.warm_start = &misleading}).W, cold.W, 1e-10);
   misleading.dual = (cold.dual.array() == 0).cast<double>();

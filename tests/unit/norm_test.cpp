@@ -77,7 +77,7 @@ TEST(Spectrum, BoundIsAboveTheNormByLittle) {
 
 TEST(Spectrum, BoundIsNeverBelowTheNorm) {
   RowMatrix H{{1}};
-  for (int doubling = 0; doubling < 5; ++doubling) {  // Hadamard: ‖H‖ = √n, exactly known where that is a power of two
+  for (int doubling = 0; doubling < 5; ++doubling) {  // Hadamard: ‖H‖ = √n, exact if that is a power of two
     Spectrum spectrum;
     const auto n = static_cast<double>(H.rows());
     for (const double slack : {1e-10, 1e-16}) {
@@ -114,7 +114,7 @@ TEST(NuclearPlanted, OptimaAndRanksAreRecovered) {
   }
 }
 
-TEST(NuclearHard, RepeatedSingularValues) {  // four queries, each to be told apart along its own axis: W = I
+TEST(NuclearHard, RepeatedSingularValues) {  // four queries, each with a row along its own axis: W = I
   const Index n = 4;
   std::vector<double> tokens, queries;
   for (Index i = 0; i < n; ++i) {

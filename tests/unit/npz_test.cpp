@@ -1,10 +1,9 @@
-#include "attsvm/npz.h"
-
 #include <sys/resource.h>
 
 #include <csignal>
 #include <fstream>
 
+#include "attsvm/files.h"
 #include "support.h"
 
 namespace attsvm {
@@ -78,7 +77,7 @@ TEST(Npz, AnExistingFileIsReplacedOnlyWhenAsked) {
   EXPECT_EQ(test::contents_of(scratch.file("x.npz")), before);
   write_npz(scratch.file("x.npz"), two, true);
   EXPECT_NE(test::contents_of(scratch.file("x.npz")), before);
-  expect_refusal([&] { write_npz(scratch.file("no/such/folder.npz"), one, false); }, {"there is no folder"});
+  expect_refusal([&] { write_npz(scratch.file("no/such/folder.npz"), one, false); }, {"does not exist"});
   expect_refusal([&] { write_npz(scratch.folder().string(), one, true); }, {"not a regular file"});
 }
 
@@ -104,7 +103,7 @@ TEST(Npz, AWriteThatFailsLeavesNothingBehind) {
 }
 
 TEST(Npz, ListingALargeFileReadsItsDirectoryOnly) {
-  // A sparse file of 5 GiB: ZIP64 sizes, and nothing but the directory may be touched to list it.
+  // A sparse file of 5 GiB with ZIP64 sizes; listing it must read only the directory.
   const Scratch scratch;
   const std::string path = scratch.file("large.npz");
   const auto number = [](std::uint64_t value, int bytes) {

@@ -1,6 +1,5 @@
-#include "margin/nuclear_barrier.h"
-
 #include "base/spectrum.h"
+#include "margin/nuclear/barrier.h"
 #include "margin_support.h"
 
 namespace attsvm {
@@ -48,7 +47,7 @@ TEST(NuclearBarrier, EnclosesTheOptimumAllAlongThePath) {
 
       barrier.weights(W);
       setting.rows.values(W, value.data());
-      double least = 1;  // how much of what it asks for any row is given
+      double least = 1;  // smallest value/rhs of all rows
       for (Index k = 0; k < setting.rows.count(); ++k) {
         EXPECT_NEAR(value[k] - setting.rows.rhs(k), barrier.slack()[k], 1e-9);
         least = std::min(least, value[k] / setting.rows.rhs(k));

@@ -1,14 +1,14 @@
-// What is proven of the rank of nuclear-norm optima, and answers on data that is degenerate or has far more rows than
-// unknowns.
+// What is proven about the rank of nuclear-norm optima, and answers on data that is degenerate or has far more rows
+// than unknowns.
 #include <cmath>
 #include <random>
 
 #include "attsvm/norm.h"
 #include "base/decompositions.h"
 #include "base/spectrum.h"
-#include "margin/face_blocks.h"
-#include "margin/nuclear_solver.h"
-#include "margin/rank_certifier.h"
+#include "margin/certify/rank.h"
+#include "margin/nuclear/solver.h"
+#include "margin/streaming/face_blocks.h"
 #include "margin_support.h"
 
 namespace attsvm {
@@ -152,7 +152,7 @@ TEST(NuclearHard, EquationsThatNearlyContradictAMargin) {  // ‖W‖ ‖δ‖ �
   }
 }
 
-/// Every token asks, and sees those before it; what it selects is the argmax under a W of low rank.
+/// Causal attention: one query per token; it selects the argmax of the logits under a W of low rank.
 AttentionTask causal(Index n, Index T, Index d, Index rank, std::vector<Index>& selected) {
   std::mt19937 engine(5);
   std::normal_distribution<double> normal;
@@ -182,7 +182,7 @@ TEST(NuclearHard, CausalTasksWithFarMoreRowsThanUnknowns) {
   const AttentionTask task = causal(12, 40, 12, 3, selected);
   const MarginProblem problem = MarginProblem::attention(task, Selection::single(selected));
   nuclear(problem);
-  // An interior point method leaves no multiplier at zero; they say nothing of which rows matter then.
+  // An interior point method leaves all multipliers nonzero, so they do not tell which rows matter.
   MarginSolution frobenius = proven(problem);
   frobenius.dual.array() += 1e-9;
   NuclearSolver solver;

@@ -1,12 +1,12 @@
-#include "margin/nuclear_working_set.h"
+#include "margin/streaming/nuclear_working_set.h"
 
 #include <cmath>
 
 #include "base/blas.h"
-#include "margin/certificate.h"
-#include "margin/nuclear_solver.h"
-#include "margin/singular_split.h"
-#include "margin/working_set.h"
+#include "margin/certify/certificate.h"
+#include "margin/nuclear/solver.h"
+#include "margin/streaming/singular_split.h"
+#include "margin/streaming/working_set.h"
 #include "margin_support.h"
 
 namespace attsvm {
@@ -173,7 +173,7 @@ TEST(NuclearWorkingSet, StopsWhenAsked) {
     EXPECT_EQ(solver.solve(1e-8, start.W, start.dual, stop), Outcome::stopped);
     EXPECT_EQ(solver.iterations(), limit);
     const MarginSolution solution = answer_of(solver, problem, 1e-8);
-    EXPECT_EQ(solution.status, MarginStatus::stalled);  // who asked is not the certifier's to know
+    EXPECT_EQ(solution.status, MarginStatus::stalled);  // the certifier does not know that the solve was stopped
     EXPECT_GT(solution.dual_objective, bound);
     bound = solution.dual_objective;
   }

@@ -1,9 +1,10 @@
-// Regularization paths: where they start, what they state, how they stop.
+// Regularization paths: their starts, the numbers they report, and how they stop.
 #include <Eigen/SVD>
 #include <cmath>
 
 #include "support.h"
 #include "theory/ball_minimizer.h"
+#include "train/gradient.h"
 
 namespace attsvm {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 AttentionTask random_task(const Recipe& recipe, std::uint64_t seed) { return generate(recipe, seed).task; }
 
 TEST(PathStarts, BeginBeforeTheSoftmaxHasChosen) {
-  // Random points of a large ball are all but minima already, each of its own selection.
+  // Random points of a large ball are nearly minima already, each with its own selection.
   Threads threads(1);
   Index by_way = 0, at_once = 0;
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
@@ -38,7 +39,7 @@ double slope_of(const AttentionTask& task, const PathPoint& point, Threads& thre
 }
 
 TEST(FactoredPaths, StateTheSlopeTowardsHigherRank) {
-  // With time to spare the slope is gone; where little is asked for, what is left of it must be told.
+  // A tight tolerance leaves no slope; with a loose one, the remaining slope must be reported.
   Threads threads(1);
   for (const bool joint : {false, true}) {
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
@@ -61,7 +62,7 @@ TEST(FactoredPaths, StateTheSlopeTowardsHigherRank) {
 }
 
 TEST(FactoredPaths, OfFewColumnsMeetTheirOwnConditions) {
-  // One column cannot follow every direction in which the loss falls; that it does not is no fault of the point.
+  // A single column cannot follow every direction in which the loss falls, so σ₁(G)/μ − 1 does not apply.
   Threads threads(1);
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     const AttentionTask task = random_task({.n = 6, .T = 8, .d = 6}, seed);
@@ -142,7 +143,7 @@ TEST(LinearLossPaths, EndInTheSvm) {
 }
 
 TEST(LinearLossPaths, AreComparedByTheirLossWhereTheLeastOneIsNotKnown) {
-  // The loss −y f is below zero: log L, by which other losses are compared, is not there.
+  // The loss −y f is negative, so there is no log L by which other losses are compared.
   Threads threads(1);
   const AttentionTask task = generate({.law = Law::joint_training, .c = 1}, 0).task;
   const auto follow = [&](Index starts) {

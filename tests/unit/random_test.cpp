@@ -1,4 +1,4 @@
-#include "attsvm/random.h"
+#include "base/random.h"
 
 #include <cmath>
 

@@ -1,7 +1,6 @@
-#include "attsvm/safetensors.h"
-
 #include <cstring>
 
+#include "attsvm/files.h"
 #include "support.h"
 
 namespace attsvm {

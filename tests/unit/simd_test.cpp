@@ -33,7 +33,7 @@ TEST(Simd, ChosenInstructionsAreTheBestAvailable) {
   const auto available = available_instructions();
   ASSERT_FALSE(available.empty());
   EXPECT_EQ(chosen_instructions(), available.front());
-  // The last one needs nothing of the processor; compilers differ in which of the two they are given.
+  // The last set needs no special processor; which of the two it is depends on the compiler.
   EXPECT_TRUE(available.back() == "SCALAR" || available.back() == "EMU128") << available.back();
 }
 

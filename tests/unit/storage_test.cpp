@@ -1,4 +1,4 @@
-#include "margin/storage.h"
+#include "base/storage.h"
 
 #include <gtest/gtest.h>
 
@@ -18,20 +18,21 @@ TEST(Storage, MuchMemoryIsNotKept) {
   EXPECT_EQ(much.capacity(), kMuch - 1000);
 }
 
-#ifndef ATTSVM_SEES_FREED_MEMORY  // there nothing is kept
+#ifndef ATTSVM_SEES_FREED_MEMORY  // with AddressSanitizer nothing is kept
 TEST(Storage, FreedMemoryServesTheNextOfItsSize) {
-  std::thread([] {  // one that has freed nothing yet
+  std::thread([] {  // a thread that has freed nothing yet
     Storage<double> first;
     first.reserve(1000);
     const double* const place = first.data();
     Storage<double>().swap(first);
     Storage<float> small, next;
     small.reserve(100);
-    EXPECT_NE(static_cast<const void*>(small.data()), place);  // it would waste nearly all of it
+    EXPECT_NE(static_cast<const void*>(small.data()), place);  // the block is far too large to be reused for this
     next.reserve(1500);
     EXPECT_EQ(static_cast<const void*>(next.data()), place);
     EXPECT_EQ(next.capacity(), 2000);
-  }).join();
+  })
+      .join();
 }
 
 TEST(Storage, TheOldestGoesWhenThereIsTooMuch) {
@@ -40,7 +41,7 @@ TEST(Storage, TheOldestGoesWhenThereIsTooMuch) {
   for (Index k = 0; k < 4; ++k) all[static_cast<std::size_t>(k)].reserve(kThird + k);
   for (Storage<double>& one : all) Storage<double>().swap(one);
   Storage<double> again;
-  again.reserve(kThird - 1);  // the third is the oldest that is left
+  again.reserve(kThird - 1);  // the third block is the oldest that is still kept
   EXPECT_EQ(again.capacity(), kThird + 2);
 }
 
@@ -48,7 +49,7 @@ TEST(Storage, ThreadsKeepTheirOwn) {
   Storage<double> here;
   here.reserve(5000);
   std::thread([&] {
-    Storage<double>().swap(here);  // now the other thread has it, and frees it when it ends
+    Storage<double>().swap(here);  // the other thread keeps it now, and frees it at its end
     Storage<double> there;
     there.reserve(4000);
     EXPECT_EQ(there.capacity(), 5000);

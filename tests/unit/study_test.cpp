@@ -13,13 +13,13 @@ namespace {
 using test::expect_refusal;
 using test::Scratch;
 
-/// Accepts every third instance; a row is a function of its instance.
+/// Accepts every third instance; a row depends on its instance alone.
 class Thirds final : public Study {
  public:
   StudyFacts facts() const override { return {.name = "thirds"}; }
   std::vector<StudyCell> cells() const override {
     return {{.name = "one", .settings = {{"k", 1}}, .runs = 10, .acceptance = 0.9},
-            {.name = "never", .settings = {{"k", 2}}, .runs = 10, .draws_a_run = 2}};
+            {.name = "never", .settings = {{"k", 2}}, .runs = 10, .draws_per_run = 2}};
   }
   std::uint32_t batch() const override { return batch_size; }
   std::vector<StudyRow> run(const StudyCell& cell, std::uint64_t seed, std::uint32_t first, std::uint32_t count,
@@ -63,7 +63,7 @@ TEST(StudyRunner, KeepsRowsUpToTheLastAcceptedOne) {
   EXPECT_EQ(got.cells[0].rows.size(), 30U);
   EXPECT_EQ(got.cells[0].accepted(), 10);
   EXPECT_TRUE(got.cells[0].complete);
-  EXPECT_EQ(got.cells[1].rows.size(), 20U);  // two draws a run, then it gives up
+  EXPECT_EQ(got.cells[1].rows.size(), 20U);  // gives up after two draws per run
   EXPECT_EQ(got.cells[1].accepted(), 0);
   EXPECT_TRUE(got.cells[1].complete);
 }
@@ -86,7 +86,7 @@ TEST(StudyRunner, PortionsAndInterruptionsLeaveNoTrace) {
   EXPECT_GT(rest.reused, 0);
   study.computed = 0;
   EXPECT_EQ(collect(study, scratch.file("parts"), {}).reused, 50);
-  EXPECT_EQ(study.computed, 0);  // everything was there
+  EXPECT_EQ(study.computed, 0);  // all runs were in the store
   EXPECT_EQ(collect(study, scratch.file("parts"), {.runs = 2}).cells[0].rows.size(), 6U);
   EXPECT_EQ(collect(study, scratch.file("parts"), {.resume = false}).reused, 0);
 }
@@ -101,7 +101,7 @@ TEST(StudyRunner, SeedsAreKeptApart) {
 }
 
 TEST(StudyRunner, RowsOfOtherNumbersAreLeftAlone) {
-  // The program's version alone does not tell: numbers change between releases too.
+  // The version alone is not enough, because numbers may change between releases too.
   const Scratch scratch;
   const Thirds study;
   {
@@ -125,7 +125,7 @@ TEST(RunStore, GivesBackWhatItWasGiven) {
     const auto set = store.find(key);
     const std::vector<StudyRow> rows{{"", {{"x", 0.1}}}, {"no", Json::object()}};
     store.commit(set, 0, rows);
-    store.commit(set, 3, rows);  // a gap: what comes after it is not used
+    store.commit(set, 3, rows);  // rows after a gap are not used
     EXPECT_EQ(store.find(key), set);
     EXPECT_NE(store.find({.experiment = "e", .settings = "{}", .version = "2"}), set);
   }

@@ -12,12 +12,12 @@ AttentionTask random_task(Index n, Index T, Index d, std::uint64_t seed) {
   return generate({.n = n, .T = T, .d = d}, seed).task;
 }
 
-/// γ_it straight from the arrays.
+/// γ_it computed from the arrays.
 double score(const AttentionTask& task, Index query, Index token) {
   return task.label(query) * task.head().v.dot(task.values(task.sequence(query)).row(token).transpose());
 }
 
-/// The definition, word by word: separable, and every token whose row is met with equality scores less.
+/// Local optimality by its definition: separable, and every token whose row is met with equality scores less.
 bool locally_optimal_by_definition(const AttentionTask& task, const Selection& selection, Threads& threads) {
   const MarginProblem problem = MarginProblem::attention(task, selection);
   const SolveSettings settings;
@@ -134,7 +134,7 @@ TEST(CheckSelection, OtherTokensThatNoWSeparatesAreInfeasibleToo) {
   const Check one = check_selection(task, Selection::single(std::vector<Index>{1}), threads);
   EXPECT_FALSE(one.optimal_selection);
   EXPECT_EQ(one.verdict, Verdict::infeasible);
-  const std::vector<bool> mask{true, false, true};  // a set: level with each other, both ahead of the middle one
+  const std::vector<bool> mask{true, false, true};  // a set with equal logits, ahead of the token in the middle
   const Check set = check_selection(
       task, Selection::from_array(Array::own(mask, {1, 3}), task.visible(), task.longest(), "select"), threads);
   EXPECT_EQ(set.verdict, Verdict::infeasible);
@@ -193,7 +193,7 @@ TEST(BallMinimizer, MeetsFirstOrderConditionsOfAQuadratic) {
       EXPECT_LE((minimum.theta - centre).norm(), 1e-9);
     } else {
       EXPECT_NEAR(minimum.theta.norm(), 1, 1e-12);
-      const Eigen::Vector3d ratio = c.cwiseProduct(centre).cwiseQuotient(minimum.theta) - c;  // the multiplier, thrice
+      const Eigen::Vector3d ratio = c.cwiseProduct(centre).cwiseQuotient(minimum.theta) - c;  // μ, three times
       EXPECT_LE(ratio.maxCoeff() - ratio.minCoeff(), 1e-6 * ratio.maxCoeff());
       EXPECT_GT(ratio.minCoeff(), 0);
     }
@@ -225,7 +225,7 @@ TEST_P(Paths, EndInTheSvmOfTheirSelection) {
       }
     }
     EXPECT_GT(points.back().correlation, 1 - 1e-3);
-    // With the optimal tokens separable, nothing has a lower loss far out.
+    // If the optimal tokens are separable, no other selection has a lower loss at a large radius.
     std::vector<Index> best;
     const OptimalTokens optimal = optimal_tokens(task);
     for (Index i = 0; i < task.queries(); ++i) best.push_back(optimal.selection.first(i));

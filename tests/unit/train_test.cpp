@@ -1,10 +1,11 @@
-// Runs: optimizers by their definitions, records, stops, states that can be taken up again, many at once.
+// Runs: optimizers by their definitions, records, reasons to stop, resuming from a state, many runs at once.
 #include "attsvm/train.h"
 
 #include <cmath>
 #include <numbers>
 
 #include "support.h"
+#include "train/gradient.h"
 
 namespace attsvm {
 namespace {
@@ -258,7 +259,7 @@ TEST(Train, AStateIsTakenUpToTheSameBits) {
 TEST(Train, StopsWhenAsked) {
   std::vector<AttentionTask> tasks;
   for (std::uint32_t k = 0; k < 11; ++k) tasks.push_back(random_task(k));
-  tasks.push_back(random_task(11, HeadKind::quadratic));  // no lane takes it
+  tasks.push_back(random_task(11, HeadKind::quadratic));  // lanes cannot take it
   Threads threads(2);
   const auto after_seven = [](Index steps) { return steps == 7; };
   const auto runs = train_many(tasks, {.steps = 1000, .stop = after_seven}, threads);

@@ -30,11 +30,11 @@ void expect_refused(const AttentionTask& task, const StoredSolution& solution, c
 
 TEST(VerifyRules, RefusesForgedFiles) {
   const std::vector<std::array<std::string, 3>> table{
-      {"absorb_task", "t_absorb", "dual norm of A(dual) is 10"},  // 1e22 absorbs what doubles add to it
+      {"absorb_task", "t_absorb", "dual norm of A(dual) is 10"},  // 1e22 absorbs smaller terms in double
       {"pump_task", "t_pump", "W is not zero"},                   // a feasible task "proven" infeasible
       {"tiny_task", "t_tiny", "violates row 0"},                  // 1e-10 on a row of right-hand side 0
       {"tiny_relax_task", "t_tiny_relax", "violates row 1"},      // the same on a relaxed row
-      {"base_task", "t_scaleW_tol", "the gap is 0.98"},           // the file's own tolerance allows it
+      {"base_task", "t_scaleW_tol", "the gap is 0.98"},           // the tolerance in the file would allow it
       {"base_task", "t_tol_inf", "tolerance is inf"},             // infinity would allow anything
       {"base_task", "t_zerocols", "is zero; the rank"},           // K and Q wider than the rank
       {"inf_task", "t_inf_garbage", "W[0,0] is not finite"},      // NaN where a certificate has no W
@@ -46,7 +46,7 @@ TEST(VerifyRules, RefusesForgedFiles) {
   }
 }
 
-/// The multipliers of the forged proof, in a file that has nothing else wrong with it: rows = 0 cancel each other.
+/// The multipliers of the forged proof in a file that is otherwise correct: rows = 0 cancel each other.
 TEST(VerifyRules, CancellingMultipliersProveNothing) {
   Filed forged = filed("pump_task", "t_pump");
   forged.solution.W.setZero();
@@ -147,7 +147,7 @@ TEST(VerifyRules, EachRuleAloneRefuses) {
     forge(s);
     expect_refused(task, s, word);
   };
-  const auto restate = [](StoredSolution& s, double factor) {  // W and all that is said of it, but for the bound
+  const auto restate = [](StoredSolution& s, double factor) {  // scales W and all numbers about it but the bound
     s.W *= factor;
     s.objective *= factor;
     for (std::size_t k = 0; k < s.slack.size(); ++k) s.slack[k] = s.W(static_cast<Index>(k), static_cast<Index>(k)) - 1;
@@ -161,7 +161,7 @@ TEST(VerifyRules, EachRuleAloneRefuses) {
   refused("fro", "slack[1]", [](StoredSolution& s) { s.slack[1] = 1e-7; });
   refused("fro", "objective is", [](StoredSolution& s) { s.objective *= 1 + 1e-8; });
   refused("fro", "dual_objective is", [](StoredSolution& s) { s.dual_objective *= 1 - 1e-8; });
-  refused("fro", "bound is above the objective", [&](StoredSolution& s) {  // rows are met to 1e-9, and yet
+  refused("fro", "bound is above the objective", [&](StoredSolution& s) {  // although rows are met to 1e-9
     restate(s, 1 - 5e-10);
   });
   refused("fro", "above the objective 2", [](StoredSolution& s) { s.dual_objective *= 1 + 5e-10; });
@@ -177,7 +177,7 @@ TEST(VerifyRules, EachRuleAloneRefuses) {
   refused("nuc", "not finite", [](StoredSolution& s) { s.K(1, 1) = kNaN; });
   refused("nuc", "K Q' differs", [](StoredSolution& s) { s.K(1, 0) += 1e-7; });
   refused("nuc", "balanced", [](StoredSolution& s) { s.K *= 2, s.Q /= 2; });
-  StoredSolution loose = diagonal.answer("fro");  // the caller's tolerance counts, and for an optimum only
+  StoredSolution loose = diagonal.answer("fro");  // the caller's tolerance counts, and only for an optimum
   restate(loose, 1 + 1e-6);
   EXPECT_TRUE(verify(task, loose, {.tolerance = 1e-5}).valid);
   for (const std::string status : {"limit", "stalled"}) {
@@ -186,8 +186,8 @@ TEST(VerifyRules, EachRuleAloneRefuses) {
   }
 }
 
-/// Rows (1, ε) w ≥ 1 and (−1, ε) w ≥ 1: w = (0, 1/ε). Rounding a w that large may cost rows what this one misses, and a
-/// weaker bound does not contradict it; the w that is in the file is still no optimum.
+/// Rows (1, ε) w ≥ 1 and (−1, ε) w ≥ 1: w = (0, 1/ε). Rounding of so large a w explains what this one misses, and a
+/// weaker bound does not contradict it; but the w in the file is not optimal.
 TEST(VerifyRules, WhatRowsMissCountsInTheGap) {
   constexpr double kSmall = 0x1p-42, kTilt = 25 * 0x1p-53;
   TaskArrays arrays;
@@ -210,6 +210,78 @@ TEST(VerifyRules, WhatRowsMissCountsInTheGap) {
   EXPECT_NEAR(verdict.scaling, 1 / (kSmall * s.W(1, 0)) - 1, 1e-12);
   EXPECT_NEAR(verdict.gap, verdict.scaling, 1e-12);
   expect_refused(task, s, "the gap is 0.000298");
+}
+
+/// The equation w₁ = 0 and the row w₁ + ε w₂ ≥ 1: w = (0, 1/ε). A w₁ of rounding's size meets the row with less.
+TEST(VerifyRules, TheMatrixNearbyHasToMeetTheRowsToo) {
+  constexpr double kSmall = 1e-8, kOff = 1.5e-7;
+  TaskArrays arrays;
+  arrays.tokens = Array::own(std::vector<double>{0, 0, -1, 0, -1, -kSmall}, {1, 3, 2});
+  arrays.queries = Array::own(std::vector<double>{1}, {1, 1});
+  arrays.select = Array::own(std::vector<bool>{true, true, false}, {1, 3});
+  const AttentionTask task(arrays);
+  const MarginProblem problem = test::selected(task);
+  Threads threads(1);
+  StoredSolution s = stored(problem, solve(problem, {}, threads), 1e-8);
+  ASSERT_TRUE(verify(task, s).valid) << verify(task, s).reason;
+  s.W << kOff, (1 - kOff) / kSmall;
+  s.slack = {kOff, kOff + kSmall * s.W(1, 0) - 1};
+  const double weight = (1 - kOff) / kSmall, tilt = std::sqrt(1 - std::pow(1 - kOff, 2)) + 1e-8;
+  s.dual = {tilt - weight, weight};
+  s.objective = s.W.norm();
+  s.dual_objective = weight / std::hypot(s.dual[0] + weight, kSmall * weight);
+  expect_refused(task, s, "the gap is");
+}
+
+/// W has singular values 1 and 1e-9, and its row needs the second one.
+TEST(VerifyRules, SmallSingularValuesCountAsRank) {
+  Diagonal diagonal(2);
+  std::vector<double> tokens(8, 0);
+  tokens[0] = 1;
+  tokens[5] = 1e9;
+  diagonal.arrays.tokens = Array::own(tokens, {2, 2, 2});
+  const AttentionTask task(diagonal.arrays);
+  StoredSolution s = diagonal.answer("nuc");
+  s.W << 1, 0, 0, 1e-9;
+  s.dual = {1, 1e-9};
+  s.objective = s.dual_objective = 1 + 1e-9;
+  s.K.resize(2, 2);
+  s.K << 1, 0, 0, std::sqrt(1e-9);
+  s.Q = s.K;
+  ASSERT_TRUE(verify(task, s).valid) << verify(task, s).reason;
+  s.K = s.Q = RowMatrix::Identity(2, 1);
+  expect_refused(task, s, "K Q' differs from W");
+}
+
+/// Equations that say nothing do not keep verify from looking at the others; many that say something do, and it says
+/// so.
+TEST(VerifyRules, SaysWhatItLeftOut) {
+  const auto task_with = [](Index more, bool distinct) {
+    const Index T = more + 1;  // query 0 keeps all its tokens, query 1 the first one
+    std::vector<double> tokens(static_cast<std::size_t>(2 * T * 2), 0);
+    for (Index t = 1; t < T; ++t) {
+      tokens[static_cast<std::size_t>(2 * t)] = distinct ? static_cast<double>(t) : 0;
+      tokens[static_cast<std::size_t>(2 * (T + t))] = 1 + static_cast<double>(t);
+      tokens[static_cast<std::size_t>(2 * (T + t) + 1)] = -1;
+    }
+    std::vector<bool> select(static_cast<std::size_t>(2 * T), false);
+    std::fill_n(select.begin(), T, true);
+    select[static_cast<std::size_t>(T)] = true;
+    TaskArrays arrays;
+    arrays.tokens = Array::own(tokens, {2, T, 2});
+    arrays.queries = Array::own(std::vector<double>{1, 1}, {2, 1});
+    arrays.select = Array::own(select, {2, T});
+    return AttentionTask(arrays);
+  };
+  Threads threads(1);
+  for (const bool distinct : {false, true}) {
+    const AttentionTask task = task_with(310, distinct);
+    const MarginProblem problem = test::selected(task);
+    StoredSolution s = stored(problem, solve(problem, {}, threads), 1e-8);
+    if (distinct) s.W(0, 0) += 1e-18;  // an equation is missed by rounding
+    const Verification verdict = verify(task, s);
+    EXPECT_EQ(verdict.remark.empty(), !distinct) << verdict.remark << verdict.reason;
+  }
 }
 
 /// One row: W = e₁e₁ᵀ has rank one, whatever K and Q pretend.
@@ -237,7 +309,7 @@ TEST(VerifyRules, ColumnsBeyondTheRankAreRefused) {
   expect_refused(task, s, "that singular value of W is at most");
 }
 
-/// Rows x ≥ 1 and −x ≥ 1: nothing but the documented contents counts as their certificate.
+/// Rows x ≥ 1 and −x ≥ 1: only a file with the documented contents is accepted as their certificate.
 TEST(VerifyRules, CertificatesHoldNothingElse) {
   Diagonal diagonal(2);
   std::vector<double> tokens(8, 0), queries{1, 0, 1, 0};
@@ -273,7 +345,7 @@ TEST(VerifyRules, CertificatesHoldNothingElse) {
   refused("the certificate proves", [](StoredSolution& s) { s.dual = {0.5 + 1e-10, 0.5 - 1e-10}; });
 }
 
-/// More than 1e8 multiplications: doubles with error bounds, and the same verdict.
+/// Beyond 1e8 multiplications doubles with error bounds give the same verdict.
 TEST(VerifyRules, LargeProblemsAreBoundedInDoubles) {
   const Index n = 64, d = 900;
   std::vector<double> tokens(static_cast<std::size_t>(n * 2 * d), 0), queries(static_cast<std::size_t>(n * d), 0);

@@ -8,7 +8,7 @@
 namespace attsvm {
 namespace {
 
-/// Rows of every sort: equalities, margins, relaxed rows; an answer with multipliers on each of the first two.
+/// A problem with equalities, margins and relaxed rows, whose answer has multipliers on each of the first two.
 struct Mixed {
   AttentionTask task = generate({.n = 4, .T = 5, .d = 6, .dz = 4}, 12).task;
   MarginProblem problem =
@@ -22,7 +22,7 @@ struct Conflict {
   SolveSettings settings{};
 };
 
-/// A problem stopped before its time, with a W that meets the rows.
+/// A solve that was stopped early, with a W that meets the rows.
 struct Stopped {
   AttentionTask task = generate({.law = Law::separable, .n = 12, .T = 6, .d = 6}, 1).task;
   MarginProblem problem = MarginProblem::attention(task, *task.select());
@@ -103,7 +103,7 @@ TEST(Verify, RecomputesACertificate) {
 
 TEST(Verify, RejectsAnAlteredW) {
   const Mixed mixed;
-  expect_rejected(mixed, "violates", [&](StoredSolution& s) {  // consistently shrunk: only the rows give it away
+  expect_rejected(mixed, "violates", [&](StoredSolution& s) {  // consistently shrunk: only the rows show it
     s.W *= 1 - 1e-6;
     s.objective *= 1 - 1e-6;
     const Eigen::VectorXd values = mixed.problem.values(s.W);
@@ -190,7 +190,7 @@ TEST(Verify, RejectsAnotherStatus) {
     });
   }
   for (const std::string status : {"", "Optimal", "optimal\n"}) expect_rejected(mixed, "status", renamed(status));
-  StoredSolution modest = answer(mixed);  // an optimum called a limit claims less than it could, and is true
+  StoredSolution modest = answer(mixed);  // an optimum with status limit claims less, and the claim is true
   modest.status = "limit";
   EXPECT_TRUE(verify(mixed.task, modest).valid);
 }
@@ -241,7 +241,7 @@ TEST(Verify, RejectsAlteredCertificates) {
     expect_rejected(conflict, "certificate", alter);
   };
   rejected([](StoredSolution& s) { s.dual[heaviest(s, false)] += 1e-6; });
-  rejected([](StoredSolution& s) {  // the sum kept, the balance lost
+  rejected([](StoredSolution& s) {  // keeps the sum Σ rhs·dual but not A(dual) = 0
     const std::size_t k = heaviest(s, false);
     s.dual[k] -= 1e-6;
     s.dual[k == 0 ? 1 : 0] += 1e-6;
@@ -274,7 +274,7 @@ TEST(Verify, JudgesWAlone) {
   EXPECT_TRUE(verdict.valid) << verdict.reason;
   EXPECT_NEAR(verdict.objective, whole.objective, 1e-14 * whole.objective);
   EXPECT_TRUE(std::isnan(verdict.dual_objective) && std::isnan(verdict.gap));
-  alone.W *= 3;  // equalities stay met, margins grow: feasible, if not small
+  alone.W *= 3;  // still feasible: equalities stay met, margins grow
   EXPECT_TRUE(verify(mixed.task, alone).valid);
   alone.W = whole.W * (1 - 1e-8);
   EXPECT_FALSE(verify(mixed.task, alone).valid);

@@ -1,4 +1,4 @@
-#include "margin/wide_path.h"
+#include "margin/nuclear/wide_path.h"
 
 #include "margin_support.h"
 
@@ -37,7 +37,7 @@ AttentionTask task_of(std::vector<double> tokens, std::vector<Index> shape, std:
   return AttentionTask(arrays);
 }
 
-TEST(WidePath, FindsTheIdentity) {  // W₁₁ ≥ 1 and W₂₂ ≥ 1, the guess of the objective far off
+TEST(WidePath, FindsTheIdentity) {  // W₁₁ ≥ 1 and W₂₂ ≥ 1, with a bad guess of the objective
   const AttentionTask task = task_of({1, 0, 0, 0, 0, 1, 0, 0}, {2, 2, 2}, {1, 0, 0, 1}, 2);
   const Answer answer = follow(MarginProblem::attention(task, Selection::single(std::vector<Index>{0, 0})), 1000);
   EXPECT_LE((answer.W - RowMatrix::Identity(2, 2)).norm(), 1e-15);

@@ -1,10 +1,10 @@
-#include "margin/working_set.h"
+#include "margin/streaming/working_set.h"
 
 #include <cmath>
 #include <limits>
 
-#include "margin/certificate.h"
-#include "margin/exact_solver.h"
+#include "margin/certify/certificate.h"
+#include "margin/frobenius/exact_solver.h"
 #include "margin_support.h"
 
 namespace attsvm {
@@ -119,7 +119,7 @@ TEST(WorkingSet, WarmStart) {
   WorkingSetSolver cold(problem, threads), warm(problem, threads);
   EXPECT_EQ(cold.solve(1e-5, nullptr, nullptr), Outcome::converged);
   const MarginSolution rough = answer_of(cold, problem, 1e-5);
-  EXPECT_EQ(warm.solve(1e-8, &rough.dual, nullptr), Outcome::converged);  // in whatever scale the dual comes
+  EXPECT_EQ(warm.solve(1e-8, &rough.dual, nullptr), Outcome::converged);  // whatever the scale of the dual
   const MarginSolution fine = answer_of(warm, problem, 1e-8);
   EXPECT_EQ(fine.status, MarginStatus::optimal);
   WorkingSetSolver again(problem, threads);
@@ -170,7 +170,7 @@ TEST(WorkingSet, RowsThatReadZero) {
   const auto old = f64_span(arrays.tokens);
   std::vector<double> tokens(old.begin(), old.end());
   const Selection select = *AttentionTask(arrays).select();
-  for (Index t = 0; t < 20; ++t) {  // query 0: a copy of the kept token beside it; query 1: nothing but copies
+  for (Index t = 0; t < 20; ++t) {  // query 0 has a copy of the kept token, query 1 has only copies
     const auto at = [&](Index i, Index token) { return tokens.begin() + (i * 20 + token) * 24; };
     if (t == 0) std::copy_n(at(0, select.first(0)), 24, at(0, (select.first(0) + 1) % 20));
     if (t != select.first(1)) std::copy_n(at(1, select.first(1)), 24, at(1, t));

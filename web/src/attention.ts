@@ -92,7 +92,7 @@ export function attentionView(panel: HTMLElement, data: Report, store: Store): v
   panel.append(h("div", { class: "controls" }, queryControl(data, store, count)));
   if (count < data.task.queries)
     panel.append(
-      h("p", { class: "note" }, "The page holds the weights of the first queries alone; the run\u2019s file has all."),
+      h("p", { class: "note" }, "The page holds the weights of the first queries only; the run\u2019s file has all."),
     );
   panel.append(grid);
   const chart = new Chart(grid, spec());
@@ -110,7 +110,7 @@ export function attentionView(panel: HTMLElement, data: Report, store: Store): v
   follow();
 }
 
-/** Names of tokens are shown as they are, not as marks of a label. */
+/** Escapes the name of a token, so that a label shows it literally. */
 function plainMarks(name: string): string {
   return name.replace(/[\\^_{}]/g, (mark) => `\\${mark}`);
 }

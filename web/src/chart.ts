@@ -1,4 +1,4 @@
-// A chart: axes, zoom and pixels by uPlot, marks by ours; a legend of switches, the values of the point under the
+// A chart: uPlot does axes, zoom and pixels, marks.ts draws the marks; a legend of switches, the values of the point under the
 // pointer or the keyboard, and the numbers as a table for those who cannot see it.
 import uPlot from "uplot";
 
@@ -74,7 +74,7 @@ export class Chart {
     this.update(spec);
   }
 
-  /** Another picture in the same frame; switches keep their places. */
+  /** Shows another chart in the same frame; switches keep their state. */
   update(spec: ChartSpec): void {
     this.spec = spec;
     this.log = { x: spec.x.log ?? false, y: spec.y.log ?? false };
@@ -95,13 +95,13 @@ export class Chart {
     this.fillTable();
   }
 
-  /** A vertical line where the reader stands. */
+  /** A vertical line at the current step. */
   setMarker(x: number | null): void {
     this.marker = x;
     this.paintOver();
   }
 
-  /** Draws what moves again, and nothing else. */
+  /** Redraws only what moves. */
   paintOver(): void {
     const u = this.u,
       canvas = this.over;

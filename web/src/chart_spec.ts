@@ -1,4 +1,4 @@
-// What a chart is made from.
+// The description of a chart.
 import { h } from "./dom";
 import { formatted, num } from "./format";
 import type { Curve, Mapper } from "./marks";
@@ -28,7 +28,7 @@ export interface ChartAxis {
   log?: boolean;
   range?: Range | null;
   whole?: boolean; // counts: no ticks between them
-  floor?: number; // a logarithmic axis draws what is less here: rounding alone, or nothing
+  floor?: number; // a logarithmic axis draws smaller values here: they are rounding, or zero
 }
 
 /** A stretch of the x axis with a name. */

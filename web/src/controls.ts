@@ -1,4 +1,4 @@
-// The reader's place: which query, which step.
+// Controls for the current query and step.
 import type { Report } from "./data";
 import { button, freshId, h } from "./dom";
 import { num } from "./format";

@@ -1,4 +1,4 @@
-// Elements, built from text alone: nothing from the data is ever read as markup.
+// Elements are built from text: nothing in the data is ever parsed as markup.
 
 export type Child = Node | string | null | undefined | false;
 type Handler = (event: Event) => void;
@@ -33,7 +33,7 @@ export function svg(tag: string, attributes: Attributes = {}, ...children: Child
 }
 
 let ids = 0;
-/** A fresh id, for labels that point at what they label. */
+/** A fresh id, which connects a label with its element. */
 export function freshId(): string {
   ids += 1;
   return `id${ids}`;

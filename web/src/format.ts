@@ -1,4 +1,4 @@
-// Numbers as the page shows them. Each carries where in the data it stands and its exact value.
+// Numbers as the page shows them. Each element carries its path in the data and its exact value.
 import { h } from "./dom";
 
 const plain = 6; // significant digits

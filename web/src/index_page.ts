@@ -17,7 +17,7 @@ function ends(panel: FigurePanel): string {
     .join(" ");
 }
 
-/** A linear axis of whole numbers has ticks at whole numbers alone. */
+/** A linear axis of whole numbers has ticks only at whole numbers. */
 const counts = (panel: FigurePanel): boolean =>
   !panel.log_x && !panel.square && panel.curves.every((curve) => curve.x.every((x) => Number.isInteger(x)));
 
@@ -54,7 +54,7 @@ function panelChart(host: HTMLElement, one: Experiment, e: number, p: number, pa
 
 const columns = { paper: "published", ours: "found here", why: "why they differ" } as const;
 
-/** A text of the data that names W^mm and its kin. */
+/** A text of the data that may contain W^mm and similar names. */
 function sentence(path: string, words: string, tag: "span" | "p" = "span", kind: string | null = null): HTMLElement {
   return h(tag, { class: kind, "data-path": path, "data-marks": "" }, ...sentenceNodes(words));
 }
@@ -131,7 +131,7 @@ function cells(one: Experiment, e: number): HTMLElement {
   );
 }
 
-/** Charts are made when they come near the screen: ten figures of four panels would otherwise hold the page up. */
+/** Charts are created when they come near the screen: creating all of them at once would block the page. */
 function whenNear(element: HTMLElement, make: () => void): void {
   const observer = new IntersectionObserver(
     (entries) => {
@@ -171,7 +171,7 @@ function experiment(one: Experiment, e: number): HTMLElement {
     sentence(`${path}.setting`, one.setting, "p"),
     one.complete
       ? null
-      : h("p", { class: "badge warn" }, "Stopped before all runs were done; the same command goes on from here."),
+      : h("p", { class: "badge warn" }, "Stopped before all runs were done; the same command continues from here."),
     charts,
     sentence(`${path}.figure.caption`, one.figure.caption, "p", "note"),
     one.findings.length > 0 ? findings(one, e) : null,

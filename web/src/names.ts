@@ -1,4 +1,4 @@
-// What things are called.
+// Names of tokens and steps.
 import type { Axis, Report } from "./data";
 
 /** A token of a query: its number, and its name where the task has names. */
@@ -23,7 +23,7 @@ export function axisName(axis: Axis | undefined): string {
   return axis.kind === "principal" ? `principal component ${axis.index + 1}` : `coordinate ${axis.index}`;
 }
 
-/** The number of the i-th recorded step; runs that recorded none have their last point alone. */
+/** The number of the i-th recorded step; runs that recorded none have only their last point. */
 export function stepOf(data: Report, record: number): number | null {
   return data.run?.step?.[record] ?? null;
 }

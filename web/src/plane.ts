@@ -107,7 +107,7 @@ function placeName(data: Report, k: number): string {
   return `sequence ${sequence}, token ${tokenAt(data, sequence, k - (data.plane.offsets[sequence] ?? 0))}`;
 }
 
-/** Arrows of the solutions, the way of training, margins where the plane is all there is, rows in conflict. */
+/** Arrows of the solutions, the path of training, margins where they can be drawn, and rows in conflict. */
 function overlays(data: Report, store: Store, query: number, axes: Pair, length: number): Overlay[] {
   const list: Overlay[] = [];
   const scaled = ([x, y]: [number, number]): [number, number] => [x * length, y * length];

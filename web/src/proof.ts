@@ -54,7 +54,7 @@ function numbers(solution: Solution, s: number): HTMLElement {
   );
 }
 
-/** The rows of a contradiction laid head to tail, by their angle: what adds up to zero leads back to where it began. */
+/** The rows of a contradiction laid head to tail, by angle: they add up to zero, so they form a closed polygon. */
 function conflictPicture(host: HTMLElement, data: Report, solution: Solution): void {
   const conflict = solution.conflict;
   if (!conflict) return;

@@ -1,4 +1,4 @@
-// How far axes reach.
+// The ranges of axes.
 
 export type Range = [number, number];
 
@@ -19,9 +19,9 @@ export function rangeOf(lists: ArrayLike<number | null>[], log: boolean, floor =
   return low <= high ? [low, high] : null;
 }
 
-const smallest = 1e-300; // on a logarithmic axis; below, numbers lose their digits
+const smallest = 1e-300; // on a logarithmic axis; smaller numbers are subnormal
 
-/** With a little room at both ends; something to show where there is nothing. */
+/** The range with a margin at both ends; a default range if there are no numbers. */
 export function fitted(range: Range | null, log: boolean): Range {
   if (!range) return log ? [0.1, 10] : [0, 1];
   if (log) {

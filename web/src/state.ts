@@ -1,4 +1,4 @@
-// What the reader looks at: one query, one recorded step. Views follow it.
+// The query and the recorded step that the reader chose. Views follow it.
 
 export interface State {
   query: number;

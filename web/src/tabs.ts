@@ -1,4 +1,4 @@
-// Tabs as the ARIA practices describe them: arrows, Home and End move; a panel is made when it is first shown.
+// Tabs as the ARIA practices describe them: arrows, Home and End move; a panel is created when it is first shown.
 import { freshId, h } from "./dom";
 
 export interface Tab {

@@ -1,4 +1,4 @@
-// Words inside a chart: names of points beside them, names of stretches above them; each only where there is room.
+// Text inside a chart: names of points and of stretches of the x axis; each only where there is room.
 import type { Band, Series } from "./chart_spec";
 import type { Mapper } from "./marks";
 
@@ -9,7 +9,7 @@ interface Box {
   height: number;
 }
 
-const most = 60; // points of a chart that are named: more would be a grey field
+const most = 60; // points of a chart that are named: more would not be readable
 const letters = 22; // of a name; the rest is in the reading
 
 const meet = (a: Box, b: Box): boolean =>

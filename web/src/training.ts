@@ -1,4 +1,4 @@
-// The way of training: correlation with the max-margin directions, norm, loss.
+// The training run: correlation with the max-margin directions, norm, loss.
 import { Chart } from "./chart";
 import type { Series } from "./chart_spec";
 import type { Maybe, Report, Run } from "./data";
@@ -9,7 +9,7 @@ import { stepAxis } from "./names";
 import type { Store } from "./state";
 import { type Fact, facts } from "./table";
 
-const rounding = 2 ** -53; // correlations are known no better
+const rounding = 2 ** -53; // the accuracy of correlations
 
 const styleOf = (k: number): number => [0, 3, 4, 5, 1][k % 5] ?? 0;
 

@@ -1,0 +1,236 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attsvm/margin.h"
+#include "attsvm/task.h"
+#include "attsvm/threads.h"
+#include "attsvm/train.h"
+
+namespace attsvm {
+
+/// ⟨A,B⟩_F / (‖A‖_F ‖B‖_F); NaN if one of them is zero.
+double correlation(const Eigen::Ref<const RowMatrix>& A, const Eigen::Ref<const RowMatrix>& B);
+
+/// Slacks from kAmbiguousLow to kAmbiguousHigh are close to kSupportTolerance, the bound for support rows: whether such
+/// a row is one depends on the choice of that bound.
+inline constexpr double kAmbiguousLow = 1e-8, kAmbiguousHigh = 1e-4;
+
+/// A token t whose row against the selected token α of its query is met with equality, or nearly so.
+struct SupportToken {
+  Index query, token;
+  double score_gap;  ///< γ_{iα} − γ_it: positive in a locally optimal selection
+  double slack;      ///< of the row, δᵀWζ − 1
+};
+
+/// What the theory says about a selection of one token per query.
+struct SelectionReport {
+  MarginSolution solution;              ///< of its SVM in Frobenius norm
+  bool separable = false;               ///< the SVM has a solution
+  bool optimal = false;                 ///< every selected token has the best score of its query, or shares it
+  bool locally_optimal = false;         ///< separable, and every selected token scores higher than its support tokens
+  std::vector<SupportToken> support;    ///< slack ≤ kSupportTolerance
+  std::vector<SupportToken> ambiguous;  ///< slack between kAmbiguousLow and kAmbiguousHigh
+  std::vector<SupportToken> ahead;      ///< support tokens that score as high as the selected one, or higher
+};
+
+/// Judges a selection of one token per query. `stop` is called during the solve and ends it by returning true.
+/// InputError if a query keeps several tokens, or the task has no head.
+SelectionReport assess_selection(const AttentionTask& task, const Selection& selection, MarginSolver& solver,
+                                 const std::function<bool()>& stop = {});
+
+/// The result of enumerate_local_optima.
+struct LocalOptima {
+  Index selections = 0;                    ///< how many were judged: all, unless `progress` stopped the search
+  bool complete = true;                    ///< the search was not stopped
+  Index separable = 0;                     ///< how many of the judged selections are separable
+  std::vector<Selection> locally_optimal;  ///< in lexicographic order
+};
+
+/// Finds every locally optimal selection of one token per query by judging all selections. `progress` gets the number
+/// judged so far and stops the search by returning true. InputError if there are more than `limit` selections.
+LocalOptima enumerate_local_optima(const AttentionTask& task, Index limit, Threads& threads,
+                                   const std::function<bool(Index)>& progress = {});
+
+/// How many selections of one token per query the task has; stops counting beyond `limit`.
+Index count_selections(const AttentionTask& task, Index limit);
+
+/// Replaces `tokens`, one per query, by the next selection in lexicographic order. After the last selection it goes
+/// back to the first and returns false.
+bool next_selection(const AttentionTask& task, std::vector<Index>& tokens);
+
+/// Training with a nonlinear head can keep several tokens per query. Then W ≈ finite part + R · solution of the
+/// Gen-SVM.
+struct Equivalence {
+  MarginSolution gen;     ///< the Gen-SVM: kept tokens have equal logits, ahead of the others
+  MarginSolution finite;  ///< the smallest W that gives the kept tokens the observed log-ratios
+  MarginSolution single;  ///< the SVM that keeps only the token of largest attention of each query
+  double R = 0;           ///< least-squares factor of gen in W − finite
+  RowMatrix W;            ///< finite + R · gen
+
+  bool holds_together() const {  ///< gen and finite are both solved; else R and W have no meaning
+    return gen.status == MarginStatus::optimal && finite.status == MarginStatus::optimal;
+  }
+};
+
+/// The tokens with attention of at least `threshold`, and always the one of largest attention. `log_attention` is
+/// (q,T), as AttentionMap::log_weights.
+Selection kept_tokens(const AttentionTask& task, const RowMatrix& log_attention, double threshold);
+
+/// Splits W into the two parts of an Equivalence. `log_attention` (q,T) is the attention at W. `stop` is called during
+/// the solves and ends them by returning true.
+Equivalence fit_equivalence(const AttentionTask& task, const Selection& kept, const RowMatrix& W,
+                            const RowMatrix& log_attention, MarginSolver& solver,
+                            const std::function<bool()>& stop = {});
+
+/// What the theory says about a selection in one word.
+enum class Verdict : std::uint8_t {
+  global,      ///< the selection is the optimal one
+  local,       ///< it is locally optimal but not optimal
+  neither,     ///< neither of these; Check::reason says why
+  infeasible,  ///< proven (see kInfeasibleFactor): no W separates it, even if it is the optimal one
+};
+
+std::string_view name_of(Verdict verdict);
+
+/// How to judge a selection or a run.
+struct CheckSettings {
+  double threshold = 1e-3;       ///< with a nonlinear head, tokens with at least this attention count as kept
+  std::function<bool()> stop{};  ///< called during solves; return true to end them and leave their results open
+};
+
+/// What the theory says about a task, a selection and, if given, a run.
+struct Check {
+  OptimalTokens optimal;                     ///< of the task
+  Selection selection;                       ///< the selection judged: the run's, else the one given
+  std::optional<SelectionReport> report{};   ///< for selections of one token per query
+  std::optional<MarginSolution> nuclear{};   ///< the SVM in nuclear norm, if the selection is separable
+  std::optional<MarginSolution> gen{};       ///< the Gen-SVM of a selection with sets, if there is no run
+  std::optional<Equivalence> equivalence{};  ///< for runs that keep sets
+  bool separable = false;                    ///< the SVM of the selection has a solution
+  bool decided = true;  ///< false: a solve was stopped before it could tell whether the selection is separable
+  bool optimal_selection = false;  ///< every query selects its best token
+  Verdict verdict = Verdict::neither;
+  std::string reason;  ///< why the verdict is what it is
+  /// Correlation of each recorded point of the run with the solution in the name (one entry per point); NaN if there is
+  /// no such solution, or the point is zero.
+  std::vector<double> correlation_fro, correlation_nuc, correlation_gen, correlation_equivalence, correlation_single;
+};
+
+/// Judges a selection. InputError if the task has no head.
+Check check_selection(const AttentionTask& task, Selection selection, Threads& threads,
+                      const CheckSettings& settings = {});
+
+/// Judges a run that ended at W, with `record` the points on its way. InputError if the task has no head.
+Check check_run(const AttentionTask& task, const RowMatrix& W, std::span<const ConstRows> record,
+                const CheckSettings& settings, Threads& threads);
+
+/// How to compute a regularization path.
+struct PathSettings {
+  Parametrization param = Parametrization::W;
+  bool joint = false;  ///< minimise over the head's v too, in a ball of its own; linear heads only
+  Index width = 0;     ///< columns of K and Q; 0: min(d,dz)
+  Loss loss = Loss::logistic;
+  std::vector<double> radii{1, 10, 100, 1000};  ///< of the balls, ascending
+  double head_radius = 1;                       ///< joint: ‖v‖ ≤ head_radius · radius
+  Index starts = 8;                             ///< random points of norm at most 4 from which the path is followed
+  std::uint64_t seed = 0;
+  double tolerance = 1e-8;                                     ///< for PathPoint::stationarity
+  std::function<bool(Index start, double radius)> progress{};  ///< called before every radius; return true to stop
+  /// Called often; return true to stop. The unfinished point is kept, and its stationarity tells how far it got.
+  std::function<bool()> stop{};
+};
+
+/// The best minimiser found at one radius.
+struct PathPoint {
+  double radius = 0;              ///< R
+  double loss = 0, log_loss = 0;  ///< as in Record
+  /// log(L − L*), by which minimisers are compared, because it tells them apart where L is constant to rounding. Equal
+  /// to log_loss if L* is not known (the head is trained or not linear).
+  double log_excess = 0;
+  double norm = 0;       ///< ‖W‖_F; (K,Q): (‖K‖² + ‖Q‖²)/2, which is ‖W‖_* at a minimiser
+  double head_norm = 0;  ///< ‖v‖, joint only
+  /// Violation of the first-order conditions. On the edge of the ball: the length of the tangential part of g/‖g‖, for
+  /// joint training the larger one of the two balls. Inside the ball: ‖g‖. For (K,Q) it is at least σ₁(G)/μ − 1
+  /// (inside: σ₁(G)), which is 0 only if no other direction would lower the loss; this does not apply if the width is
+  /// below min(d,dz) and all columns are in use.
+  double stationarity = 0;
+  bool inside = false;          ///< the minimiser lies inside the ball
+  std::vector<Index> selected;  ///< (q) argmax_t s_it
+  Index minima = 0;             ///< how many different selections the starts ended with
+  Index iterations = 0;
+  RowMatrix W, K, Q;  ///< (d,dz), (d,r), (dz,r); K and Q for Parametrization::KQ only
+  Eigen::VectorXd v;  ///< the head's v, joint only
+  /// Correlation of W with the SVM of `selected` (Frobenius norm for W and p, nuclear norm for K and Q), and of v with
+  /// the v-SVM. Joint: W is compared with the SVM in which inputs that are no support vectors of v need a smaller
+  /// margin (docs/claims.md, joint-loose). NaN if there is no such solution.
+  double correlation = 0, head_correlation = 0;
+  Index relaxed = 0;  ///< how many inputs need a smaller margin
+};
+
+/// InputError unless there are radii, all above 0 and ascending.
+void require_radii(const std::vector<double>& radii);
+
+/// The regularization path: argmin L over ‖W‖_F ≤ R, over ‖K‖² + ‖Q‖² ≤ 2R, or over ‖p‖ ≤ R, for growing R. Every start
+/// is followed from radius to radius, and the best minimiser at each radius is returned. InputError names the setting
+/// that the task does not allow.
+std::vector<PathPoint> regularization_path(const AttentionTask& task, const PathSettings& settings, Threads& threads);
+
+/// How to test a claim.
+struct ClaimSettings {
+  Index tasks = 0;  ///< how many random tasks to draw; 0: Claim::tasks
+  std::uint64_t seed = 0;
+  std::function<bool(Index done)> progress{};  ///< called with the tasks done so far; return true to stop
+};
+
+/// A task on which a claim did not hold.
+struct CounterExample {
+  AttentionTask task;
+  std::map<std::string, Array> extras;  ///< what the experiment used besides the task; names start with x_
+  std::string words;                    ///< what happened on this task
+};
+
+/// A further number that the experiment measured.
+struct ClaimFigure {
+  std::string label;
+  double value;
+};
+
+/// The outcome of testing a claim.
+struct ClaimResult {
+  Index tasks = 0, held = 0;  ///< tasks tested (fewer than asked for if few draws qualify); those on which it held
+  double worst = 0;           ///< largest value of Claim::measure; infinite: could not be computed; NaN: no tasks
+  bool stopped = false;       ///< the progress callback returned true
+  std::vector<ClaimFigure> figures;
+  std::optional<CounterExample> counterexample;  ///< the worst task on which the claim failed
+};
+
+/// A statement in our own words, and the experiment that tests it. No theorem of a paper is quoted: `source` tells what
+/// the abstracts of the papers say about it.
+struct Claim {
+  std::string_view name;
+  std::string_view statement;
+  std::string_view source;
+  std::string_view tested;   ///< which tasks of which sizes are drawn, and when the claim counts as held
+  std::string_view measure;  ///< what `worst` is the largest of; larger is worse
+  Index tasks;               ///< default number of tasks
+  ClaimResult (*test)(const Claim& claim, const ClaimSettings& settings, Threads& threads);
+};
+
+/// All claims.
+std::span<const Claim> claims();
+
+/// The claim of that name, or all claims whose names begin with it and a dash ("path": path-W, path-KQ, path-p).
+/// InputError if there is none; its message lists all names.
+std::vector<const Claim*> find_claims(std::string_view name);
+
+/// Tests a claim on random tasks. If it fails on some of them, the result says so; this is not an error.
+ClaimResult test_claim(const Claim& claim, const ClaimSettings& settings, Threads& threads);
+
+}  // namespace attsvm

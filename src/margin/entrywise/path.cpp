@@ -1,0 +1,420 @@
+#include "margin/entrywise/path.h"
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/blas.h"
+#include "base/conjugate_gradients.h"
+
+namespace attsvm::internal {
+namespace {
+
+constexpr Index kIterations = 300;
+constexpr double kGoal = 1e-13;  // relative gap that is as small as rounding allows
+constexpr int kPatience = 20;    // iterations that may pass before the gap falls by the factor kProgress
+constexpr double kProgress = 0.9;
+constexpr double kStay = 0.98, kSmallestStep = 1e-8;    // share of the way to the boundary; shortest useful step
+constexpr double kShort = 0.1;                          // after a shorter step the next one goes back to the center
+constexpr double kOffCenter = 10;                       // largest ratio of λs to its mean after such a step
+constexpr double kSmoothing = 0.1, kSmoothest = 1e-16;  // ε as a share of λs, and its least value
+constexpr double kStarved = 1e-2,
+                 kFeed = 10;        // least λs relative to the gap from the curve; factor by which λs may grow
+constexpr double kOvershoot = 0.3;  // slope of the merit function after a step, relative to that before
+constexpr double kShorter = 0.6, kLonger = 0.8;  // range of the factor for a step that overshoots
+constexpr double kEasy = 0.1;                    // factor of ε per step if no row is an inequality
+constexpr double kFree = 0.1;                    // initial slack of rows that have neither slack nor multiplier
+constexpr Index kBlock = 256;                    // rows of a product that are formed at once
+constexpr int kRefinements = 10;                 // refinement steps per linear system
+
+using WideMatrix = Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using WideVector = Eigen::Matrix<long double, Eigen::Dynamic, 1>;
+
+// The lower triangle of A Aᵀ, its Cholesky factor in place, and x ← (LLᵀ)⁻¹x
+void square(const RowMatrix& A, RowMatrix& product) {
+  const auto block = [&](Index i, Index j, Index rows, Index columns) {
+    gemm(false, true, rows, columns, A.cols(), 1, A.row(i).data(), A.cols(), A.row(j).data(), A.cols(), 0,
+         product.row(i).data() + j, product.cols());
+  };
+  for (Index i = 0; i < A.rows(); i += kBlock) {
+    const Index rows = std::min(kBlock, A.rows() - i);
+    if (i > 0) block(i, 0, rows, i);
+    block(i, i, rows, rows);
+  }
+}
+void square(const WideMatrix& A, WideMatrix& product) { product.noalias() = A * A.transpose(); }
+bool factor(RowMatrix& A) { return cholesky(A.rows(), A.data(), A.rows()); }
+bool factor(WideMatrix& A) { return Eigen::LLT<Eigen::Ref<WideMatrix>>(A).info() == Eigen::Success; }
+void divide(const RowMatrix& L, Eigen::VectorXd& x) {
+  solve_lower(false, L.rows(), L.data(), L.rows(), x.data());
+  solve_lower(true, L.rows(), L.data(), L.rows(), x.data());
+}
+void divide(const WideMatrix& L, WideVector& x) {
+  L.triangularView<Eigen::Lower>().solveInPlace(x);
+  L.transpose().triangularView<Eigen::Upper>().solveInPlace(x);
+}
+
+template <class Real>
+Real absolute_power(Real x, Real exponent) {
+  return x == 0 ? Real{0} : std::pow(std::abs(x), exponent);
+}
+
+template <class Real>
+Real power_sum(const Eigen::Matrix<Real, Eigen::Dynamic, 1>& x, Real exponent) {
+  Real sum = 0;
+  for (Index j = 0; j < x.size(); ++j) sum += absolute_power(x(j), exponent);
+  return sum;
+}
+
+}  // namespace
+
+template <class Real>
+void EntrywisePath<Real>::load(const MarginProblem& problem, double power, const MarginSolution& frobenius,
+                               double centrality) {
+  p_ = power;
+  q_ = p_ / (p_ - 1);
+  primal_ = p_ >= 2;
+  r_ = primal_ ? p_ : q_;
+  load_rows(problem, frobenius);
+  start(frobenius, static_cast<Real>(centrality));
+}
+
+template <class Real>
+void EntrywisePath<Real>::load_rows(const MarginProblem& problem, const MarginSolution& frobenius) {
+  d_ = problem.d();
+  dz_ = problem.dz();
+  unknowns_ = d_ * dz_;
+  rows_of_problem_ = problem.rows();
+  scale_ = frobenius.W.cwiseAbs().maxCoeff();
+  R_.resize(problem.rows(), unknowns_);
+  row_.grow(problem.rows());
+  equal_.grow(problem.rows());
+  for (auto* vector : {&size_, &b_, &lambda_}) vector->resize(problem.rows());
+  m_ = inequalities_ = 0;
+  Vector delta(d_), zeta(dz_);
+  for (const MarginGroup& group : problem.groups()) {
+    zeta = ConstVector(group.z, dz_).template cast<Real>();
+    const Real zeta_norm = zeta.stableNorm();
+    for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
+      const Index drop = problem.drop(k);
+      for (Index j = 0; j < d_; ++j) {
+        const Real kept = static_cast<Real>(group.sign) * group.X[group.keep * d_ + j];
+        delta(j) = drop < 0 ? kept : kept - group.X[drop * d_ + j];
+      }
+      const Real delta_norm = delta.stableNorm();
+      if (delta_norm == 0 || zeta_norm == 0) continue;  // its value is 0 for every W
+      Eigen::Map<Matrix>(R_.row(m_).data(), d_, dz_).noalias() = (delta / delta_norm) * (zeta / zeta_norm).transpose();
+      row_[m_] = k;
+      equal_[m_] = problem.equal(k) ? 1 : 0;
+      inequalities_ += problem.equal(k) ? 0 : 1;
+      size_(m_) = delta_norm * zeta_norm;
+      b_(m_) = problem.rhs(k) / delta_norm / zeta_norm / scale_;
+      lambda_(m_) = frobenius.dual(k) * size_(m_);
+      ++m_;
+    }
+  }
+  R_.conservativeResize(m_, unknowns_);
+  for (auto* vector : {&size_, &b_, &lambda_}) vector->conservativeResize(m_);
+}
+
+/// The multiple of λ at which bᵀλ − ‖A(λ)‖_q^q/q is largest.
+template <class Real>
+Real EntrywisePath<Real>::best_dual_scale() {
+  a_.noalias() = R_.transpose() * lambda_;
+  const Real total = b_.dot(lambda_), norm = std::pow(power_sum(a_, q_), 1 / q_);
+  return total > 0 && norm > 0 ? std::pow(total / norm, 1 / (q_ - 1)) / norm : Real{0};
+}
+
+/// Starts at W = 1.5 W_F, which leaves every inequality some slack. Rows without a multiplier get the one that is
+/// central for their slack; rows without slack get the slack that is central for their multiplier.
+template <class Real>
+void EntrywisePath<Real>::start(const MarginSolution& frobenius, Real centrality) {
+  w_ = Real(1.5) / scale_ * Eigen::Map<const Eigen::VectorXd>(frobenius.W.data(), unknowns_).template cast<Real>();
+  lambda_ *= best_dual_scale();
+  value_.noalias() = R_ * w_;
+  slack_.setZero(m_);
+  const Real mean = centrality * power_sum(w_, p_) / static_cast<Real>(std::max<Index>(inequalities_, 1));
+  for (Index k = 0; k < m_; ++k) {
+    if (equal_[k] != 0) continue;
+    const Real free = static_cast<Real>(kFree);
+    slack_(k) = std::max(value_(k) - b_(k), lambda_(k) * free > mean ? mean / lambda_(k) : free);
+    lambda_(k) = std::max(lambda_(k), mean / slack_(k));
+  }
+  // If A(λ) is too large, its high powers would take many steps to come down.
+  if (const Real scale = best_dual_scale(); !primal_ && scale > 0 && scale < 1) lambda_ *= scale;
+  a_.noalias() = R_.transpose() * lambda_;
+  smoothing_ = static_cast<Real>(kSmoothing) * mean;
+  last_step_ = 1;
+  best_w_ = w_;
+  best_lambda_ = lambda_;
+  best_gap_ = HUGE_VAL;
+  iterations_ = 0;
+  for (auto* vector : {&dlambda_, &dslack_}) vector->setZero(m_);
+  for (auto* vector : {&power_, &curve_, &slope_, &flexible_, &missing_}) vector->resize(unknowns_);
+  trace(true);
+}
+
+/// Computes the smoothed curve at x; `moved`: x has changed, not only ε.
+template <class Real>
+void EntrywisePath<Real>::trace(bool moved) {
+  const Vector& x = primal_ ? w_ : a_;
+  const Real exponent = (r_ - 2) / r_;
+  for (Index j = 0; j < unknowns_; ++j) {
+    if (moved) power_(j) = absolute_power(x(j), r_);
+    const Real sum = power_(j) + smoothing_, factor = sum == power_(j) ? sum / x(j) / x(j) : std::pow(sum, exponent);
+    curve_(j) = x(j) * factor;
+    slope_(j) = factor * ((r_ - 1) * power_(j) + smoothing_) / sum;
+  }
+}
+
+/// If y is far beyond the curve at x, uses the chord to the curve at y, because the tangent at x would overshoot.
+template <class Real>
+void EntrywisePath<Real>::linearize() {
+  const Vector &x = primal_ ? w_ : a_, &y = primal_ ? a_ : w_;
+  for (Index j = 0; j < unknowns_; ++j) {
+    const Real off = y(j) - curve_(j);
+    Real slope = slope_(j);
+    if (std::abs(y(j)) > 2 * std::abs(curve_(j))) {
+      const Real there = std::copysign(std::pow(std::abs(y(j)), 1 / (r_ - 1)), y(j));
+      slope = std::max(slope, off / (there - x(j)));
+    }
+    flexible_(j) = primal_ ? 1 / slope : slope;
+    missing_(j) = primal_ ? off / slope : -off;
+  }
+}
+
+template <class Real>
+bool EntrywisePath<Real>::factorize() {
+  constexpr Real kRegular = 64 * std::numeric_limits<Real>::epsilon();
+  scaled_ = R_ * flexible_.cwiseSqrt().asDiagonal();
+  damping_.resize(m_);
+  schur_.resize(m_, m_);
+  square(scaled_, schur_);
+  const Real largest = schur_.diagonal().maxCoeff();
+  for (Index k = 0; k < m_; ++k) {
+    damping_(k) = equal_[k] != 0 ? Real{0} : slack_(k) / lambda_(k);
+    schur_(k, k) += damping_(k) + kRegular * std::max(schur_(k, k), kRegular * largest);
+  }
+  return factor(schur_);
+}
+
+/// The step to λs = target, corrected by the second-order term from the affine step.
+template <class Real>
+void EntrywisePath<Real>::direction(Real target, bool corrected) {
+  goal_.setZero(m_);
+  for (Index k = 0; k < m_; ++k) {
+    if (equal_[k] == 0)
+      goal_(k) = (target - (corrected ? affine_dslack_(k) * affine_dlambda_(k) : 0)) / lambda_(k) - slack_(k);
+  }
+  dlambda_ = b_ + slack_ - value_ + goal_;
+  dlambda_.noalias() -= R_ * missing_;
+  divide(schur_, dlambda_);
+  da_.noalias() = R_.transpose() * dlambda_;
+  dw_ = missing_ + flexible_.cwiseProduct(da_);
+  dslack_ = goal_ - damping_.cwiseProduct(dlambda_);
+}
+
+/// Makes the step meet the rows. The factorisation loses digits if entries of flexible_ have very different sizes, and
+/// large ones amplify the rounding of A(Δλ). So this runs conjugate gradients, preconditioned by the factor, on the
+/// residual of the step itself; then only the rounding of the correction counts.
+template <class Real>
+void EntrywisePath<Real>::refine() {
+  constexpr Real kMet = 16 * std::numeric_limits<Real>::epsilon();
+  Real now = 0, error = 0;
+  const auto move = [&](Real length) {
+    if (length != 0) {
+      dlambda_ += length * conjugate_;
+      dslack_ -= length * damping_.cwiseProduct(conjugate_);
+      da_ += length * more_a_;
+      dw_ += length * more_w_;
+    }
+    rest_ = b_ + slack_ + dslack_ - value_;
+    rest_.noalias() -= R_ * dw_;
+    error = rest_.cwiseAbs().maxCoeff();
+    if (!(error > kMet)) return Real(0);
+    better_ = rest_;
+    divide(schur_, better_);
+    now = rest_.dot(better_);
+    return now;
+  };
+  const auto turn = [&](Real share) {
+    if (share != 0) better_ += share * conjugate_;
+    conjugate_ = better_;
+    more_a_.noalias() = R_.transpose() * conjugate_;
+    more_w_ = flexible_.cwiseProduct(more_a_);
+    product_ = damping_.cwiseProduct(conjugate_);
+    product_.noalias() += R_ * more_w_;
+    const Real curvature = conjugate_.dot(product_);
+    // Rounding, or rows that are dependent: another step would not help.
+    return (rest_ - now / curvature * product_).cwiseAbs().maxCoeff() < error ? curvature : Real(0);
+  };
+  conjugate_gradients(kRefinements, Real(0), move, turn);
+}
+
+/// The longest step, at most 1, that keeps λ, s ≥ 0. One length for both, because λ and w share equations.
+template <class Real>
+Real EntrywisePath<Real>::reach() const {
+  const Real stay = static_cast<Real>(kStay);
+  Real step = 1 / stay;
+  for (Index k = 0; k < m_; ++k) {
+    if (equal_[k] != 0) continue;
+    if (dlambda_(k) < 0) step = std::min(step, -lambda_(k) / dlambda_(k));
+    if (dslack_(k) < 0) step = std::min(step, -slack_(k) / dslack_(k));
+  }
+  return stay * step;
+}
+
+/// λs per inequality after a step
+template <class Real>
+Real EntrywisePath<Real>::mean_product(Real step) const {
+  if (inequalities_ == 0) return 0;
+  Real sum = 0;
+  for (Index k = 0; k < m_; ++k) {
+    if (equal_[k] == 0) sum += (slack_(k) + step * dslack_(k)) * (lambda_(k) + step * dlambda_(k));
+  }
+  return sum / static_cast<Real>(inequalities_);
+}
+
+/// Predictor and corrector. Returns the λs it leads to, and leaves its ratio to the present one in center_.
+template <class Real>
+Real EntrywisePath<Real>::choose_direction() {
+  if (inequalities_ == 0) {
+    center_ = static_cast<Real>(kEasy);
+    direction(0, false);
+    refine();
+    return 0;
+  }
+  const Real mean = mean_product(0);
+  direction(0, false);
+  const Real ratio = std::clamp(mean_product(reach()) / mean, Real{0}, Real{1});
+  affine_dlambda_ = dlambda_;
+  affine_dslack_ = dslack_;
+  center_ = ratio * ratio * ratio;
+  const bool central = last_step_ >= static_cast<Real>(kShort);
+  if (!central) center_ = 1;
+  // λs must not vanish before the distance from the curve does, or rows could no longer become inactive.
+  const Real least = static_cast<Real>(kStarved) * mismatch_ / static_cast<Real>(inequalities_);
+  if (mean < least) center_ = std::min(static_cast<Real>(kFeed), least / mean);
+  direction(center_ * mean, central);
+  if (central && !(merit_slope(0, center_ * mean) < 0)) direction(center_ * mean, false);
+  refine();
+  return center_ * mean;
+}
+
+/// The slope along the step, `step` of it taken, of what the path minimises for given ε and λs = target: in (w, s)
+/// Σ∫curve − target Σ log s with the rows weighted by λ + Δλ, or in λ Σ∫curve(A(λ)) − bᵀλ − target Σ log λ.
+template <class Real>
+Real EntrywisePath<Real>::merit_slope(Real step, Real target) const {
+  Real slope = primal_ ? (curve_ - old_a_ - da_).dot(dw_) : curve_.dot(da_) - b_.dot(dlambda_);
+  for (Index k = 0; k < m_; ++k) {
+    if (equal_[k] != 0) continue;
+    slope += primal_ ? (lambda_(k) + dlambda_(k) - target / (slack_(k) + step * dslack_(k))) * dslack_(k)
+                     : -target / (lambda_(k) + step * dlambda_(k)) * dlambda_(k);
+  }
+  return slope;
+}
+
+/// Moves w and A(λ) along the step as far as the merit function hardly ascends. Judges by slopes, because near the
+/// optimum rounding hides differences of values.
+template <class Real>
+Real EntrywisePath<Real>::search(Real target) {
+  const Real before = merit_slope(0, target);
+  for (Real step = reach();;) {
+    w_ = old_w_ + step * dw_;
+    a_ = old_a_ + step * da_;
+    trace(true);
+    const Real after = merit_slope(step, target);
+    if (after <= static_cast<Real>(kOvershoot) * std::abs(before) || !(step > static_cast<Real>(kSmallestStep)))
+      return step;
+    const Real zero = before / (before - after);
+    step *=
+        zero > static_cast<Real>(kShorter) ? std::min(zero, static_cast<Real>(kLonger)) : static_cast<Real>(kShorter);
+  }
+}
+
+/// Moves λs closer to its mean by clamping λ or s, whichever the merit function does not depend on.
+template <class Real>
+void EntrywisePath<Real>::recenter(Real mean) {
+  const Real off = static_cast<Real>(kOffCenter);
+  for (Index k = 0; k < m_; ++k) {
+    if (equal_[k] != 0) continue;
+    Real& free = primal_ ? lambda_(k) : slack_(k);
+    const Real central = mean / (primal_ ? slack_(k) : lambda_(k));
+    free = std::clamp(free, central / off, central * off);
+  }
+}
+
+/// Computes the gap between the bound of λ and W, scaled to meet the rows; keeps the best point.
+template <class Real>
+void EntrywisePath<Real>::judge() {
+  const Real sum = power_.sum(), other = primal_ ? power_sum(a_, q_) : power_sum(w_, p_);
+  const Real norm = std::pow(primal_ ? sum : other, 1 / p_), dual_norm = std::pow(primal_ ? other : sum, 1 / q_);
+  mismatch_ = std::clamp((primal_ ? sum : other) / p_ + (primal_ ? other : sum) / q_ - a_.dot(w_), Real{0},
+                         primal_ ? sum : other);
+  bound_ = dual_norm > 0 ? b_.dot(lambda_) / dual_norm : Real{0};
+  Real stretch = 0, violation = 0;
+  bool fixed = false;  // an equality with b ≠ 0 fixes the length of W
+  for (Index k = 0; k < m_; ++k) {
+    if (equal_[k] != 0) {
+      fixed = fixed || b_(k) != 0;
+    } else if (b_(k) > 0) {
+      stretch = std::max(stretch, value_(k) > 0 ? b_(k) / value_(k) : std::numeric_limits<Real>::infinity());
+    }
+  }
+  if (fixed || !(stretch > 0 && std::isfinite(stretch))) stretch = 1;
+  for (Index k = 0; k < m_; ++k) {
+    const Real missing = b_(k) - stretch * value_(k);
+    violation = std::max(violation, equal_[k] != 0 ? std::abs(missing) : missing);
+  }
+  objective_ = norm * stretch;
+  const auto gap = static_cast<double>(std::abs(objective_ - bound_) / objective_ + violation);
+  if (gap < best_gap_) {
+    best_gap_ = gap;
+    best_w_ = w_ * stretch;
+    best_lambda_ = lambda_;
+  }
+}
+
+template <class Real>
+bool EntrywisePath<Real>::follow(const Stop& stop) {
+  int patience = kPatience;
+  for (double reference = HUGE_VAL;; ++iterations_) {
+    judge();
+    if (stop(static_cast<double>(objective_ * scale_), static_cast<double>(bound_ * scale_))) return false;
+    if (best_gap_ < kProgress * reference) {
+      reference = best_gap_;
+      patience = kPatience;
+    }
+    if (best_gap_ <= kGoal || iterations_ == kIterations || --patience == 0) return true;
+    linearize();
+    if (!factorize()) return true;
+    old_w_ = w_;
+    old_a_ = a_;
+    const Real target = choose_direction();
+    if (!dw_.allFinite() || !dlambda_.allFinite()) return true;
+    const Real step = last_step_ = search(target);
+    if (!(step > static_cast<Real>(kSmallestStep))) return true;
+    const Real mean = mean_product(step);
+    slack_ += step * dslack_;
+    lambda_ += step * dlambda_;
+    if (step < static_cast<Real>(kShort)) recenter(mean);
+    value_.noalias() = R_ * w_;
+    a_.noalias() = R_.transpose() * lambda_;
+    smoothing_ = std::max(static_cast<Real>(kSmoothest), inequalities_ > 0 ? static_cast<Real>(kSmoothing) * mean
+                                                                           : smoothing_ * (1 - step * (1 - center_)));
+    trace(false);
+  }
+}
+
+template <class Real>
+void EntrywisePath<Real>::write(RowMatrix& W, Eigen::VectorXd& lambda) const {
+  W = (Eigen::Map<const Matrix>(best_w_.data(), d_, dz_) * scale_).template cast<double>();
+  lambda.setZero(rows_of_problem_);
+  for (Index k = 0; k < m_; ++k) lambda(row_[k]) = static_cast<double>(best_lambda_(k) / size_(k));
+}
+
+template class EntrywisePath<double>;
+template class EntrywisePath<long double>;
+
+}  // namespace attsvm::internal

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "margin/entrywise/path.h"
+
+namespace attsvm::internal {
+
+/// Solves min ‖W‖_p over the rows of a problem, 1 < p < ∞: in double, and if that does not reach the tolerance, in
+/// extended precision. Stores the rows as dense vectors and the equations for λ as a dense matrix, which limits the
+/// size. Keeps its memory between calls.
+class EntrywiseSolver {
+ public:
+  enum class Outcome : std::uint8_t {
+    converged,
+    stopped,  ///< asked to stop
+    stalled,  ///< no more progress, or the problem is too large
+  };
+
+  /// `frobenius`: the answer of the same problem in that norm, not infeasible. `stop` is called in every
+  /// iteration and ends the solve by returning true.
+  Outcome solve(const MarginProblem& problem, double power, const MarginSolution& frobenius, double tolerance,
+                const std::function<bool(const SolveProgress&)>& stop);
+  /// The best W and λ (up to a positive factor) so far.
+  void write(RowMatrix& W, Eigen::VectorXd& lambda) const;
+
+  Index iterations() const { return iterations_; }
+  std::string_view method() const { return method_; }
+
+ private:
+  template <class Real>
+  bool follow(EntrywisePath<Real>& path, const MarginProblem& problem, double power, const MarginSolution& frobenius,
+              double centrality, const std::function<bool(const SolveProgress&)>& stop);
+
+  EntrywisePath<double> path_;
+  EntrywisePath<long double> wide_path_;
+  RowMatrix W_;
+  Eigen::VectorXd lambda_;
+  double gap_ = 0;
+  Index iterations_ = 0;
+  std::string_view method_;
+};
+
+}  // namespace attsvm::internal

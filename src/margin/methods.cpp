@@ -1,0 +1,300 @@
+#include <algorithm>
+#include <array>
+
+#include "margin/conflict/search.h"
+#include "margin/frobenius/interior_point.h"
+#include "margin/frobenius/wide_active_set.h"
+#include "margin/nuclear/wide_path.h"
+#include "margin/pursuit.h"
+#include "margin/rows/tolerances.h"
+#include "margin/streaming/nuclear_working_set.h"
+#include "margin/streaming/working_set.h"
+
+// The methods for each norm; the tables at the end give the order in which they are tried.
+
+namespace attsvm::internal {
+namespace {
+
+constexpr Index kExactRows = 1500;     // up to this the exact solver is also the fastest
+constexpr Index kNuclearRows = 600;    // above this a working set is faster than factorising all active rows
+constexpr Index kMostUnknowns = 2048;  // for the interior point method, which factorises a matrix of this size
+constexpr Index kRowsPerUnknown = 8;
+constexpr double kStartTolerance = 1e-2;     // for the Frobenius answer from which a large nuclear solve starts
+constexpr Index kLastRows = 10'000;          // rows up to which the exact solver is a last resort: 0.8 GB
+constexpr Index kExactNumbers = 25'000'000;  // rows · d up to which the exact solver may copy all rows as a last resort
+// Added to right-hand sides, relative to ‖δ‖ ‖W‖ ‖ζ‖, so that W meets the rows after rounding.
+constexpr double kLift = 2 * kMeet, kWideLift = 0.3 * kEpsilon;
+
+bool always(const Pursuit& /*pursuit*/) { return true; }
+
+// Frobenius norm
+
+bool is_small(const Pursuit& p) { return p.problem.rows() <= kExactRows || p.problem.kind() == ProblemKind::value; }
+
+bool is_large(const Pursuit& p) { return !is_small(p); }
+
+/// Far more rows than unknowns. Methods on the dual face fail there, because the support is as large as the space.
+bool has_many_rows(const Pursuit& p) {
+  const Index unknowns = p.problem.d() * p.problem.dz();
+  if (is_small(p) || unknowns > kMostUnknowns || p.problem.rows() < kRowsPerUnknown * unknowns) return false;
+  for (Index k = 0; k < p.problem.rows(); ++k) {
+    if (p.problem.equal(k)) return false;
+  }
+  return true;
+}
+
+bool suits_working_set(const Pursuit& p) { return is_large(p) && !has_many_rows(p); }
+
+bool fits_into_memory(const Pursuit& p) {
+  return is_large(p) && p.problem.rows() <= kLastRows && p.problem.rows() * p.problem.d() <= kExactNumbers;
+}
+
+bool is_open_by_rounding(const Pursuit& p) { return p.reached && p.best.dual_objective > 0; }
+
+bool suits_wide(const Pursuit& p) { return WideActiveSet::suits(p.problem); }
+
+bool is_open_by_rounding_in_wide(const Pursuit& p) { return suits_wide(p) && is_open_by_rounding(p); }
+
+void take_support(Pursuit& p, const Eigen::VectorXd& dual) {
+  for (Index k = 0; k < p.problem.rows(); ++k) {
+    if (dual(k) != 0) p.memory.support.push(k);
+  }
+}
+
+void run_active_set(Pursuit& p, double lift) {
+  ExactSolver& solver = p.memory.exact;
+  MarginSolution& candidate = p.fresh();
+  const ExactSolver::Outcome outcome = solver.solve(
+      p.problem, p.memory.support, [&] { return p.stop(); }, lift);
+  solver.write(candidate.W, candidate.dual);
+  const std::string_view method = solver.was_robust() ? "dual active set" : "block pivoting";
+  p.reached = outcome == ExactSolver::Outcome::optimal;
+  if (outcome == ExactSolver::Outcome::infeasible) {
+    p.offer_conflict(method, solver.iterations());
+  } else {
+    p.offer(method, solver.iterations());
+  }
+}
+
+void active_set(Pursuit& p) {
+  p.memory.support.clear();
+  if (p.warm != nullptr) take_support(p, p.warm->dual);
+  run_active_set(p, 0);
+}
+
+/// After rounding, W can miss rows, and if ‖W‖ is huge, scaling it up costs more than the tolerance. Raising the
+/// right-hand sides by the rounding error gives a W that meets the original rows.
+void lifted_active_set(Pursuit& p) {
+  p.memory.support.clear();
+  take_support(p, p.best.dual);
+  run_active_set(p, kLift * p.best.dual_objective);
+}
+
+/// A last resort for small problems, if double precision cannot tell which rows depend on each other or conflict.
+void run_wide_active_set(Pursuit& p, double lift) {
+  WideActiveSet solver;
+  const WideActiveSet::Outcome outcome = solver.solve(
+      p.problem, p.best.dual, [&] { return p.stop(); }, lift);
+  p.reached = outcome == WideActiveSet::Outcome::optimal;
+  if (outcome == WideActiveSet::Outcome::stopped) {  // an unfinished answer is no better than that in double
+    p.iterations += solver.iterations();
+    return;
+  }
+  MarginSolution& candidate = p.fresh();
+  solver.write(candidate.W, candidate.dual);
+  constexpr std::string_view kName = "dual active set in 512 bits";
+  if (p.reached) {
+    p.offer(kName, solver.iterations());
+  } else {
+    p.offer_conflict(kName, solver.iterations());
+  }
+}
+
+void wide_active_set(Pursuit& p) { run_wide_active_set(p, 0); }
+
+void lifted_wide_active_set(Pursuit& p) { run_wide_active_set(p, kWideLift * p.best.dual_objective); }
+
+template <class Solver>
+void offer_from(Pursuit& p, const Solver& solver, std::string_view method) {
+  MarginSolution& candidate = p.fresh();
+  solver.write(candidate.W, candidate.dual);
+  candidate.history = solver.history();
+  p.offer(method, solver.iterations());
+}
+
+void interior_point(Pursuit& p) {
+  InteriorPointSolver solver(p.problem, p.memory.threads);
+  solver.solve(p.tolerance, [&](const SolveProgress& progress) { return p.stop(progress); });
+  offer_from(p, solver, "interior point");
+}
+
+void working_set(Pursuit& p) {
+  WorkingSetSolver solver(p.problem, p.memory.threads);
+  solver.solve(p.tolerance, p.warm != nullptr ? &p.warm->dual : nullptr,
+               [&](const SolveProgress& progress) { return p.stop(progress); });
+  offer_from(p, solver, "working set");
+}
+
+void conflict_search(Pursuit& p) {
+  ConflictSearch search = search_conflict(p.problem, p.memory.threads, [&] { return p.stop(); });
+  p.iterations += search.iterations;
+  if (search.outcome != ConflictSearch::Outcome::conflict) return;
+  p.fresh().dual = std::move(search.lambda);
+  p.offer_conflict("conflict search", 0);
+}
+
+// Other norms
+
+/// If W is a vector, the Frobenius answer is also the nuclear one, and no working set is needed.
+bool suits_nuclear_working_set(const Pursuit& p) {
+  return p.problem.rows() > kNuclearRows && p.problem.kind() != ProblemKind::value && p.problem.d() > 1 &&
+         p.problem.dz() > 1 && p.problem.groups().size() > 1;
+}
+
+bool suits_nuclear_solver(const Pursuit& p) {
+  return !suits_nuclear_working_set(p) || p.problem.rows() * p.problem.d() <= kExactNumbers;
+}
+
+bool suits_wide_path(const Pursuit& p) {
+  return WidePath::suits(p.problem) && p.best.objective > 0 && std::isfinite(p.best.objective);
+}
+
+bool has_nuclear_start(const Pursuit& p) {
+  return p.warm != nullptr && p.warm->K.cols() > 0 && p.warm->W.rows() == p.problem.d() &&
+         p.warm->W.cols() == p.problem.dz();
+}
+
+/// The Frobenius solver finds conflicts, which do not depend on the norm, and the starting point for other norms.
+void frobenius_start(Pursuit& p) {
+  const bool rough = p.norm.kind == NormKind::nuclear && suits_nuclear_working_set(p);
+  Pursuit start(p.memory, p.problem, Norm::frobenius(), rough ? std::max(p.tolerance, kStartTolerance) : p.tolerance,
+                p.warm, p.stop, p.memory.frobenius);
+  start.follow(methods_for(Norm::frobenius()));
+  p.iterations += start.iterations;
+  if (p.memory.frobenius.status != MarginStatus::infeasible) return;
+  p.best = p.memory.frobenius;
+  p.best.norm = p.norm;
+  p.settled = p.has_answer = true;
+  if (p.norm.kind != NormKind::nuclear) return;
+  p.best.K.resize(p.problem.d(), 0);
+  p.best.Q.resize(p.problem.dz(), 0);
+  p.best.rank = {.words = "the rows conflict"};
+}
+
+void offer_nuclear(Pursuit& p, std::string_view method) {
+  MarginSolution& candidate = p.fresh();
+  p.memory.nuclear.write(candidate.K, candidate.Q, candidate.dual);
+  p.offer(method, p.memory.nuclear.iterations());
+}
+
+void run_nuclear_working_set(Pursuit& p, const MarginSolution& first) {
+  const double before = p.stop.seconds();
+  NuclearWorkingSet solver(p.problem, p.memory.threads);
+  solver.solve(p.tolerance, first.W, first.dual, [&](SolveProgress progress) {
+    progress.seconds += before;
+    return p.stop(progress);
+  });
+  MarginSolution& candidate = p.fresh();
+  solver.write(candidate.K, candidate.Q, candidate.dual);
+  candidate.history = solver.history();
+  for (SolveProgress& each : candidate.history) each.seconds += before;
+  p.offer("nuclear working set", solver.iterations());
+  if (!p.settled || p.problem.rows() > kExactRows || p.stop.stopped()) return;
+  const std::vector<SolveProgress> history = p.best.history;
+  if (!p.memory.nuclear.refine(p.problem, p.best)) return;  // to rounding, because few rows make it cheap
+  offer_nuclear(p, "nuclear working set, Newton on the face");
+  p.best.history = history;
+}
+
+void nuclear_working_set(Pursuit& p) { run_nuclear_working_set(p, p.memory.frobenius); }
+
+void nuclear_warm_start(Pursuit& p) {
+  if (suits_nuclear_working_set(p)) {
+    MarginSolution& candidate = p.fresh();
+    candidate.K = p.warm->K;
+    candidate.Q = p.warm->Q;
+    candidate.dual = p.warm->dual;
+    p.offer("warm start", 0);
+    if (!p.settled) run_nuclear_working_set(p, *p.warm);
+  } else if (p.problem.rows() <= kExactRows && p.memory.nuclear.refine(p.problem, *p.warm)) {
+    offer_nuclear(p, p.memory.nuclear.method());
+  }
+}
+
+void nuclear_solver(Pursuit& p) {
+  p.memory.nuclear.solve(p.problem, p.memory.frobenius, p.tolerance,
+                         [&](const SolveProgress& progress) { return p.stop(progress); });
+  offer_nuclear(p, p.memory.nuclear.method());
+}
+
+/// A last resort for small problems that nearly conflict or have a degenerate optimum, on which rounding keeps double
+/// precision from reaching the tolerance.
+void wide_path(Pursuit& p) {
+  WidePath path;
+  if (!path.solve(p.problem, p.best.objective, [&] { return p.stop(); })) {
+    p.iterations += path.iterations();
+    return;
+  }
+  MarginSolution& candidate = p.fresh();
+  path.write(candidate.W, candidate.dual);
+  balanced_factors(candidate.W, candidate.K, candidate.Q);
+  p.offer("central path in 512 bits", path.iterations());
+}
+
+/// If all else fails: the Frobenius answer is feasible, and is certified with its gap in the nuclear norm.
+void frobenius_answer(Pursuit& p) {
+  MarginSolution& candidate = p.fresh();
+  balanced_factors(p.memory.frobenius.W, candidate.K, candidate.Q);
+  candidate.dual = p.memory.frobenius.dual;
+  p.offer("Frobenius answer", 0);
+}
+
+void entrywise_path(Pursuit& p) {
+  EntrywiseSolver& solver = p.memory.entrywise;
+  solver.solve(p.problem, p.norm.power, p.memory.frobenius, p.tolerance,
+               [&](const SolveProgress& progress) { return p.stop(progress); });
+  MarginSolution& candidate = p.fresh();
+  solver.write(candidate.W, candidate.dual);
+  p.offer(solver.method(), solver.iterations());
+}
+
+constexpr std::array kFrobenius{
+    Pursuit::Method{is_small, active_set},
+    Pursuit::Method{has_many_rows, interior_point},
+    Pursuit::Method{suits_working_set, working_set},
+    Pursuit::Method{is_large, conflict_search},
+    Pursuit::Method{fits_into_memory, active_set},
+    Pursuit::Method{is_open_by_rounding, lifted_active_set},
+    Pursuit::Method{suits_wide, wide_active_set},
+    Pursuit::Method{is_open_by_rounding_in_wide, lifted_wide_active_set},
+};
+
+constexpr std::array kNuclear{
+    Pursuit::Method{has_nuclear_start, nuclear_warm_start},
+    Pursuit::Method{always, frobenius_start},
+    Pursuit::Method{suits_nuclear_working_set, nuclear_working_set},
+    Pursuit::Method{suits_nuclear_solver, nuclear_solver},
+    Pursuit::Method{suits_wide_path, wide_path},
+    Pursuit::Method{always, frobenius_answer, true},
+};
+
+constexpr std::array kEntrywise{
+    Pursuit::Method{always, frobenius_start},
+    Pursuit::Method{always, entrywise_path, true},
+};
+
+}  // namespace
+
+std::span<const Pursuit::Method> methods_for(const Norm& norm) {
+  switch (norm.kind) {
+    case NormKind::frobenius:
+      return kFrobenius;
+    case NormKind::nuclear:
+      return kNuclear;
+    case NormKind::entrywise:
+      return kEntrywise;
+  }
+  throw std::logic_error("unknown norm");
+}
+
+}  // namespace attsvm::internal

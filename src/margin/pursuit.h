@@ -1,0 +1,98 @@
+#pragma once
+
+#include <chrono>
+#include <limits>
+#include <span>
+
+#include "attsvm/margin.h"
+#include "margin/certify/certificate.h"
+#include "margin/entrywise/solver.h"
+#include "margin/frobenius/exact_solver.h"
+#include "margin/nuclear/solver.h"
+
+namespace attsvm::internal {
+
+/// Solvers and solutions whose memory one solve leaves for the next.
+struct SolverMemory {
+  explicit SolverMemory(Threads& pool) : threads(pool), certifier(pool) {}
+
+  Threads& threads;
+  Certifier certifier;
+  ExactSolver exact;
+  NuclearSolver nuclear;
+  EntrywiseSolver entrywise;
+  IndexList support;
+  MarginSolution candidate, frobenius;
+};
+
+/// Decides when a solve has to end: by its limits, and by the user's callback.
+class StopRule {
+ public:
+  explicit StopRule(const SolveSettings& settings) : settings_(settings), start_(Clock::now()) {}
+
+  /// Methods ask this once per iteration; once true, it stays true.
+  bool operator()(const SolveProgress& progress);
+  bool operator()() {  // does not read the clock, which would take a tenth of a small solve
+    return (*this)({.iteration = asked_, .objective = kUnknown, .seconds = settings_.progress ? seconds() : 0});
+  }
+  bool stopped() const { return stopped_; }
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr double kUnknown = std::numeric_limits<double>::infinity();
+
+  const SolveSettings& settings_;
+  Clock::time_point start_;
+  Index asked_ = 0;
+  bool stopped_ = false;
+};
+
+/// Solves one problem. Tries methods in turn; each offers candidates (W or K and Q, and λ), which the pursuit
+/// certifies, and it keeps the best. Ends when a candidate is proven, or after the last method.
+class Pursuit {
+ public:
+  struct Method {
+    bool (*suits)(const Pursuit& pursuit);
+    void (*run)(Pursuit& pursuit);
+    bool even_after_stop = false;  ///< runs even after the solve was stopped, to finish an answer
+  };
+
+  /// `warm_start`: an answer to start from, or null. `answer` receives the answer.
+  Pursuit(SolverMemory& solvers, const MarginProblem& on, const Norm& minimised, double wanted_gap,
+          const MarginSolution* warm_start, StopRule& stop_rule, MarginSolution& answer);
+
+  void follow(std::span<const Method> methods);
+
+  /// A candidate without contents, to be filled in and offered.
+  MarginSolution& fresh();
+  /// Certifies the candidate: W or K and Q, and λ, up to a positive factor.
+  void offer(std::string_view method, Index iterations);
+  /// Certifies λ of the candidate, up to a positive factor, as a proof of infeasibility; if it is none, offers it for
+  /// the bound it proves.
+  void offer_conflict(std::string_view method, Index iterations);
+
+  SolverMemory& memory;
+  const MarginProblem& problem;
+  const Norm norm;
+  const double tolerance;
+  const MarginSolution* const warm;
+  StopRule& stop;
+  MarginSolution& best;
+  Index iterations = 0;
+  bool settled = false;     ///< an optimum or infeasibility is proven
+  bool reached = false;     ///< an active-set method ended with an optimum, so only rounding can prevent a proof
+  bool has_answer = false;  ///< `best` holds an answer
+
+ private:
+  void judge(MarginSolution& candidate);
+  void keep(MarginSolution& candidate);
+  bool holds(const MarginSolution& candidate);
+
+  MarginSolution* candidate_ = nullptr;  // best itself as long as that is empty, so that its memory is used again
+};
+
+/// The methods for a problem in this norm, in the order in which they are tried.
+std::span<const Pursuit::Method> methods_for(const Norm& norm);
+
+}  // namespace attsvm::internal

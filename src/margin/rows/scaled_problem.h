@@ -1,0 +1,71 @@
+#pragma once
+
+#include <functional>
+
+#include "attsvm/margin.h"
+#include "attsvm/threads.h"
+#include "base/storage.h"
+
+namespace attsvm::internal {
+
+/// A margin problem as the streaming solvers read it. It copies the queries and scales tokens, queries and right-hand
+/// sides to size one by powers of two, so that single precision neither overflows nor underflows. Loops run over blocks
+/// of queries that depend on the sizes alone, and sums are taken in block order, so that any number of threads gives
+/// the same bytes.
+class ScaledProblem {
+ public:
+  /// std::logic_error for a value problem, whose rows drop no token.
+  ScaledProblem(const MarginProblem& problem, Threads& threads);
+
+  const MarginProblem& problem() const { return *problem_; }
+  Threads& threads() const { return *threads_; }
+  Index d() const { return problem_->d(); }
+  Index dz() const { return problem_->dz(); }
+  Index groups() const { return static_cast<Index>(problem_->groups().size()); }
+  const MarginGroup& group(Index i) const { return problem_->groups()[static_cast<std::size_t>(i)]; }
+  Index tokens(Index i) const { return problem_->task().visible(group(i).query); }
+  double rhs(Index row) const { return rhs_scale_ * problem_->rhs(row); }
+
+  bool has_demands() const { return largest_rhs_ > 0; }       ///< some b > 0; else W = 0 is the answer
+  bool stretchable() const { return stretchable_; }           ///< every equality has b = 0: multiples of W meet it too
+  double rhs_scale() const { return rhs_scale_; }             ///< scaled row value / row value
+  double weight_scale() const { return size_ / rhs_scale_; }  ///< W / scaled W, and so for objective and bound
+  double query_factor() const { return size_; }               ///< the gathered queries / those of the problem
+  double dual_scale() const { return size_ * size_ / rhs_scale_; }  ///< λ / scaled λ
+
+  const float* single_query(Index i) const { return single_queries_.data() + i * dz(); }
+  double token_scale() const { return token_scale_; }
+  double query_square(Index i) const { return query_square_[i]; }  ///< ‖single_query‖²
+
+  Index block_size() const { return block_size_; }
+  Index blocks() const { return (groups() + block_size_ - 1) / block_size_; }
+  Index block_begin(Index block) const { return block * block_size_; }
+  Index block_end(Index block) const { return std::min(groups(), (block + 1) * block_size_); }
+  void for_each_block(const std::function<void(Index first, Index last)>& work) const;
+  /// The sum of work(first, last) over the blocks.
+  double sum_over_blocks(const std::function<double(Index first, Index last)>& work) const;
+
+  /// Rows first … last−1 of U = Z Wᵀ, written to U.
+  void project(const double* W, Index first, Index last, double* U) const;
+  /// W = Gᵀ Z, where G has d numbers per group.
+  void weigh(const double* G, double* W) const;
+
+  /// Calls visit(i, logits) for every group with the logits of all its visible tokens. Reads the tokens once.
+  void price(const double* W, const std::function<void(Index i, const double* logits)>& visit);
+
+ private:
+  void choose_scales();
+  void gather_queries();
+
+  const MarginProblem* problem_;
+  Threads* threads_;
+  Index block_size_;
+  double token_scale_ = 1, query_scale_ = 1, rhs_scale_ = 1, largest_rhs_ = 0;
+  double size_ = 1;  // token_scale_ · query_scale_
+  bool stretchable_ = true;
+  Storage<double> queries_, projected_;
+  Storage<float> single_queries_;
+  Buffer<double> query_square_;
+};
+
+}  // namespace attsvm::internal

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "attsvm/train.h"
+
+namespace attsvm::internal {
+
+/// The matrix direction · e^{log_scale}, which neither underflows nor overflows. Zero: direction = 0 and log_scale =
+/// −infinity.
+struct ScaledMatrix {
+  RowMatrix direction;
+  double log_scale = 0;
+
+  bool is_zero() const;
+  double log_norm() const;  ///< log ‖·‖_F, −infinity for zero
+};
+
+/// What one pass over the task finds at a point (W, v).
+struct LossGradient {
+  double loss = 0;        ///< L = mean ℓ(y_i f_i) over the queries of the pass; may round to 0
+  double log_loss = 0;    ///< log L without underflow; NaN where L < 0 (linear loss)
+  double log_excess = 0;  ///< log(L − L*), L* = mean ℓ(max_t γ_it), without cancellation; if wanted
+  ScaledMatrix W;         ///< ∂L/∂W, (d,dz)
+  ScaledMatrix v;         ///< ∂L/∂v as one column, if wanted; B and λ are never trained
+};
+
+/// Which queries a pass takes, and which attention weights it drops.
+struct PassChoice {
+  std::span<const Index> queries{};  ///< in any order; empty: all
+  double dropout = 0;                ///< chance of dropping a weight s_t; the others are divided by 1 − dropout
+  std::uint64_t seed = 0;  ///< which weights are dropped depends on seed, instance, step, query and token alone
+  std::uint32_t instance = 0;
+  Index step = 0;
+};
+
+struct PassSettings {
+  Loss loss = Loss::logistic;
+  Arithmetic arithmetic = Arithmetic::exact;
+  bool head_gradient = false;  ///< fill LossGradient::v
+  bool excess = false;         ///< fill log_excess; linear heads only
+};
+
+/// Forward and backward through softmax attention: logits a_i = X_i W z_i, f_i = h(V_iᵀ softmax(a_i)).
+///
+/// The gradient is Σ_i g_i z_iᵀ with g_i = Σ_t ∂L/∂a_it x_it, so that no array but the tokens has size n·T·d.
+/// docs/algorithms.md describes exact arithmetic, which is double arithmetic in the log domain. The result does not
+/// depend on the number of threads.
+class GradientPass {
+ public:
+  /// InputError if the excess is wanted and the head is not linear. `task` and `threads` must outlive the pass.
+  GradientPass(const AttentionTask& task, const PassSettings& settings, Threads& threads);
+  ~GradientPass();
+  GradientPass(GradientPass&&) noexcept;
+
+  /// Writes to `out`, reusing its memory. W is (d,dz); `head` is used instead of the task's own. Numbers that overflow
+  /// become infinity or NaN.
+  void evaluate(const RowMatrix& W, const Head& head, const PassChoice& choice, LossGradient& out);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace attsvm::internal
