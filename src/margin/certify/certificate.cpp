@@ -21,6 +21,8 @@ constexpr double kProofShare = 1e-2;        // share of the tolerance that the p
 constexpr double kRoundedSize = 0x1.8p-49;  // how far ‖W‖ may stay below a bound: three quarters of what verify allows
 constexpr double kLargestLift = 1e-9;       // how far a bound may lie above ‖W‖ and count as rounding
 constexpr int kStretches = 4;
+constexpr int kMendings = 20;          // sweeps over rows that rounding leaves short
+constexpr double kMendable = 0x1p-44;  // violation, relative to ‖δ‖ ‖W‖ ‖ζ‖, that may be rounding
 constexpr double kTouching = 1e-8;  // slack of a row that asks for 0, relative to ‖δ‖ ‖W‖ ‖ζ‖, that is no room
 constexpr double kIndependent = 1e10;  // largest square of ‖L⁻¹‖_F, LLᵀ the Gram matrix of unit rows, that is plain
 constexpr Index kMostGram = 400;       // rows whose Gram matrix is looked at
@@ -156,11 +158,31 @@ void Certifier::find_bound(const MarginProblem& problem, double tolerance, Margi
   }
 }
 
+/// Where rows differ much in size, scaling W up for the few that rounding leaves short would cost the tolerance.
+/// Instead W moves onto each of them in turn, by no more than rounding.
+void Certifier::mend(const MarginProblem& problem, double tolerance, MarginSolution& solution) {
+  const double weights = norm_of(solution.W);
+  for (int round = 0; round < kMendings && needed_stretch(problem) > 1 + kProofShare * tolerance; ++round) {
+    for (const MarginGroup& group : problem.groups()) {
+      const ConstVector zeta(group.z, problem.dz());
+      for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
+        const double missing = problem.rhs(k) - measure_.values()(k);
+        if (problem.equal(k) || problem.rhs(k) <= 0 || !(missing > 0)) continue;
+        const double size = size_of(problem, group, k), step = missing / size + 2 * kEpsilon * weights;
+        if (!(missing <= kMendable * size * weights)) return;  // not rounding
+        solution.W.noalias() += (step / size) * delta_ * zeta.transpose();
+      }
+    }
+    measure_.take(problem, solution.W, solution.dual);
+  }
+}
+
 /// Scales W up until it meets every row ≥ 1 and ‖W‖ is not below the bound: a W that meets all rows is at least that
 /// large, so only rounding can have left it smaller. False: the bound is above ‖W‖ by more than rounding, which proves
 /// that W does not meet the rows.
 bool Certifier::restore(const MarginProblem& problem, double tolerance, MarginSolution& solution) {
   const bool fast = measure_.arithmetic() == RowMeasure::Arithmetic::fast;
+  if (!fast && solution.norm.kind != NormKind::nuclear) mend(problem, tolerance, solution);
   for (int round = 0; round < kStretches; ++round) {  // rounding of the scaled W can leave rows short again
     const double stretch = needed_stretch(problem);
     if (stretch == 1) break;

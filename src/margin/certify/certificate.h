@@ -33,6 +33,7 @@ class Certifier {
   };
 
   void find_bound(const MarginProblem& problem, double tolerance, MarginSolution& solution);
+  void mend(const MarginProblem& problem, double tolerance, MarginSolution& solution);
   bool restore(const MarginProblem& problem, double tolerance, MarginSolution& solution);
   /// The smallest factor ≥ 1 that makes W meet every row; 1 if scaling cannot.
   double needed_stretch(const MarginProblem& problem) const;

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "base/blas.h"
-#include "base/conjugate_gradients.h"
 
 namespace attsvm::internal {
 namespace {
@@ -221,35 +220,29 @@ void EntrywisePath<Real>::direction(Real target, bool corrected) {
 template <class Real>
 void EntrywisePath<Real>::refine() {
   constexpr Real kMet = 16 * std::numeric_limits<Real>::epsilon();
-  Real now = 0, error = 0;
-  const auto move = [&](Real length) {
-    if (length != 0) {
-      dlambda_ += length * conjugate_;
-      dslack_ -= length * damping_.cwiseProduct(conjugate_);
-      da_ += length * more_a_;
-      dw_ += length * more_w_;
-    }
+  Real before = 0;
+  for (int round = 0; round < kRefinements; ++round) {
     rest_ = b_ + slack_ + dslack_ - value_;
     rest_.noalias() -= R_ * dw_;
-    error = rest_.cwiseAbs().maxCoeff();
-    if (!(error > kMet)) return Real(0);
+    const Real error = rest_.cwiseAbs().maxCoeff();
+    if (!(error > kMet)) return;
     better_ = rest_;
     divide(schur_, better_);
-    now = rest_.dot(better_);
-    return now;
-  };
-  const auto turn = [&](Real share) {
-    if (share != 0) better_ += share * conjugate_;
+    const Real now = rest_.dot(better_);
+    if (round > 0) better_ += now / before * conjugate_;
     conjugate_ = better_;
+    before = now;
     more_a_.noalias() = R_.transpose() * conjugate_;
     more_w_ = flexible_.cwiseProduct(more_a_);
     product_ = damping_.cwiseProduct(conjugate_);
     product_.noalias() += R_ * more_w_;
-    const Real curvature = conjugate_.dot(product_);
-    // Rounding, or rows that are dependent: another step would not help.
-    return (rest_ - now / curvature * product_).cwiseAbs().maxCoeff() < error ? curvature : Real(0);
-  };
-  conjugate_gradients(kRefinements, Real(0), move, turn);
+    const Real step = now / conjugate_.dot(product_);
+    if (!((rest_ - step * product_).cwiseAbs().maxCoeff() < error)) return;  // rounding, or rows that are dependent
+    dlambda_ += step * conjugate_;
+    dslack_ -= step * damping_.cwiseProduct(conjugate_);
+    da_ += step * more_a_;
+    dw_ += step * more_w_;
+  }
 }
 
 /// The longest step, at most 1, that keeps λ, s ≥ 0. One length for both, because λ and w share equations.
