@@ -20,11 +20,12 @@ from ._errors import InfeasibleError, InputError, Interrupted
 from ._files import load, save
 from ._path import Path, path
 from ._run import Run, Runs, TrainProgress, train, train_many
-from ._solution import Row, Solution, Solutions, SolveProgress, Verification, solve, solve_many, verify
+from ._solution import Row, Solution, Solutions, SolveProgress, solve, solve_many
 from ._studies import Finding, StudyFacts, StudyProgress, StudyReport, StudyResult, list_studies, reproduce, sweep
 from ._task import Task, generate, kinds
 from ._theory import (Check, Claim, ClaimResult, LocalOptima, SupportToken, Tie, check, claims, correlation,
                       list_claims, local_optima)
+from ._verification import Verification, verify
 
 __all__ = [
     "AttentionSVM", "Check", "Claim", "ClaimResult", "Finding", "InfeasibleError", "InputError", "Interrupted",
