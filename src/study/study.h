@@ -25,7 +25,7 @@ struct StudyCell {
 };
 
 /// The result of one instance.
-struct StudyRow {
+struct StudyRow {  // NOLINT(bugprone-exception-escape): Json declares its move noexcept, and catches what it throws
   std::string rejection;  ///< why the draw was rejected; empty: accepted
   Json result;            ///< an object of named numbers and arrays
 
