@@ -13,9 +13,8 @@ namespace {
 struct Options {
   std::string task, run, select;
   bool enumerate = false;
-  Index limit = 1'000'000;
-  double time_limit = 0;
   CheckSettings settings;
+  EnumerationSettings enumeration;
 };
 
 Json support_json(const std::vector<SupportToken>& tokens) {
@@ -71,7 +70,7 @@ Json to_json(const Check& check, const std::optional<StoredRun>& run, const std:
                             {"complete", optima->complete}};
   }
   fields["complete"] = !stopped;
-  fields["time_limit"] = options.time_limit;
+  fields["time_limit"] = options.settings.time_limit;
   fields["run"] = options.run.empty() ? Json(nullptr) : Json(options.run);
   fields["select"] = options.select.empty() ? Json(nullptr) : Json(options.select);
   fields["seed"] = nullptr;
@@ -169,27 +168,28 @@ ExitCode run(Session& session, Options& options) {
   const Stopwatch watch;
   std::optional<ChosenSelection> chosen;
   if (!stored) chosen = choose_selection(task, options.task, options.select);
-  bool stopped = false;
-  const auto stop = [&] {
-    return stopped =
-               stopped || Session::interrupted() || (options.time_limit > 0 && watch.seconds() > options.time_limit);
-  };
-  options.settings.stop = stop;
+  options.settings.progress = [](const SolveProgress&) { return Session::interrupted(); };
   const Check check = with_place(options.task, [&] {
     return stored ? check_run(task, stored->W, stored->record, options.settings, threads)
-                  : check_selection(task, chosen->selection, threads, options.settings);
+                  : check_selection(task, chosen->selection, options.settings, threads);
   });
   std::optional<LocalOptima> optima;
   ProgressLine line(session);
   if (options.enumerate) {
     optima = with_place(options.task, [&] {
-      return enumerate_local_optima(task, options.limit, threads, [&](Index done) {
-        line.show([&] { return fmt::format("{} selections", done); });
-        return stop();
-      });
+      EnumerationSettings& settings = options.enumeration;
+      if (options.settings.time_limit > 0) {  // what the check has left; 0 would mean no limit
+        settings.time_limit = std::max(options.settings.time_limit - watch.seconds(), 1e-9);
+      }
+      settings.progress = [&](const EnumerationProgress& now) {
+        line.show([&] { return fmt::format("{} of {} selections", now.done, now.selections); });
+        return Session::interrupted();
+      };
+      return enumerate_local_optima(task, settings, threads);
     });
   }
   const double seconds = watch.seconds();
+  const bool stopped = !check.complete || (optima && !optima->complete);
   line.clear();
   if (session.json) {
     Session::print_json("check", seconds, to_json(check, stored, optima, options, stopped, threads.count()));
@@ -223,9 +223,10 @@ Exit codes: 0 done, 4 stopped by the time limit, 130 interrupted; what is known 
                    "With a nonlinear head, tokens with at least this much attention are kept (default: 1e-3)")
       ->check(CLI::Range(1e-300, 1.0));
   verb->add_flag("--enumerate", options->enumerate, "List every locally optimal selection");
-  verb->add_option("--limit", options->limit, "Largest number of selections to enumerate (default: 1000000)")
+  verb->add_option("--limit", options->enumeration.limit,
+                   "Largest number of selections to enumerate (default: 1000000)")
       ->check(CLI::PositiveNumber);
-  verb->add_option("--time-limit", options->time_limit, "Seconds after which to stop with what is known")
+  verb->add_option("--time-limit", options->settings.time_limit, "Seconds after which to stop with what is known")
       ->check(positive_number());
 }
 

@@ -13,7 +13,6 @@ namespace {
 struct Options {
   std::vector<std::string> names;
   std::string out = "claims";
-  double time_limit = 0;
   ClaimSettings settings;
 };
 
@@ -70,14 +69,14 @@ Json to_json(const std::vector<Tested>& all, const Options& options, int threads
     entry["counterexample"] = one.file.empty() ? Json(nullptr) : Json(one.file);
     entry["words"] = one.file.empty() ? Json(nullptr) : Json(one.result.counterexample->words);
     entry["figures"] = std::move(figures);
-    entry["stopped"] = one.result.stopped;
+    entry["stopped"] = !one.result.complete;
     list.push_back(std::move(entry));
   }
   return {{"claims", list},
           {"tasks", options.settings.tasks > 0 ? Json(options.settings.tasks) : Json(nullptr)},
           {"seed", options.settings.seed},
           {"out", options.out},
-          {"time_limit", options.time_limit},
+          {"time_limit", options.settings.time_limit},
           {"threads", threads}};
 }
 
@@ -89,7 +88,7 @@ void print(const Tested& one) {
   const ClaimResult& result = one.result;
   fmt::print("{:<22} held on {:>4} of {:<4}  worst {:<10} {:>6.1f} s{}\n", one.claim->name, result.held, result.tasks,
              std::isfinite(result.worst) ? fmt::format("{:.3g}", result.worst) : "-", one.seconds,
-             result.stopped ? "  (stopped early)" : "");
+             result.complete ? "" : "  (stopped early)");
   print_text(one.claim->statement);
   print_text(fmt::format("worst: {}", one.claim->measure));
   for (const ClaimFigure& figure : result.figures) fmt::print("    {:>10.4g}  {}\n", figure.value, figure.label);
@@ -123,27 +122,32 @@ ExitCode run(Session& session, Options& options) {
   if (std::filesystem::exists(options.out)) make_folder(options.out);  // fails before the work if it is a file
   ProgressLine line(session);
   const Stopwatch watch;
-  const auto over = [&] { return options.time_limit > 0 && watch.seconds() > options.time_limit; };
   ClaimSettings settings = options.settings;
+  const auto has_time = [&] {  // the limit holds for all claims together
+    if (options.settings.time_limit > 0) settings.time_limit = options.settings.time_limit - watch.seconds();
+    return settings.time_limit >= 0 && !Session::interrupted();
+  };
   std::vector<Tested> all;
   const Claim* now = nullptr;
-  settings.progress = [&](Index done) {
-    line.show(
-        [&] { return fmt::format("{} ({} of {}): {} tasks done", now->name, all.size() + 1, list.size(), done); });
-    return Session::interrupted() || over();
+  settings.progress = [&](const ClaimProgress& progress) {
+    line.show([&] {
+      return fmt::format("{} ({} of {}): {} of {} tasks done", now->name, all.size() + 1, list.size(), progress.done,
+                         progress.tasks);
+    });
+    return Session::interrupted();
   };
   Session::watch_interrupts();
   for (const Claim* claim : list) {
-    if (Session::interrupted() || over()) break;
+    if (!has_time()) break;
     now = claim;
     Tested tested = test(*claim, options, settings, threads);
     line.clear();
-    if (tested.result.stopped && tested.result.tasks == 0) break;
+    if (!tested.result.complete && tested.result.tasks == 0) break;
     if (!session.json) print(tested);
     all.push_back(std::move(tested));
   }
   const double seconds = watch.seconds();
-  const bool complete = all.size() == list.size() && !all.back().result.stopped;
+  const bool complete = all.size() == list.size() && all.back().result.complete;
   if (session.json) {
     Session::print_json("claims", seconds, to_json(all, options, threads.count()));
   } else {
@@ -177,7 +181,8 @@ Exit codes: 0 done, 4 stopped by --time-limit, 130 interrupted; finished claims 
       ->check(CLI::Range(Index{1}, Index{1} << 24));
   verb->add_option("--seed", options->settings.seed, "Seed of the tasks (default: 0)");
   verb->add_option("--out", options->out, "Folder for counter-examples (default: claims)");
-  verb->add_option("--time-limit", options->time_limit, "Seconds after which to stop with the claims tested so far")
+  verb->add_option("--time-limit", options->settings.time_limit,
+                   "Seconds after which to stop with the claims tested so far")
       ->check(positive_number());
 }
 

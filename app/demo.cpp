@@ -129,7 +129,7 @@ Finding about_rank(const AttentionTask& task, const Story& W) {
 }
 
 Finding about_path(const AttentionTask& task, std::uint64_t seed, Threads& threads) {
-  const auto points = regularization_path(task, {.radii = {10, 100, 1000}, .starts = 2, .seed = seed}, threads);
+  const auto points = regularization_path(task, {.radii = {10, 100, 1000}, .starts = 2, .seed = seed}, threads).points;
   std::vector<double> correlations;
   double stationarity = 0;
   for (const PathPoint& point : points) {

@@ -11,7 +11,6 @@ namespace {
 
 struct Options {
   std::string task, out, radii = "1,10,100,1000";
-  double time_limit = 0;
   PathSettings settings;
 };
 
@@ -41,7 +40,7 @@ Json to_json(const std::vector<PathPoint>& points, const Options& options, bool 
               {"loss_function", name_of(settings.loss)},
               {"starts", settings.starts},
               {"tolerance", settings.tolerance},
-              {"time_limit", options.time_limit},
+              {"time_limit", options.settings.time_limit},
               {"seed", settings.seed},
               {"threads", threads},
               {"file", options.out}};
@@ -77,27 +76,25 @@ ExitCode run(Session& session, Options& options) {
   const AttentionTask task = load_task(options.task, threads);
   ProgressLine line(session);
   const Stopwatch watch;
-  bool stopped = false;
-  settings.progress = [&](Index start, double radius) {
-    line.show([&] { return fmt::format("start {} of {}, radius {:g}", start + 1, settings.starts + 1, radius); });
-    return false;
-  };
-  settings.stop = [&] {
-    return stopped = Session::interrupted() || (options.time_limit > 0 && watch.seconds() > options.time_limit);
+  settings.progress = [&](const PathProgress& now) {
+    line.show(
+        [&] { return fmt::format("start {} of {}, radius {:g}", now.start + 1, settings.starts + 1, now.radius); });
+    return Session::interrupted();
   };
   Session::watch_interrupts();
-  const auto points = with_place(options.task, [&] { return regularization_path(task, settings, threads); });
+  const auto [points, complete] =
+      with_place(options.task, [&] { return regularization_path(task, settings, threads); });
   const double seconds = watch.seconds();
   line.clear();
-  bool met = !stopped;
+  bool met = complete;
   for (const PathPoint& point : points) met = met && point.stationarity <= settings.tolerance;
   if (!points.empty()) save_path(options.out, points, session.force);
   if (session.json) {
-    Session::print_json("path", seconds, to_json(points, options, !stopped, threads.count()));
+    Session::print_json("path", seconds, to_json(points, options, complete, threads.count()));
   } else {
     print_table(points, options, seconds);
-    if (stopped) session.warn("stopped before all radii were done; the last one shown may not be converged");
-    if (!met && !stopped) session.warn("the stationarity of some radii is above the tolerance");
+    if (!complete) session.warn("stopped before all radii were done; the last one shown may not be converged");
+    if (!met && complete) session.warn("the stationarity of some radii is above the tolerance");
   }
   if (Session::interrupted()) return kInterrupted;
   return met ? kDone : kLimit;
@@ -130,7 +127,8 @@ Exit codes: 0 all radii within the tolerance, 4 some are not, or time limit, 130
   verb->add_option("--seed", settings.seed, "Seed of the starts (default: 0)");
   verb->add_option("--tolerance", settings.tolerance, "Stationarity to reach (default: 1e-8)")
       ->check(positive_number());
-  verb->add_option("--time-limit", options->time_limit, "Seconds after which to stop with the points found so far")
+  verb->add_option("--time-limit", options->settings.time_limit,
+                   "Seconds after which to stop with the points found so far")
       ->check(positive_number());
 }
 

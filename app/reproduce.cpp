@@ -51,11 +51,10 @@ Json result_json(const StudyResult& result) {
 }
 
 Json to_json(const StudyReport& report, const Options& options, int threads) {
-  constexpr const char* kStops[] = {"finished", "time limit", "interrupted"};
   Json experiments = Json::array();
   for (const StudyResult& result : report.studies) experiments.push_back(result_json(result));
   const StudyOptions& study = options.study;
-  return {{"stopped", report.stop == StudyStop::finished ? Json(nullptr) : Json(kStops[static_cast<int>(report.stop)])},
+  return {{"stopped", report.stop == StudyStop::finished ? Json(nullptr) : Json(name_of(report.stop))},
           {"experiments", std::move(experiments)},
           {"out", study.folder},
           {"runs", study.runs == 0 ? Json(nullptr) : Json(study.runs)},

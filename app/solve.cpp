@@ -164,11 +164,10 @@ ExitCode run(Session& session, Options& options) {
   const AttentionTask task = load_task(options.task, threads);
   ChosenSelection chosen = choose_selection(task, options.task, options.select);
   const MarginProblem problem = with_place(options.task, [&] { return make_problem(task, chosen.selection, options); });
-  MarginSolution warm, solution;
+  MarginSolution warm;
   if (!options.warm_start.empty()) {
     const StoredSolution before = load_solution(options.warm_start, threads);
     warm = with_place(options.warm_start, [&] { return warm_start_from(before); });
-    options.settings.warm_start = &warm;
   }
   warn_of_ties(session, chosen.ties, options.task);
   ProgressLine line(session);
@@ -188,7 +187,8 @@ ExitCode run(Session& session, Options& options) {
   };
   Session::watch_interrupts();
   const Stopwatch watch;
-  MarginSolver(threads).solve(problem, options.settings, solution);
+  const MarginSolution solution =
+      solve(problem, options.settings, threads, options.warm_start.empty() ? nullptr : &warm);
   const double seconds = watch.seconds();
   line.clear();
   save_solution(options.out, stored(problem, solution, options.settings.tolerance), session.force);

@@ -12,7 +12,7 @@ namespace {
 
 struct Options {
   std::string task, out, optimizer = "ngd", epsilon = "0", init, record;
-  double time_limit = 0, checkpoint = 5;
+  double checkpoint = 5;
   bool resume = false;
   TrainSettings settings;
 };
@@ -112,7 +112,7 @@ Json to_json(const TrainedRun& run, const AttentionMap& map, const Options& opti
               {"init", text_or_null(options.init)},
               {"record", text_or_null(options.record)},
               {"seed", settings.seed},
-              {"time_limit", options.time_limit},
+              {"time_limit", options.settings.time_limit},
               {"resumed_from", resumed_from < 0 ? Json(nullptr) : Json(resumed_from)},
               {"threads", threads},
               {"file", options.out}};
@@ -189,12 +189,12 @@ ExitCode run(const Session& session, Options& options) {
     }
     line.show([&] {
       return fmt::format("{:.1f} s, step {} of {}, loss {:.6g}, norm {:.6g}", seconds, progress.step, settings.steps,
-                         progress.loss, progress.norm);
+                         progress.loss(), progress.norm());
     });
-    return Session::interrupted() || (options.time_limit > 0 && seconds >= options.time_limit);
+    return Session::interrupted();
   };
   Trainer trainer = with_place(starts_elsewhere ? options.init : options.task,
-                               [&] { return Trainer(task, settings, start, threads); });
+                               [&] { return Trainer(task, settings, threads, start); });
   RunFile file(options.out, task, settings, trainer, {.replace = session.force, .resume = options.resume});
   trainer_now = &trainer;
   file_now = &file;
@@ -275,7 +275,8 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
   verb->add_option("--stop-direction", s.stop_direction,
                    "Stop once the direction of W changes by less than this while the number of steps doubles")
       ->check(positive);
-  verb->add_option("--time-limit", options->time_limit, "Seconds after which the run stops; --resume continues it")
+  verb->add_option("--time-limit", options->settings.time_limit,
+                   "Seconds after which the run stops; --resume continues it")
       ->check(positive);
   verb->add_option("--checkpoint", options->checkpoint, "Seconds between saved states (default: 5)")->check(positive);
   verb->add_flag("--resume", options->resume, "Continue a run that was interrupted or killed");

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "base/random.h"
 #include "bench.h"
 #include "measure.h"
 
@@ -59,17 +60,18 @@ void run_many(const Options& options) {
   const std::vector<MarginProblem> problems = problems_of(tasks);
   const SolveSettings settings{.norm = Norm::parse(options.norm)};
   Threads alone(1), together(options.threads);
-  MarginSolver solver(alone);
-  std::vector<MarginSolution> one_by_one(problems.size()), at_once;
+  MarginSolver solver(alone), solver_of_many(together);
+  std::vector<MarginSolution> one_by_one(problems.size());
+  std::span<const MarginSolution> at_once;
   std::vector<Contender> ways{{"one by one",
                                [&] {
                                  for (std::size_t k = 0; k < problems.size(); ++k)
-                                   solver.solve(problems[k], settings, one_by_one[k]);
+                                   one_by_one[k] = solver.solve(problems[k], settings);
                                }},
-                              {"solve_many", [&] { solve_many(problems, settings, together, at_once); }}};
+                              {"solve_many", [&] { at_once = solver_of_many.solve_many(problems, settings); }}};
   interleave(ways, 7);
   for (const Contender& way : ways) {
-    const std::vector<MarginSolution>& answers = &way == &ways[0] ? one_by_one : at_once;
+    const std::span<const MarginSolution> answers = &way == &ways[0] ? one_by_one : at_once;
     Verdicts verdicts;
     for (std::size_t k = 0; k < problems.size(); ++k) verdicts.add(problems[k], answers[k]);
     Json line{{"name", way.name},
@@ -105,7 +107,7 @@ void run_census(std::uint32_t count) {
     for (std::uint32_t k = begin; k < std::min(count, begin + kBatch); ++k) tasks.push_back(assorted_task(k));
     const std::vector<MarginProblem> problems = problems_of(tasks);
     std::vector<MarginSolution> solutions;
-    seconds.push_back(seconds_of([&] { solve_many(problems, {}, threads, solutions); }) /
+    seconds.push_back(seconds_of([&] { solutions = solve_many(problems, {}, threads); }) /
                       static_cast<double>(problems.size()));
     for (std::size_t k = 0; k < problems.size(); ++k) verdicts.add(problems[k], solutions[k]);
   }

@@ -31,8 +31,7 @@ void run_calls() {
       "solve",
       [&] {
         for (const AttentionTask& task : few) {
-          MarginSolution solution;
-          solver.solve(problem_of(task), {}, solution);
+          const MarginSolution solution = solver.solve(problem_of(task), {});
         }
       },
       20, static_cast<double>(few.size()));
@@ -42,8 +41,7 @@ void run_calls() {
         std::vector<MarginProblem> problems;
         problems.reserve(many.size());
         for (const AttentionTask& task : many) problems.push_back(problem_of(task));
-        std::vector<MarginSolution> solutions;
-        solve_many(problems, {}, threads, solutions);
+        solve_many(problems, {}, threads);
       },
       5, 1);
   report(

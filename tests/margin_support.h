@@ -59,9 +59,10 @@ inline AttentionTask with_tokens(const AttentionTask& task, const std::function<
 }
 
 /// Solves, and verifies the answer unless the problem is a finite part, which has no file to verify.
-inline MarginSolution proven(const MarginProblem& problem, const SolveSettings& settings = {}) {
+inline MarginSolution proven(const MarginProblem& problem, const SolveSettings& settings = {},
+                             const MarginSolution* warm_start = nullptr) {
   Threads threads(1);
-  MarginSolution solution = solve(problem, settings, threads);
+  MarginSolution solution = solve(problem, settings, threads, warm_start);
   if (problem.kind() != ProblemKind::finite) {
     const Verification verdict =
         verify(problem.task(), stored(problem, solution, settings.tolerance), {.tolerance = settings.tolerance});

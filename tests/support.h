@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attsvm/attsvm.h"
+#include "task/task_fields.h"
 
 namespace attsvm::internal {}
 namespace attsvm {

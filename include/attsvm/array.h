@@ -1,15 +1,23 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <ostream>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace attsvm {
+
+namespace internal {
+struct FiniteMark;
+}
 
 using Index = std::int64_t;  ///< sizes, positions and counts
 using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -23,6 +31,13 @@ Index size_of(Scalar scalar);             ///< bytes per number
 std::string_view name_of(Scalar scalar);  ///< "float64", "bool", …
 bool is_floating(Scalar scalar);
 
+/// Prints an enumerator of attsvm by its name.
+template <class Enum>
+requires std::is_enum_v<Enum> && requires(Enum value) {
+  { name_of(value) } -> std::same_as<std::string_view>;
+}
+std::ostream& operator<<(std::ostream& out, Enum value) { return out << name_of(value); }
+
 /// Numbers of one type with a shape: a view of the caller's memory, or of memory that `owner` keeps alive. Text is
 /// stored as characters of four bytes, and the last entry of its shape is its length. A default-constructed Array
 /// stands for an optional array that was not given.
@@ -32,8 +47,12 @@ struct Array {
   const std::byte* data = nullptr;      ///< size() numbers; need not be aligned; null: not given
   bool fortran_order = false;           ///< column-major: the first index varies fastest
   bool foreign_endian = false;          ///< each number has the byte order opposite to this machine's
-  bool known_finite = false;            ///< a check has already found every number finite
   std::shared_ptr<const void> owner{};  ///< null: the caller keeps the memory alive
+
+  Array() = default;
+  /// An array in C order and this machine's byte order.
+  Array(Scalar type, std::vector<Index> sizes, const std::byte* numbers, std::shared_ptr<const void> kept_by = {})
+      : scalar(type), shape(std::move(sizes)), data(numbers), owner(std::move(kept_by)) {}
 
   bool given() const { return data != nullptr; }
   Index rank() const { return static_cast<Index>(shape.size()); }  ///< number of axes
@@ -51,6 +70,10 @@ struct Array {
   static Array own(const Eigen::Ref<const RowMatrix>& matrix);  ///< a copy, of shape (rows,cols)
   static Array text(std::string_view ascii);                    ///< characters; to_text() reads them back
   static Array number(double value) { return own(std::vector<double>{value}, {}); }  ///< of shape ()
+
+ private:
+  friend struct internal::FiniteMark;
+  bool known_finite_ = false;  // every number was found finite
 };
 
 /// The shape as messages show it: "(6,8,10)".
@@ -74,8 +97,8 @@ std::string to_text(const Array& array, std::string_view name);
 /// The numbers of an array that to_f64 returned, in C order. Valid as long as the memory of the array.
 std::span<const double> f64_span(const Array& array);
 
-/// Sets known_finite if every number of `array`, which must come from to_f64, is finite. Else InputError with `name`,
-/// the index and the value of the first number that is NaN or infinite.
+/// InputError with `name`, the index and the value of the first number that is NaN or infinite, if there is one.
+/// `array` must come from to_f64. It remembers the result, so that a second check costs nothing.
 void require_finite(Array& array, std::string_view name);
 
 }  // namespace attsvm

@@ -54,6 +54,8 @@ enum class StudyStop : std::uint8_t {
   asked,       ///< the progress callback returned true; the files hold the runs done so far
 };
 
+std::string_view name_of(StudyStop stop);
+
 /// The outcome of one study.
 struct StudyResult {
   std::string name, title;

@@ -28,8 +28,8 @@ class NpzFile {
   bool has(const std::string& name) const;
 
   /// Reads an array and checks its CRC-32. Numbers that are stored uncompressed and aligned for their type stay in the
-  /// mapped file, all others are copied once; the array keeps that memory alive. For f64 and f32, known_finite tells
-  /// whether every number is finite. InputError if there is no such array or it is damaged.
+  /// mapped file, all others are copied once; the array keeps that memory alive. InputError if there is no
+  /// such array or it is damaged.
   Array read(const std::string& name, Threads& threads) const;
 
  private:

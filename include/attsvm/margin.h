@@ -35,7 +35,7 @@ struct MarginGroup {
 };
 
 /// min ‖W‖ subject to δ_kᵀ W ζ_k ≥ b_k (or = b_k). The problem stores no δ: it computes them from the tokens of the
-/// task, which must outlive it. Queries without rows (for example those that see one token) have no group.
+/// task, which it shares. Queries without rows (for example those that see one token) have no group.
 class MarginProblem {
  public:
   /// One row per visible token but the smallest kept one: ≥ 1 for a dropped token, = 0 for a kept one. For the queries
@@ -49,7 +49,7 @@ class MarginProblem {
   static MarginProblem finite_part(const AttentionTask& task, Selection selection, const RowMatrix& log_attention);
 
   ProblemKind kind() const { return kind_; }
-  const AttentionTask& task() const { return *task_; }
+  const AttentionTask& task() const { return task_; }
   const Selection& selection() const { return selection_; }
   const std::vector<bool>& relaxed() const { return relaxed_; }  ///< (q): whether the query was in `relax`
 
@@ -83,7 +83,7 @@ class MarginProblem {
   void begin_group(Index query, double sign);
   void end_group();
 
-  const AttentionTask* task_;
+  AttentionTask task_;
   Selection selection_;
   ProblemKind kind_;
   std::vector<bool> relaxed_;
@@ -147,7 +147,7 @@ struct MarginSolution {
   Index support = 0;     ///< how many rows are met with equality, to kSupportTolerance
   RankCertificate rank;  ///< nuclear norm only, else not filled in
   Index iterations = 0;
-  bool warm_started = false;           ///< SolveSettings::warm_start was given and used
+  bool warm_started = false;           ///< a warm start was given and used
   std::string_view method;             ///< name of the method that found the answer
   std::vector<SolveProgress> history;  ///< the last entry is the final state
 };
@@ -160,34 +160,37 @@ struct SolveSettings {
   Norm norm{};              ///< to minimise
   double tolerance = 1e-8;  ///< of the relative gap; Frobenius problems up to 1,500 rows are solved to rounding anyway
   double time_limit = 0;    ///< seconds; 0: none
-  Index iteration_limit = 0;                   ///< counted over all methods that the solve tries; 0: none
-  const MarginSolution* warm_start = nullptr;  ///< solution of the same or a similar problem, in any norm, read during
-                                               ///< the solve; ignored if it is infeasible or has another number of rows
+  Index iteration_limit = 0;                             ///< counted over all methods that the solve tries; 0: none
   std::function<bool(const SolveProgress&)> progress{};  ///< called often; return true to stop
 };
 
-/// Solves margin problems one after another and keeps its working memory from one to the next. `threads` must outlive
-/// it.
+/// Solves one margin problem. `warm_start` is null or the solution of the same or a similar problem, in any norm; it is
+/// ignored if it is infeasible or has another number of rows. InputError if a setting is out of range.
+MarginSolution solve(const MarginProblem& problem, const SolveSettings& settings, Threads& threads,
+                     const MarginSolution* warm_start = nullptr);
+
+/// Solves many small problems, one per thread at a time, and returns one answer per problem: the same as from solving
+/// them one by one. Time and iteration limits hold for each problem; the progress callback is not called. InputError
+/// if a setting is out of range.
+std::vector<MarginSolution> solve_many(std::span<const MarginProblem> problems, const SolveSettings& settings,
+                                       Threads& threads);
+
+/// The same functions for many calls: a solver keeps its memory from one call to the next. `threads` must outlive it.
 class MarginSolver {
  public:
   explicit MarginSolver(Threads& threads);
   ~MarginSolver();
-  /// Writes the answer to `solution`, reusing its memory. InputError if a setting is out of range.
-  void solve(const MarginProblem& problem, const SolveSettings& settings, MarginSolution& solution);
+
+  /// As attsvm::solve. The answer stays in the solver until the next call. It may serve as the warm start of that call.
+  const MarginSolution& solve(const MarginProblem& problem, const SolveSettings& settings,
+                              const MarginSolution* warm_start = nullptr);
+  /// As attsvm::solve_many. The answers stay in the solver until the next call of solve_many.
+  std::span<const MarginSolution> solve_many(std::span<const MarginProblem> problems, const SolveSettings& settings);
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
-
-/// Solves one margin problem. InputError if a setting is out of range.
-MarginSolution solve(const MarginProblem& problem, const SolveSettings& settings, Threads& threads);
-
-/// Solves many small problems, one per thread at a time. The answers are the same as from solving them one by one.
-/// `solutions` gets one entry per problem, and its memory is reused. The progress callback is not called. InputError if
-/// a setting is out of range.
-void solve_many(std::span<const MarginProblem> problems, const SolveSettings& settings, Threads& threads,
-                std::vector<MarginSolution>& solutions);
 
 /// The numerical rank of W: how many singular values exceed 1e-10 of the largest.
 Index numerical_rank(const RowMatrix& W);

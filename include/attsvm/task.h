@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -80,15 +81,6 @@ struct TaskArrays {
   Array select{};          ///< (q): one token per query, or (q,T) bool: the tokens that each query keeps
 };
 
-/// The name of an array, and where TaskArrays has it.
-struct TaskField {
-  std::string_view name;
-  Array TaskArrays::*member;
-};
-
-/// All arrays of a task, in the order of task files.
-std::span<const TaskField> task_fields();
-
 /// Where query vectors come from: a constant 1, data of their own, or tokens of the sequence.
 enum class AttentionKind : std::uint8_t { prompt, cross, self };
 
@@ -98,62 +90,73 @@ std::string_view name_of(AttentionKind kind);
 ///
 /// One class holds prompt, cross, self and causal attention; they differ only in the arrays given. Real arrays that are
 /// aligned f64 in C order are used without a copy; their memory must outlive the task unless the Array owns it. A task
-/// never changes, and copies of a task share its memory.
+/// never changes, and copies of a task share its memory: to copy one costs no more than to copy a pointer.
 class AttentionTask {
  public:
   /// Checks all arrays. InputError names the array, the index, the value and the rule.
   explicit AttentionTask(TaskArrays arrays);
+  AttentionTask(const AttentionTask&) = default;  // there is no move, so that no task is ever empty
+  AttentionTask& operator=(const AttentionTask&) = default;
 
-  Index sequences() const { return static_cast<Index>(offsets_.size()) - 1; }  ///< n
-  Index tokens() const { return offsets_.back(); }                             ///< N, in all sequences together
-  Index queries() const { return static_cast<Index>(sequence_.size()); }       ///< q
-  Index longest() const { return longest_; }                        ///< T, the length of the longest sequence
-  Index key_size() const { return arrays_keys().shape.back(); }     ///< d
-  Index value_size() const { return arrays_.tokens.shape.back(); }  ///< dv
-  Index query_size() const { return query_size_; }                  ///< dz
+  Index sequences() const { return static_cast<Index>(my_->offsets_.size()) - 1; }  ///< n
+  Index tokens() const { return my_->offsets_.back(); }                             ///< N, in all sequences together
+  Index queries() const { return static_cast<Index>(my_->sequence_.size()); }       ///< q
+  Index longest() const { return my_->longest_; }                        ///< T, the length of the longest sequence
+  Index key_size() const { return my_->keys().shape.back(); }            ///< d
+  Index value_size() const { return my_->arrays_.tokens.shape.back(); }  ///< dv
+  Index query_size() const { return my_->query_size_; }                  ///< dz
 
   /// Where the sequence begins among all N tokens.
-  Index offset(Index sequence) const { return offsets_[static_cast<std::size_t>(sequence)]; }
+  Index offset(Index sequence) const { return my_->offsets_[static_cast<std::size_t>(sequence)]; }
   /// How many tokens the sequence has.
   Index length(Index sequence) const { return offset(sequence + 1) - offset(sequence); }
   ConstRows keys(Index sequence) const;    ///< X, (length, d)
   ConstRows values(Index sequence) const;  ///< V, (length, dv)
 
   /// The sequence that the query reads.
-  Index sequence(Index query) const { return sequence_[static_cast<std::size_t>(query)]; }
+  Index sequence(Index query) const { return my_->sequence_[static_cast<std::size_t>(query)]; }
   /// How many leading tokens of its sequence the query sees.
-  Index visible(Index query) const { return visible_[static_cast<std::size_t>(query)]; }
-  std::span<const Index> visible() const { return visible_; }
-  ConstVector query(Index query) const;  ///< z_i, (dz)
+  Index visible(Index query) const { return my_->visible_[static_cast<std::size_t>(query)]; }
+  std::span<const Index> visible() const { return my_->visible_; }  ///< visible(i) of every query i
+  ConstVector query(Index query) const;                             ///< z_i, (dz)
   /// y_i, 1 or −1.
-  double label(Index query) const { return labels_.empty() ? 1.0 : labels_[static_cast<std::size_t>(query)]; }
-  const Head& head() const { return head_; }
-  const std::optional<Selection>& select() const { return select_; }  ///< the task's own selection, if it was given
+  double label(Index query) const { return my_->labels_.empty() ? 1.0 : my_->labels_[static_cast<std::size_t>(query)]; }
+  const Head& head() const { return my_->head_; }                          ///< the function h
+  const std::optional<Selection>& select() const { return my_->select_; }  ///< the task's own selection, if given
 
-  AttentionKind kind() const { return kind_; }
-  bool ragged() const { return arrays_.offsets.given(); }    ///< sequences were given with offsets
-  bool causal() const;                                       ///< some query does not see all of its sequence
-  bool keys_differ() const { return arrays_.keys.given(); }  ///< keys were given apart from the values
+  AttentionKind kind() const { return my_->kind_; }               ///< where the query vectors come from
+  bool ragged() const { return my_->arrays_.offsets.given(); }    ///< sequences were given with offsets
+  bool causal() const;                                            ///< some query does not see all of its sequence
+  bool keys_differ() const { return my_->arrays_.keys.given(); }  ///< keys were given apart from the values
 
   /// The arrays that a file of this task holds: real numbers as f64, indices as i64.
-  const TaskArrays& arrays() const { return arrays_; }
+  const TaskArrays& arrays() const { return my_->arrays_; }
 
  private:
-  const Array& arrays_keys() const { return arrays_.keys.given() ? arrays_.keys : arrays_.tokens; }
-  void take_tokens();
-  void take_queries();
-  void take_labels();
-  void take_head();
+  struct Contents {
+    explicit Contents(TaskArrays arrays);
+    Index sequences() const { return static_cast<Index>(offsets_.size()) - 1; }
+    Index queries() const { return static_cast<Index>(sequence_.size()); }
+    Index offset(Index s) const { return offsets_[static_cast<std::size_t>(s)]; }
+    Index length(Index s) const { return offset(s + 1) - offset(s); }
+    const Array& keys() const { return arrays_.keys.given() ? arrays_.keys : arrays_.tokens; }
+    void take_tokens();
+    void take_queries();
+    void take_labels();
+    void take_head();
 
-  TaskArrays arrays_;
-  AttentionKind kind_ = AttentionKind::prompt;
-  std::vector<Index> offsets_, sequence_, visible_;
-  std::vector<double> labels_;
-  Index longest_ = 0, query_size_ = 1;
-  const double* query_base_ = nullptr;  // z_i = query_base_ + dz · query_row_[i]
-  std::vector<Index> query_row_;
-  Head head_;
-  std::optional<Selection> select_;
+    TaskArrays arrays_;
+    AttentionKind kind_ = AttentionKind::prompt;
+    std::vector<Index> offsets_, sequence_, visible_;
+    std::vector<double> labels_;
+    Index longest_ = 0, query_size_ = 1;
+    const double* query_base_ = nullptr;  // z_i = query_base_ + dz · query_row_[i]
+    std::vector<Index> query_row_;
+    Head head_;
+    std::optional<Selection> select_;
+  };
+
+  std::shared_ptr<const Contents> my_;
 };
 
 /// Scores of a query tie if they differ by at most this times its largest absolute score.

@@ -40,30 +40,29 @@ struct SelectionReport {
   std::vector<SupportToken> ahead;      ///< support tokens that score as high as the selected one, or higher
 };
 
-/// Judges a selection of one token per query. `stop` is called during the solve and ends it by returning true.
-/// InputError if a query keeps several tokens, or the task has no head.
-SelectionReport assess_selection(const AttentionTask& task, const Selection& selection, MarginSolver& solver,
-                                 const std::function<bool()>& stop = {});
+/// The state of an enumeration, as the progress callback gets it.
+struct EnumerationProgress {
+  Index done = 0, selections = 0;  ///< judged so far, and in all
+};
+
+/// How to enumerate selections.
+struct EnumerationSettings {
+  Index limit = 1'000'000;                                     ///< InputError if the task has more selections than this
+  double time_limit = 0;                                       ///< seconds; 0: none
+  std::function<bool(const EnumerationProgress&)> progress{};  ///< called often; return true to stop
+};
 
 /// The result of enumerate_local_optima.
 struct LocalOptima {
-  Index selections = 0;                    ///< how many were judged: all, unless `progress` stopped the search
-  bool complete = true;                    ///< the search was not stopped
+  Index selections = 0;                    ///< how many were judged: all, if the search is complete
+  bool complete = true;                    ///< neither the time limit nor `progress` ended the search
   Index separable = 0;                     ///< how many of the judged selections are separable
   std::vector<Selection> locally_optimal;  ///< in lexicographic order
 };
 
-/// Finds every locally optimal selection of one token per query by judging all selections. `progress` gets the number
-/// judged so far and stops the search by returning true. InputError if there are more than `limit` selections.
-LocalOptima enumerate_local_optima(const AttentionTask& task, Index limit, Threads& threads,
-                                   const std::function<bool(Index)>& progress = {});
-
-/// How many selections of one token per query the task has; stops counting beyond `limit`.
-Index count_selections(const AttentionTask& task, Index limit);
-
-/// Replaces `tokens`, one per query, by the next selection in lexicographic order. After the last selection it goes
-/// back to the first and returns false.
-bool next_selection(const AttentionTask& task, std::vector<Index>& tokens);
+/// Finds every locally optimal selection of one token per query by judging all selections. InputError if there are too
+/// many, or the task has no head.
+LocalOptima enumerate_local_optima(const AttentionTask& task, const EnumerationSettings& settings, Threads& threads);
 
 /// Training with a nonlinear head can keep several tokens per query. Then W ≈ finite part + R · solution of the
 /// Gen-SVM.
@@ -79,16 +78,6 @@ struct Equivalence {
   }
 };
 
-/// The tokens with attention of at least `threshold`, and always the one of largest attention. `log_attention` is
-/// (q,T), as AttentionMap::log_weights.
-Selection kept_tokens(const AttentionTask& task, const RowMatrix& log_attention, double threshold);
-
-/// Splits W into the two parts of an Equivalence. `log_attention` (q,T) is the attention at W. `stop` is called during
-/// the solves and ends them by returning true.
-Equivalence fit_equivalence(const AttentionTask& task, const Selection& kept, const RowMatrix& W,
-                            const RowMatrix& log_attention, MarginSolver& solver,
-                            const std::function<bool()>& stop = {});
-
 /// What the theory says about a selection in one word.
 enum class Verdict : std::uint8_t {
   global,      ///< the selection is the optimal one
@@ -101,8 +90,9 @@ std::string_view name_of(Verdict verdict);
 
 /// How to judge a selection or a run.
 struct CheckSettings {
-  double threshold = 1e-3;       ///< with a nonlinear head, tokens with at least this attention count as kept
-  std::function<bool()> stop{};  ///< called during solves; return true to end them and leave their results open
+  double threshold = 1e-3;  ///< with a nonlinear head, tokens with at least this attention count as kept
+  double time_limit = 0;    ///< seconds; 0: none
+  std::function<bool(const SolveProgress&)> progress{};  ///< called often during solves; return true to stop
 };
 
 /// What the theory says about a task, a selection and, if given, a run.
@@ -114,8 +104,9 @@ struct Check {
   std::optional<MarginSolution> gen{};       ///< the Gen-SVM of a selection with sets, if there is no run
   std::optional<Equivalence> equivalence{};  ///< for runs that keep sets
   bool separable = false;                    ///< the SVM of the selection has a solution
-  bool decided = true;  ///< false: a solve was stopped before it could tell whether the selection is separable
-  bool optimal_selection = false;  ///< every query selects its best token
+  bool decided = true;                       ///< it is known whether the selection is separable
+  bool complete = true;                      ///< neither the time limit nor `progress` ended a solve
+  bool optimal_selection = false;            ///< every query selects its best token
   Verdict verdict = Verdict::neither;
   std::string reason;  ///< why the verdict is what it is
   /// Correlation of each recorded point of the run with the solution in the name (one entry per point); NaN if there is
@@ -124,12 +115,18 @@ struct Check {
 };
 
 /// Judges a selection. InputError if the task has no head.
-Check check_selection(const AttentionTask& task, Selection selection, Threads& threads,
-                      const CheckSettings& settings = {});
+Check check_selection(const AttentionTask& task, Selection selection, const CheckSettings& settings, Threads& threads);
 
 /// Judges a run that ended at W, with `record` the points on its way. InputError if the task has no head.
 Check check_run(const AttentionTask& task, const RowMatrix& W, std::span<const ConstRows> record,
                 const CheckSettings& settings, Threads& threads);
+
+/// The state of regularization_path, as the progress callback gets it.
+struct PathProgress {
+  Index start = 0;      ///< the start that is followed; the last one is the direction that the theory predicts
+  double radius = 0;    ///< of the ball in which it minimises
+  Index iteration = 0;  ///< how often the callback was called since this radius began: 0 the first time
+};
 
 /// How to compute a regularization path.
 struct PathSettings {
@@ -141,10 +138,9 @@ struct PathSettings {
   double head_radius = 1;                       ///< joint: ‖v‖ ≤ head_radius · radius
   Index starts = 8;                             ///< random points of norm at most 4 from which the path is followed
   std::uint64_t seed = 0;
-  double tolerance = 1e-8;                                     ///< for PathPoint::stationarity
-  std::function<bool(Index start, double radius)> progress{};  ///< called before every radius; return true to stop
-  /// Called often; return true to stop. The unfinished point is kept, and its stationarity tells how far it got.
-  std::function<bool()> stop{};
+  double tolerance = 1e-8;                              ///< for PathPoint::stationarity
+  double time_limit = 0;                                ///< seconds; 0: none
+  std::function<bool(const PathProgress&)> progress{};  ///< called often; return true to stop
 };
 
 /// The best minimiser found at one radius.
@@ -174,19 +170,33 @@ struct PathPoint {
   Index relaxed = 0;  ///< how many inputs need a smaller margin
 };
 
+/// The result of regularization_path.
+struct RegularizationPath {
+  std::vector<PathPoint> points;  ///< one per radius
+  /// Neither the time limit nor `progress` ended the search. Else radii at the end may be missing, and the stationarity
+  /// of the last point tells how far it got.
+  bool complete = true;
+};
+
 /// InputError unless there are radii, all above 0 and ascending.
 void require_radii(const std::vector<double>& radii);
 
 /// The regularization path: argmin L over ‖W‖_F ≤ R, over ‖K‖² + ‖Q‖² ≤ 2R, or over ‖p‖ ≤ R, for growing R. Every start
 /// is followed from radius to radius, and the best minimiser at each radius is returned. InputError names the setting
 /// that the task does not allow.
-std::vector<PathPoint> regularization_path(const AttentionTask& task, const PathSettings& settings, Threads& threads);
+RegularizationPath regularization_path(const AttentionTask& task, const PathSettings& settings, Threads& threads);
+
+/// The state of a test of a claim, as the progress callback gets it.
+struct ClaimProgress {
+  Index done = 0, tasks = 0;  ///< tasks tested so far, and in all
+};
 
 /// How to test a claim.
 struct ClaimSettings {
   Index tasks = 0;  ///< how many random tasks to draw; 0: Claim::tasks
   std::uint64_t seed = 0;
-  std::function<bool(Index done)> progress{};  ///< called with the tasks done so far; return true to stop
+  double time_limit = 0;                                 ///< seconds; 0: none
+  std::function<bool(const ClaimProgress&)> progress{};  ///< called often; return true to stop
 };
 
 /// A task on which a claim did not hold.
@@ -206,7 +216,7 @@ struct ClaimFigure {
 struct ClaimResult {
   Index tasks = 0, held = 0;  ///< tasks tested (fewer than asked for if few draws qualify); those on which it held
   double worst = 0;           ///< largest value of Claim::measure; infinite: could not be computed; NaN: no tasks
-  bool stopped = false;       ///< the progress callback returned true
+  bool complete = true;       ///< neither the time limit nor `progress` ended the test
   std::vector<ClaimFigure> figures;
   std::optional<CounterExample> counterexample;  ///< the worst task on which the claim failed
 };

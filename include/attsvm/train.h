@@ -102,11 +102,24 @@ enum class Init : std::uint8_t {
 std::string_view name_of(Parametrization param);
 std::string_view name_of(Optimizer optimizer);
 std::string_view name_of(Schedule schedule);
+std::string_view name_of(Init init);
 
-/// What the progress callback gets before every step.
-struct TrainProgress {
-  Index step = 0;             ///< steps taken so far
-  double loss = 0, norm = 0;  ///< L and ‖W‖_F before the step; with minibatches, the loss of this minibatch
+namespace internal {
+struct PresentPoint;
+}
+
+/// The state of a run before a step, as the progress callback gets it. Loss and norm are computed when they are asked
+/// for; train_many, which runs many tasks at once, has NaN instead.
+class TrainProgress {
+ public:
+  explicit TrainProgress(Index steps, internal::PresentPoint* point = nullptr) : step(steps), point_(point) {}
+
+  Index step;           ///< steps taken so far
+  double loss() const;  ///< L; with minibatches, of the minibatch of this step
+  double norm() const;  ///< ‖W‖_F
+
+ private:
+  internal::PresentPoint* point_;
 };
 
 /// How to train.
@@ -134,10 +147,9 @@ struct TrainSettings {  // NOLINT(clang-analyzer-optin.performance.Padding): in 
   RecordPlan record{};
   double stop_direction = 0;  ///< stop if W/‖W‖_F moved by at most this while the number of steps doubled, and by no
                               ///< more than in the doubling before; 0: never
-  std::function<bool(const TrainProgress&)> progress{};  ///< called before every step; return true to stop
-  /// Called before every step with the number of steps taken so far; return true to stop. Costs less than `progress`,
-  /// which needs loss and norm. train_many calls it from several threads at once.
-  std::function<bool(Index steps)> stop{};
+  double time_limit = 0;  ///< seconds; 0: none
+  /// Called before every step; return true to stop. train_many calls it from several threads at once.
+  std::function<bool(const TrainProgress&)> progress{};
 };
 
 /// The settings that determine a run, in words: "W, ngd, step 0.1, 2000 steps, logistic loss, exact arithmetic, seed
@@ -156,7 +168,7 @@ enum class TrainStop : std::uint8_t {
   zero_gradient,  ///< the gradient is exactly zero, so that no step would move; records still due repeat this point
   direction,      ///< stop_direction was met; records still due repeat this point
   overflow,       ///< the next point would overflow; the run ends at the last point that does not
-  asked,          ///< `progress` or `stop` returned true; the run can be continued from its state
+  asked,          ///< `progress` returned true, or the time limit was reached; the state allows the run to go on
 };
 
 std::string_view name_of(TrainStop stop);
@@ -175,9 +187,9 @@ struct TrainedRun {
 /// One training run whose state can be stored and restored: a resumed run gives the same bits as one without a break.
 class Trainer {
  public:
-  /// Sets up the starting point. InputError names the setting or array that cannot be used. `task` and `threads` must
-  /// outlive the trainer.
-  Trainer(const AttentionTask& task, const TrainSettings& settings, const Start& start, Threads& threads);
+  /// Sets up the starting point. InputError names the setting or array that cannot be used. `threads` must outlive the
+  /// trainer.
+  Trainer(const AttentionTask& task, const TrainSettings& settings, Threads& threads, const Start& start = {});
   ~Trainer();
 
   /// Trains until the run ends for one of the reasons in TrainStop. `keep` gets each record when it is due, in the
@@ -203,8 +215,8 @@ class Trainer {
 TrainedRun train(const AttentionTask& task, const TrainSettings& settings, Threads& threads, const Start& start = {});
 
 /// Trains many small tasks at once, one run per task. Run k gives the same numbers as train() with instance =
-/// settings.instance + k. `starts` is empty or has one entry per task. The progress callback is not called; runs that
-/// `stop` ends have TrainStop::asked. InputError names the setting or array that cannot be used.
+/// settings.instance + k. `starts` is empty or has one entry per task. InputError names the setting or array that
+/// cannot be used.
 std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const TrainSettings& settings,
                                    Threads& threads, std::span<const Start> starts = {});
 

@@ -93,18 +93,12 @@ nb::tuple train_task(const AttentionTask& task, const nb::dict& given, const nb:
   TrainSettings settings = settings_from(given);
   const Start start = start_from(init);
   Watch watch(callback, std::move(bar));
-  const auto begin = std::chrono::steady_clock::now();
-  const auto over = [&] {
-    return time_limit > 0 &&
-           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() >= time_limit;
+  settings.time_limit = time_limit;
+  settings.progress = [&](const TrainProgress& now) {
+    return watch.stop([&] {  // the progress bar alone needs neither loss nor norm
+      return callback.is_none() ? nb::make_tuple(now.step, 0.0, 0.0) : nb::make_tuple(now.step, now.loss(), now.norm());
+    });
   };
-  if (callback.is_none()) {
-    settings.stop = [&](Index steps) { return over() || watch.stop([&] { return nb::make_tuple(steps, 0.0, 0.0); }); };
-  } else {
-    settings.progress = [&](const TrainProgress& now) {
-      return over() || watch.stop([&] { return nb::make_tuple(now.step, now.loss, now.norm); });
-    };
-  }
   TrainedRun run;
   {
     const nb::gil_scoped_release unlocked;
@@ -144,8 +138,8 @@ std::unique_ptr<Runs> train_tasks(const nb::list& tasks, const nb::dict& given, 
     watch.beside(
         [&](const std::atomic<bool>& stop) {
           TrainSettings settings = all->settings;
-          settings.stop = [&](Index steps) {
-            furthest.store(steps, std::memory_order_relaxed);
+          settings.progress = [&](const TrainProgress& now) {
+            furthest.store(now.step, std::memory_order_relaxed);
             return stop.load(std::memory_order_relaxed);
           };
           all->found = train_many(all->tasks, settings, workspace.threads(), starts);

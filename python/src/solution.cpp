@@ -72,17 +72,14 @@ Solution solve_task(const AttentionTask& task, const nb::object& select, const s
                     const Solution* warm_start, int threads, nb::object callback, nb::object bar) {
   const MarginProblem problem = make_problem(task, choose(task, select), relax, kind);
   SolveSettings settings{.norm = Norm::parse(norm), .tolerance = tolerance, .time_limit = time_limit};
-  MarginSolution warm, found;
-  if (warm_start != nullptr) {
-    warm = warm_start_from(warm_start->stored);
-    settings.warm_start = &warm;
-  }
+  std::optional<MarginSolution> warm;
+  if (warm_start != nullptr) warm = warm_start_from(warm_start->stored);
   Watch watch(std::move(callback), std::move(bar));
   settings.progress = [&](const SolveProgress& progress) { return watch.stop([&] { return state_of(progress); }); };
   std::optional<Solution> solution;
   {
     const nb::gil_scoped_release unlocked;
-    Workspace(threads).solve(problem, settings, found);
+    const MarginSolution found = Workspace(threads).solve(problem, settings, warm ? &*warm : nullptr);
     solution = to_solution(problem, found, tolerance);
   }
   watch.finish();
@@ -98,7 +95,7 @@ struct Solutions {
     std::vector<MarginSolution> found{};
   };
 
-  std::vector<nb::object> tasks{};  // problems point to them
+  std::vector<nb::object> tasks{};  // keeps the memory of NumPy arrays that tasks are views of
   std::vector<Portion> portions{};
   double tolerance = 0;
   bool interrupted = false;
@@ -182,7 +179,7 @@ std::unique_ptr<Solutions> solve_tasks(const nb::list& tasks, const nb::list& se
     while (all->size() < count && !watch.stop([&] { return nb::make_tuple(all->size()); })) {
       const auto start = std::chrono::steady_clock::now();
       Solutions::Portion portion = next_portion(questions, all->size(), rows, kind);
-      solve_many(portion.problems, settings, workspace.threads(), portion.found);
+      portion.found = solve_many(portion.problems, settings, workspace.threads());
       double done = 0;
       for (std::size_t k = 0; k < portion.found.size(); ++k) done += questions[portion.first + k].rows();
       all->portions.push_back(std::move(portion));

@@ -7,6 +7,7 @@
 
 #include "base/refuse.h"
 #include "bindings.h"
+#include "task/task_fields.h"
 
 namespace attsvm::python {
 namespace {

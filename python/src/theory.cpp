@@ -59,7 +59,7 @@ nb::dict check_task(const AttentionTask& task, const nb::object& select, int thr
   {
     const nb::gil_scoped_release unlocked;
     Workspace workspace(threads);
-    check = check_selection(task, std::move(selection), workspace.threads());
+    check = check_selection(task, std::move(selection), {}, workspace.threads());
   }
   return to_dict(task, *check);
 }
@@ -97,8 +97,10 @@ nb::tuple enumerate_selections(const AttentionTask& task, Index limit, int threa
   {
     const nb::gil_scoped_release unlocked;
     Workspace workspace(threads);
-    found = enumerate_local_optima(task, limit, workspace.threads(),
-                                   [&](Index done) { return watch.stop([&] { return nb::make_tuple(done); }); });
+    const auto progress = [&](const EnumerationProgress& now) {
+      return watch.stop([&] { return nb::make_tuple(now.done); });
+    };
+    found = enumerate_local_optima(task, {.limit = limit, .progress = progress}, workspace.threads());
   }
   watch.finish();
   std::vector<Index> tokens;
@@ -125,25 +127,19 @@ nb::tuple follow_path(const AttentionTask& task, const nb::dict& given, double t
   settings.seed = nb::cast<std::uint64_t>(given["seed"]);
   settings.tolerance = nb::cast<double>(given["tolerance"]);
   Watch watch(std::move(callback), std::move(bar));
-  const auto begin = std::chrono::steady_clock::now();
-  bool over = false;
-  settings.progress = [&](Index start, double radius) {
-    return watch.stop([&] { return nb::make_tuple(start, radius); });
+  settings.time_limit = time_limit;
+  settings.progress = [&](const PathProgress& now) {  // the user's callback is called once per radius
+    return now.iteration > 0 ? watch.interrupt() : watch.stop([&] { return nb::make_tuple(now.start, now.radius); });
   };
-  settings.stop = [&] {
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    over = time_limit > 0 && seconds > time_limit;
-    return over || watch.interrupt();
-  };
-  std::vector<PathPoint> points;
+  RegularizationPath path;
   {
     const nb::gil_scoped_release unlocked;
     Workspace workspace(threads);
-    points = regularization_path(task, settings, workspace.threads());
+    path = regularization_path(task, settings, workspace.threads());
   }
   watch.finish();
-  const nb::dict arrays = points.empty() ? nb::dict() : to_python(path_arrays(points));
-  return nb::make_tuple(arrays, !over && !watch.stopped(), watch.interrupted());
+  const nb::dict arrays = path.points.empty() ? nb::dict() : to_python(path_arrays(path.points));
+  return nb::make_tuple(arrays, path.complete, watch.interrupted());
 }
 
 /// (facts, counter-example or None, its extra arrays, interrupted)
@@ -155,11 +151,12 @@ nb::tuple test_one(const std::string& name, Index tasks, std::uint64_t seed, int
   {
     const nb::gil_scoped_release unlocked;
     Workspace workspace(threads);
-    result = test_claim(*list[0],
-                        {.tasks = tasks,
-                         .seed = seed,
-                         .progress = [&](Index done) { return watch.stop([&] { return nb::make_tuple(done); }); }},
-                        workspace.threads());
+    result = test_claim(
+        *list[0],
+        {.tasks = tasks,
+         .seed = seed,
+         .progress = [&](const ClaimProgress& now) { return watch.stop([&] { return nb::make_tuple(now.done); }); }},
+        workspace.threads());
   }
   watch.finish();
   nb::dict facts, figures;

@@ -53,9 +53,10 @@ Workspace::~Workspace() {
   if (same.size() < kMostIdle) same.push_back(std::move(kept_));
 }
 
-void Workspace::solve(const MarginProblem& problem, const SolveSettings& settings, MarginSolution& solution) {
-  if (problem.rows() <= kSmall) return kept_->solver.solve(problem, settings, solution);
-  MarginSolver(kept_->threads).solve(problem, settings, solution);
+MarginSolution Workspace::solve(const MarginProblem& problem, const SolveSettings& settings,
+                                const MarginSolution* warm_start) {
+  if (problem.rows() <= kSmall) return kept_->solver.solve(problem, settings, warm_start);
+  return attsvm::solve(problem, settings, kept_->threads, warm_start);
 }
 
 }  // namespace attsvm::python

@@ -17,8 +17,8 @@ class Workspace {
   Workspace& operator=(const Workspace&) = delete;
 
   Threads& threads() { return kept_->threads; }
-  /// Solves as attsvm::solve does; the memory of small problems is reused.
-  void solve(const MarginProblem& problem, const SolveSettings& settings, MarginSolution& solution);
+  /// As attsvm::solve; the memory of small problems is reused.
+  MarginSolution solve(const MarginProblem& problem, const SolveSettings& settings, const MarginSolution* warm_start);
 
   struct Kept {
     explicit Kept(int count) : threads(count) {}

@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/finite_mark.h"
 #include "base/refuse.h"
 #include "base/simd.h"
 
@@ -116,7 +117,7 @@ Array own_vector(Scalar scalar, std::vector<T> numbers, std::vector<Index> shape
   static constexpr std::byte kNothing{};  // data of an empty array: given() must be true
   auto owner = std::make_shared<const std::vector<T>>(std::move(numbers));
   const auto* data = owner->empty() ? &kNothing : reinterpret_cast<const std::byte*>(owner->data());
-  Array array{.scalar = scalar, .shape = std::move(shape), .data = data};
+  Array array(scalar, std::move(shape), data);
   if (array.size() != static_cast<Index>(owner->size()))
     throw std::logic_error("Array::own: shape does not fit the numbers");
   array.owner = std::move(owner);
@@ -124,7 +125,7 @@ Array own_vector(Scalar scalar, std::vector<T> numbers, std::vector<Index> shape
 }
 
 Array view_of(Scalar scalar, const void* numbers, std::vector<Index> shape) {
-  return {.scalar = scalar, .shape = std::move(shape), .data = static_cast<const std::byte*>(numbers)};
+  return {scalar, std::move(shape), static_cast<const std::byte*>(numbers)};
 }
 
 bool is_native(const Array& array) { return !array.foreign_endian && (!array.fortran_order || array.rank() < 2); }
@@ -214,7 +215,7 @@ Array to_f64(const Array& array, std::string_view name) {
     });
   }
   Array copy = Array::own(std::move(numbers), array.shape);
-  copy.known_finite = array.known_finite || !is_floating(array.scalar);
+  FiniteMark::set(copy, FiniteMark::of(array) || !is_floating(array.scalar));
   return copy;
 }
 
@@ -251,13 +252,13 @@ std::span<const double> f64_span(const Array& array) {
 }
 
 void require_finite(Array& array, std::string_view name) {
-  if (array.known_finite) return;
+  if (FiniteMark::of(array)) return;
   const auto numbers = f64_span(array);
   const std::size_t bad = first_nonfinite(numbers);
   if (bad < numbers.size()) {
     refuse("{}{} = {}; must be finite", name, place_text(array, static_cast<Index>(bad)), numbers[bad]);
   }
-  array.known_finite = true;
+  FiniteMark::set(array, true);
 }
 
 }  // namespace attsvm

@@ -25,6 +25,18 @@ double entrywise_norm(const RowMatrix& W, double p) {
 
 }  // namespace
 
+std::string_view name_of(NormKind kind) {
+  switch (kind) {
+    case NormKind::frobenius:
+      return "frobenius";
+    case NormKind::nuclear:
+      return "nuclear";
+    case NormKind::entrywise:
+      return "entrywise";
+  }
+  throw std::logic_error("unknown norm");
+}
+
 Norm Norm::entrywise(double power) {
   if (!(power > 1 && power <= kLargestPower))
     refuse("norm lp:{}: the power must be above 1 and at most {}", power, kLargestPower);

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "attsvm/files.h"
+#include "base/finite_mark.h"
 #include "base/refuse.h"
 #include "base/simd.h"
 #include "io/npy.h"
@@ -110,7 +111,7 @@ Array read_stored(const std::shared_ptr<const InputFile>& file, const ZipEntry& 
                         });
   }
   require_crc(seen.crc, entry);
-  array.known_finite = seen.finite;
+  FiniteMark::set(array, seen.finite);
   return array;
 }
 
@@ -151,7 +152,7 @@ Array read_deflated(const std::shared_ptr<const InputFile>& file, const ZipEntry
   const Seen seen = look_through(body.size(), check, array.scalar, crc_of(bytes.first(header.data_offset)), threads,
                                  [&](std::size_t at, std::size_t length) { return body.subspan(at, length); });
   require_crc(seen.crc, entry);
-  array.known_finite = seen.finite;
+  FiniteMark::set(array, seen.finite);
   return array;
 }
 
@@ -215,7 +216,7 @@ void NpzWriter::add(const std::string& name, const Array& given) {
 
 void NpzWriter::add(const std::string& name, const std::vector<Index>& shape, Index pieces,
                     const std::function<Bytes(Index)>& piece) {
-  const std::string header = npy_header(Array{.scalar = Scalar::f64, .shape = shape});
+  const std::string header = npy_header(Array(Scalar::f64, shape, nullptr));
   const Bytes head = std::as_bytes(std::span(header));
   std::uint32_t crc = crc_of(head);
   std::uint64_t size = 0;

@@ -55,7 +55,7 @@ Array read_tensor(const nlohmann::json& entry, Bytes data, Extent& extent) {
     return dtype.is_string() && dtype.get<std::string>() == type.first;
   });
   if (known == kTypes.end()) refuse("dtype {} is not supported", dtype.dump(-1, ' ', true));
-  Array array{.scalar = known->second};
+  Array array(known->second, {}, nullptr);
   const auto& shape = entry["shape"];
   const auto& offsets = entry["data_offsets"];
   if (!shape.is_array() || shape.size() > 32) refuse("shape must be a list of at most 32 sizes");

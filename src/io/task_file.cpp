@@ -2,6 +2,7 @@
 
 #include "attsvm/files.h"
 #include "base/refuse.h"
+#include "task/task_fields.h"
 
 namespace attsvm {
 

@@ -32,8 +32,7 @@ void withdraw(MarginSolution& answer) {
 
 bool StopRule::operator()(const SolveProgress& progress) {
   ++asked_;
-  stopped_ = stopped_ || (settings_.iteration_limit > 0 && asked_ > settings_.iteration_limit) ||
-             (settings_.time_limit > 0 && seconds() > settings_.time_limit) ||
+  stopped_ = stopped_ || (settings_.iteration_limit > 0 && asked_ > settings_.iteration_limit) || limit_.over() ||
              (settings_.progress && settings_.progress(progress));
   return stopped_;
 }

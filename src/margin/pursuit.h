@@ -1,10 +1,10 @@
 #pragma once
 
-#include <chrono>
 #include <limits>
 #include <span>
 
 #include "attsvm/margin.h"
+#include "base/time_limit.h"
 #include "margin/certify/certificate.h"
 #include "margin/entrywise/solver.h"
 #include "margin/frobenius/exact_solver.h"
@@ -28,7 +28,7 @@ struct SolverMemory {
 /// Decides when a solve has to end: by its limits, and by the user's callback.
 class StopRule {
  public:
-  explicit StopRule(const SolveSettings& settings) : settings_(settings), start_(Clock::now()) {}
+  explicit StopRule(const SolveSettings& settings) : settings_(settings), limit_(settings.time_limit) {}
 
   /// Methods ask this once per iteration; once true, it stays true.
   bool operator()(const SolveProgress& progress);
@@ -36,14 +36,13 @@ class StopRule {
     return (*this)({.iteration = asked_, .objective = kUnknown, .seconds = settings_.progress ? seconds() : 0});
   }
   bool stopped() const { return stopped_; }
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  double seconds() const { return limit_.seconds(); }
 
  private:
-  using Clock = std::chrono::steady_clock;
   static constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
   const SolveSettings& settings_;
-  Clock::time_point start_;
+  TimeLimit limit_;
   Index asked_ = 0;
   bool stopped_ = false;
 };

@@ -14,7 +14,6 @@ namespace {
 void require_sensible(const SolveSettings& settings) {
   if (!(settings.tolerance > 0 && settings.tolerance < 1))
     refuse("tolerance = {}; must be > 0 and < 1", settings.tolerance);
-  if (!(settings.time_limit >= 0)) refuse("time_limit = {}; must be at least 0", settings.time_limit);
   if (settings.iteration_limit < 0) refuse("iteration_limit = {}; must be at least 0", settings.iteration_limit);
 }
 
@@ -38,46 +37,78 @@ std::string_view name_of(MarginStatus status) {
   throw std::logic_error("unknown status");
 }
 
-struct MarginSolver::State {
-  explicit State(Threads& threads) : memory(threads) {}
-  SolverMemory memory;
-};
+namespace {
 
-MarginSolver::MarginSolver(Threads& threads) : state_(std::make_unique<State>(threads)) {}
-MarginSolver::~MarginSolver() = default;
-
-void MarginSolver::solve(const MarginProblem& problem, const SolveSettings& settings, MarginSolution& solution) {
+/// Writes the answer to `solution` and reuses its memory.
+void solve_into(MarginSolution& solution, const MarginProblem& problem, const SolveSettings& settings,
+                const MarginSolution* warm_start, SolverMemory& memory) {
   require_sensible(settings);
   StopRule stop(settings);
-  const bool warm = can_start_from(settings.warm_start, problem);
-  Pursuit pursuit(state_->memory, problem, settings.norm, settings.tolerance, warm ? settings.warm_start : nullptr,
-                  stop, solution);
+  const bool warm = can_start_from(warm_start, problem);
+  Pursuit pursuit(memory, problem, settings.norm, settings.tolerance, warm ? warm_start : nullptr, stop, solution);
   pursuit.follow(methods_for(settings.norm));
   solution.warm_started = warm;
   if (solution.status == MarginStatus::stalled && stop.stopped()) solution.status = MarginStatus::limit;
   solution.history.push_back({solution.iterations, solution.objective, solution.dual_objective, stop.seconds()});
 }
 
-MarginSolution solve(const MarginProblem& problem, const SolveSettings& settings, Threads& threads) {
-  MarginSolution solution;
-  MarginSolver(threads).solve(problem, settings, solution);
-  return solution;
-}
-
-void solve_many(std::span<const MarginProblem> problems, const SolveSettings& settings, Threads& threads,
-                std::vector<MarginSolution>& solutions) {
+void solve_many_into(std::vector<MarginSolution>& solutions, std::span<const MarginProblem> problems,
+                     const SolveSettings& settings, Threads& threads) {
   require_sensible(settings);
   solutions.resize(problems.size());
   SolveSettings each = settings;
   each.progress = nullptr;
   std::atomic<std::size_t> next = 0;
-  threads.for_each(threads.count(), [&](std::int64_t) {  // one solver per thread, which reuses its memory
+  threads.for_each(threads.count(), [&](std::int64_t) {
     Threads alone(1);
-    MarginSolver solver(alone);
+    SolverMemory memory(alone);
     for (std::size_t k; (k = next.fetch_add(1, std::memory_order_relaxed)) < problems.size();) {
-      solver.solve(problems[k], each, solutions[k]);
+      solve_into(solutions[k], problems[k], each, nullptr, memory);
     }
   });
+}
+
+}  // namespace
+
+MarginSolution solve(const MarginProblem& problem, const SolveSettings& settings, Threads& threads,
+                     const MarginSolution* warm_start) {
+  MarginSolution solution;
+  SolverMemory memory(threads);
+  solve_into(solution, problem, settings, warm_start, memory);
+  return solution;
+}
+
+std::vector<MarginSolution> solve_many(std::span<const MarginProblem> problems, const SolveSettings& settings,
+                                       Threads& threads) {
+  std::vector<MarginSolution> solutions;
+  solve_many_into(solutions, problems, settings, threads);
+  return solutions;
+}
+
+struct MarginSolver::State {
+  explicit State(Threads& threads) : memory(threads) {}
+  SolverMemory memory;
+  MarginSolution solution, warm_start;
+  std::vector<MarginSolution> solutions;
+};
+
+MarginSolver::MarginSolver(Threads& threads) : state_(std::make_unique<State>(threads)) {}
+MarginSolver::~MarginSolver() = default;
+
+const MarginSolution& MarginSolver::solve(const MarginProblem& problem, const SolveSettings& settings,
+                                          const MarginSolution* warm_start) {
+  if (warm_start == &state_->solution) {  // which the answer is about to replace
+    std::swap(state_->solution, state_->warm_start);
+    warm_start = &state_->warm_start;
+  }
+  solve_into(state_->solution, problem, settings, warm_start, state_->memory);
+  return state_->solution;
+}
+
+std::span<const MarginSolution> MarginSolver::solve_many(std::span<const MarginProblem> problems,
+                                                         const SolveSettings& settings) {
+  solve_many_into(state_->solutions, problems, settings, state_->memory.threads);
+  return state_->solutions;
 }
 
 Index numerical_rank(const RowMatrix& W) {

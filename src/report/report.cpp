@@ -42,16 +42,14 @@ Judgement judge(const AttentionTask& task, const ReportRequest& request, std::sp
   } else {
     selection = task.select() ? *task.select() : optimal_tokens(task).selection;
   }
-  if (task.head().kind != HeadKind::none) return {check_selection(task, std::move(selection), threads), true};
+  if (task.head().kind != HeadKind::none) return {check_selection(task, std::move(selection), {}, threads), true};
   Judgement result{.check = {.selection = std::move(selection)}};
   const MarginProblem problem = MarginProblem::attention(task, result.check.selection);
   MarginSolver solver(threads);
-  MarginSolution& smallest = result.check.gen.emplace();
-  solver.solve(problem, {}, smallest);
+  const MarginSolution& smallest = result.check.gen.emplace(solver.solve(problem, {}));
   result.check.separable = smallest.status == MarginStatus::optimal;
   result.check.decided = is_settled(smallest.status);
-  if (result.check.separable)
-    solver.solve(problem, {.norm = Norm::nuclear(), .warm_start = &smallest}, result.check.nuclear.emplace());
+  if (result.check.separable) result.check.nuclear = solver.solve(problem, {.norm = Norm::nuclear()}, &smallest);
   return result;
 }
 

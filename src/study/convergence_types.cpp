@@ -81,7 +81,7 @@ class ConvergenceTypes final : public Study {
  private:
   static StudyRow judge(const AttentionTask& task, const TrainedRun& run, Threads& alone) {
     const AttentionMap map = attention_map(task, run.W, alone);
-    const Check check = check_selection(task, Selection::single(map.selected), alone);
+    const Check check = check_selection(task, Selection::single(map.selected), {}, alone);
     bool verified = true;
     MarginSolver solver(alone);
     const MarginSolution fro =

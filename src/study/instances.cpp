@@ -26,7 +26,7 @@ VerifiedSolutions solve_verified(std::span<const MarginProblem> problems, const 
                                  Threads& threads) {
   VerifiedSolutions all;
   all.valid.resize(problems.size());
-  solve_many(problems, settings, threads, all.solutions);
+  all.solutions = solve_many(problems, settings, threads);
   threads.for_each(static_cast<std::int64_t>(problems.size()), [&](std::int64_t k) {
     const auto i = static_cast<std::size_t>(k);
     const StoredSolution claim = stored(problems[i], all.solutions[i], settings.tolerance);

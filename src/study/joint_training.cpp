@@ -79,9 +79,8 @@ class JointTraining final : public Study {
         solve_verified(MarginProblem::value(task, *task.select()), Norm::frobenius(), solver, verified);
     const RowMatrix& v_svm = head.W;
     const auto leading = [&](double ratio) {  // the prompt's problem to leading order, |v| / |p| = ratio
-      const JointSvm found = solve_joint_svm(
-          task, *task.select(), beyond_margin(head, ratio),
-          [&](const MarginProblem& problem, MarginSolution& solution) { solver.solve(problem, {}, solution); });
+      const JointSvm found = solve_joint_svm(task, *task.select(), beyond_margin(head, ratio),
+                                             [&](const MarginProblem& problem) { return solver.solve(problem, {}); });
       return found.weights.W;
     };
     if (!verified) return std::vector<StudyRow>(count, {"SVM not verified", Json::object()});

@@ -8,6 +8,7 @@
 #include "attsvm/theory.h"
 #include "study/instances.h"
 #include "study/training.h"
+#include "theory/selections.h"
 
 namespace attsvm::internal {
 namespace {
@@ -127,7 +128,7 @@ class MultiToken final : public Study {
                              const std::string& arithmetic, Json& result, Threads& alone) {
     const Selection kept = kept_tokens(task, map.log_weights, kKept);
     MarginSolver solver(alone);
-    const Equivalence fit = fit_equivalence(task, kept, run.W, map.log_weights, solver);
+    const Equivalence fit = fit_equivalence(task, kept, run.W, map.log_weights, {}, solver);
     if (!fit.holds_together()) return "Gen-SVM infeasible";
     if (fit.single.status != MarginStatus::optimal) return "one-token SVM infeasible";
     const MarginProblem gen = MarginProblem::attention(task, kept),

@@ -8,6 +8,7 @@
 #include "attsvm/theory.h"
 #include "study/instances.h"
 #include "study/training.h"
+#include "theory/selections.h"
 
 namespace attsvm::internal {
 namespace {
@@ -132,7 +133,7 @@ class QuadraticHead final : public Study {
     const auto queries = static_cast<double>(task.queries());
     StudyRow row{"", {{"kept", count / queries}, {"kept_best", count_best / queries}, {"distance", distance}}};
     MarginSolver solver(alone);
-    const Equivalence fit = fit_equivalence(task, kept, run.W, map.log_weights, solver);
+    const Equivalence fit = fit_equivalence(task, kept, run.W, map.log_weights, {}, solver);
     if (!fit.holds_together() || fit.gen.objective == 0 || fit.single.status != MarginStatus::optimal) return row;
     const MarginProblem gen = MarginProblem::attention(task, kept),
                         single = MarginProblem::attention(task, Selection::single(map.selected));

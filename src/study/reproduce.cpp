@@ -135,6 +135,18 @@ StudyReport run_all(const std::vector<const Study*>& studies, std::uint64_t seed
 
 }  // namespace
 
+std::string_view name_of(StudyStop stop) {
+  switch (stop) {
+    case StudyStop::finished:
+      return "finished";
+    case StudyStop::time_limit:
+      return "time limit";
+    case StudyStop::asked:
+      return "interrupted";
+  }
+  throw std::logic_error("unknown reason to stop");
+}
+
 std::vector<StudyFacts> published_studies() {
   std::vector<StudyFacts> facts;
   for (const auto& study : all_studies()) facts.push_back(study->facts());

@@ -12,6 +12,7 @@
 #include "study/instances.h"
 #include "study/sweep_plan.h"
 #include "study/training.h"
+#include "theory/selections.h"
 
 namespace attsvm::internal {
 namespace {
@@ -182,7 +183,7 @@ class UserSweep final : public Study {
       if (run != nullptr) all["correlation_nuc"] = correlation(run->W, nuc.W);
     }
     if (run != nullptr && (asks("global") || asks("local"))) {
-      const Verdict verdict = check_selection(task, selection, alone).verdict;
+      const Verdict verdict = check_selection(task, selection, {}, alone).verdict;
       all["global"] = verdict == Verdict::global ? 1 : 0;
       all["local"] = verdict == Verdict::local ? 1 : 0;
     }

@@ -209,7 +209,7 @@ SweepPlan parse_sweep(const nlohmann::json& file) {
       refuse(
           "train cannot be combined with task.kind = \"{}\": such tasks have no head, and so no loss; leave train out",
           plan.kind);
-    if (point.training) with_place("train", [&] { Trainer(drawn.task, *point.training, {}, alone); });
+    if (point.training) with_place("train", [&] { Trainer(drawn.task, *point.training, alone); });
   }
   return plan;
 }

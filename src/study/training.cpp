@@ -94,9 +94,8 @@ std::vector<StudyRow> train_and_judge(const std::vector<AttentionTask>& tasks, T
 }
 
 MarginSolution solve_verified(const MarginProblem& problem, const Norm& norm, MarginSolver& solver, bool& verified) {
-  MarginSolution solution;
   const SolveSettings settings{.norm = norm};
-  solver.solve(problem, settings, solution);
+  MarginSolution solution = solver.solve(problem, settings);
   verified = verified && is_settled(solution.status) &&
              verify(problem.task(), stored(problem, solution, settings.tolerance)).valid;
   return solution;

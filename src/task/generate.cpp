@@ -256,6 +256,46 @@ TaskArrays small_data_set(const Recipe& r, const Random& random) {
 
 }  // namespace
 
+std::string_view name_of(Law law) {
+  switch (law) {
+    case Law::random:
+      return "random";
+    case Law::orthonormal:
+      return "orthonormal";
+    case Law::separable:
+      return "separable";
+    case Law::planted:
+      return "planted";
+    case Law::infeasible:
+      return "infeasible";
+    case Law::single_input:
+      return "single input";
+    case Law::multi_input:
+      return "multi input";
+    case Law::joint_training:
+      return "joint training";
+    case Law::losses:
+      return "losses";
+  }
+  throw std::logic_error("unknown law");
+}
+
+std::string_view name_of(QueryPattern pattern) {
+  switch (pattern) {
+    case QueryPattern::cross:
+      return "cross";
+    case QueryPattern::self:
+      return "self";
+    case QueryPattern::prompt:
+      return "prompt";
+    case QueryPattern::causal:
+      return "causal";
+  }
+  throw std::logic_error("unknown query pattern");
+}
+
+std::string_view name_of(PlantedNorm norm) { return norm == PlantedNorm::frobenius ? "frobenius" : "nuclear"; }
+
 std::span<const RecipeKind> recipe_kinds() { return kKinds; }
 
 Drawn generate(const Recipe& recipe, std::uint64_t seed, std::uint32_t instance) {

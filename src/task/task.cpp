@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/refuse.h"
+#include "task/task_fields.h"
 
 namespace attsvm {
 
@@ -61,7 +62,7 @@ std::vector<Index> take_indices(Array& array, std::string_view name, Index count
 
 }  // namespace
 
-std::span<const TaskField> task_fields() { return kFields; }
+std::span<const TaskField> internal::task_fields() { return kFields; }
 
 std::string_view name_of(AttentionKind kind) {
   switch (kind) {
@@ -75,7 +76,7 @@ std::string_view name_of(AttentionKind kind) {
   throw std::logic_error("unknown attention kind");
 }
 
-AttentionTask::AttentionTask(TaskArrays arrays) : arrays_(std::move(arrays)) {
+AttentionTask::Contents::Contents(TaskArrays arrays) : arrays_(std::move(arrays)) {
   for (const TaskField& field : kFields) {
     if ((arrays_.*field.member).scalar == Scalar::character) refuse("{} is text; must be numbers", field.name);
   }
@@ -90,7 +91,7 @@ AttentionTask::AttentionTask(TaskArrays arrays) : arrays_(std::move(arrays)) {
   }
 }
 
-void AttentionTask::take_tokens() {
+void AttentionTask::Contents::take_tokens() {
   Array& tokens = arrays_.tokens;
   if (!tokens.given()) refuse("tokens is missing; every task needs it");
   const Index rank = arrays_.offsets.given() ? 2 : 3;
@@ -137,7 +138,7 @@ void AttentionTask::take_tokens() {
   }
 }
 
-void AttentionTask::take_queries() {
+void AttentionTask::Contents::take_queries() {
   Array& queries = arrays_.queries;
   Array& query_token = arrays_.query_token;
   if (queries.given() && query_token.given()) refuse("queries and query_token are both given; must be one or neither");
@@ -154,7 +155,7 @@ void AttentionTask::take_queries() {
     }
     kind_ = AttentionKind::self;
     q = query_token.size();
-    query_size_ = key_size();
+    query_size_ = keys().shape.back();
   } else if (arrays_.sequence.given()) {
     if (arrays_.sequence.rank() != 1 || arrays_.sequence.size() < 1) {
       refuse("sequence has shape {}; must be (q), at least one", shape_text(arrays_.sequence.shape));
@@ -192,7 +193,7 @@ void AttentionTask::take_queries() {
     case AttentionKind::self: {
       const auto last = [&](std::size_t i) { return length_of(i) - 1; };
       const auto tokens = take_indices(query_token, "query_token", q, 0, last, "a token of the query's sequence");
-      query_base_ = f64_span(arrays_keys()).data();
+      query_base_ = f64_span(keys()).data();
       for (std::size_t i = 0; i < tokens.size(); ++i) query_row_[i] = offset(sequence_[i]) + tokens[i];
       break;
     }
@@ -202,7 +203,7 @@ void AttentionTask::take_queries() {
   }
 }
 
-void AttentionTask::take_labels() {
+void AttentionTask::Contents::take_labels() {
   if (!arrays_.labels.given()) return;
   require_shape(arrays_.labels, "labels", {queries()}, "one entry per query");
   take_real(arrays_.labels, "labels");
@@ -213,15 +214,16 @@ void AttentionTask::take_labels() {
   labels_.assign(labels.begin(), labels.end());
 }
 
-void AttentionTask::take_head() {
+void AttentionTask::Contents::take_head() {
   Array &head = arrays_.head, &hidden = arrays_.head_hidden, &quadratic = arrays_.head_quadratic;
   if (hidden.given() && quadratic.given())
     refuse("head_hidden and head_quadratic are both given; must be one or neither");
   if (quadratic.given() && !head.given()) refuse("head is missing; head_quadratic needs it");
-  Index width = value_size();
+  const Index value_size = arrays_.tokens.shape.back();
+  Index width = value_size;
   if (hidden.given()) {
-    if (hidden.rank() != 2 || hidden.shape[0] != value_size()) {
-      refuse("head_hidden has shape {}; must be ({},h)", shape_text(hidden.shape), value_size());
+    if (hidden.rank() != 2 || hidden.shape[0] != value_size) {
+      refuse("head_hidden has shape {}; must be ({},h)", shape_text(hidden.shape), value_size);
     }
     take_real(hidden, "head_hidden");
     width = hidden.shape[1];
@@ -244,18 +246,20 @@ void AttentionTask::take_head() {
   }
 }
 
+AttentionTask::AttentionTask(TaskArrays arrays) : my_(std::make_shared<const Contents>(std::move(arrays))) {}
+
 ConstRows AttentionTask::keys(Index sequence) const {
-  const double* base = f64_span(arrays_keys()).data();
+  const double* base = f64_span(my_->keys()).data();
   return {base + offset(sequence) * key_size(), length(sequence), key_size()};
 }
 
 ConstRows AttentionTask::values(Index sequence) const {
-  const double* base = f64_span(arrays_.tokens).data();
+  const double* base = f64_span(my_->arrays_.tokens).data();
   return {base + offset(sequence) * value_size(), length(sequence), value_size()};
 }
 
 ConstVector AttentionTask::query(Index query) const {
-  return {query_base_ + query_row_[static_cast<std::size_t>(query)] * query_size_, query_size_};
+  return {my_->query_base_ + my_->query_row_[static_cast<std::size_t>(query)] * my_->query_size_, my_->query_size_};
 }
 
 bool AttentionTask::causal() const {

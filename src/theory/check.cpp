@@ -4,9 +4,13 @@
 #include <limits>
 #include <stdexcept>
 
-#include "attsvm/theory.h"
+#include "base/time_limit.h"
+#include "theory/selections.h"
 
 namespace attsvm {
+
+using namespace internal;
+
 namespace {
 
 void judge(Check& check) {
@@ -33,25 +37,34 @@ void judge(Check& check) {
   }
 }
 
+/// How to solve so that the check as a whole respects its limits; a solve that they end sets `complete` to false.
+SolveSettings solve_settings(const CheckSettings& settings, bool& complete) {
+  const TimeLimit limit(settings.time_limit);
+  SolveSettings solves;
+  if (settings.time_limit > 0 || settings.progress) {
+    solves.progress = [&settings, &complete, limit](const SolveProgress& now) {
+      complete = complete && !limit.over() && !(settings.progress && settings.progress(now));
+      return !complete;
+    };
+  }
+  return solves;
+}
+
 /// Fills in everything that depends only on task and selection.
-void assess(const AttentionTask& task, const std::function<bool()>& stop, MarginSolver& solver, Check& check) {
+void assess(const AttentionTask& task, SolveSettings settings, MarginSolver& solver, Check& check) {
   const MarginProblem problem = MarginProblem::attention(task, check.selection);
-  SolveSettings settings;
-  if (stop) settings.progress = [&](const SolveProgress&) { return stop(); };
   const MarginSolution* smallest = nullptr;
   if (check.selection.is_single()) {
-    check.report = assess_selection(task, check.selection, solver, stop);
+    check.report = assess_selection(task, check.selection, settings, solver);
     smallest = &check.report->solution;
   } else {
-    smallest = &check.gen.emplace();
-    solver.solve(problem, settings, *check.gen);
+    smallest = &check.gen.emplace(solver.solve(problem, settings));
   }
   check.separable = smallest->status == MarginStatus::optimal;
   check.decided = is_settled(smallest->status);
   if (check.separable) {
     settings.norm = Norm::nuclear();
-    settings.warm_start = smallest;
-    solver.solve(problem, settings, check.nuclear.emplace());
+    check.nuclear = solver.solve(problem, settings, smallest);
   }
   judge(check);
 }
@@ -85,10 +98,11 @@ std::string_view name_of(Verdict verdict) {
   throw std::logic_error("unknown verdict");
 }
 
-Check check_selection(const AttentionTask& task, Selection selection, Threads& threads, const CheckSettings& settings) {
+Check check_selection(const AttentionTask& task, Selection selection, const CheckSettings& settings, Threads& threads) {
   Check check{.optimal = optimal_tokens(task), .selection = std::move(selection)};
+  const SolveSettings solves = solve_settings(settings, check.complete);
   MarginSolver solver(threads);
-  assess(task, settings.stop, solver, check);
+  assess(task, solves, solver, check);
   return check;
 }
 
@@ -99,14 +113,15 @@ Check check_run(const AttentionTask& task, const RowMatrix& W, std::span<const C
   Check check{.optimal = optimal_tokens(task),
               .selection = sets ? kept_tokens(task, attention.log_weights, settings.threshold)
                                 : Selection::single(attention.selected)};
+  const SolveSettings solves = solve_settings(settings, check.complete);
   MarginSolver solver(threads);
-  assess(task, settings.stop, solver, check);
+  assess(task, solves, solver, check);
   const MarginSolution& smallest = check.report ? check.report->solution : *check.gen;
   check.correlation_fro = correlations(record, solved(smallest));
   check.correlation_nuc = correlations(record, check.nuclear ? solved(*check.nuclear) : nullptr);
   if (sets) {
-    const Equivalence& fit = check.equivalence.emplace(
-        fit_equivalence(task, check.selection, W, attention.log_weights, solver, settings.stop));
+    const Equivalence& fit =
+        check.equivalence.emplace(fit_equivalence(task, check.selection, W, attention.log_weights, solves, solver));
     check.correlation_gen = correlations(record, solved(fit.gen));
     check.correlation_equivalence = correlations(record, fit.holds_together() ? &fit.W : nullptr);
     check.correlation_single = correlations(record, solved(fit.single));

@@ -20,6 +20,7 @@ constexpr std::uint32_t kScoreStream = 0x5c0e0001;  // different from the stream
 
 Tally::Tally(const Claim& claim, const ClaimSettings& settings)
     : settings_(settings),
+      limit_(settings.time_limit),
       wanted_(settings.tasks > 0 ? settings.tasks : claim.tasks),
       batch_(std::min(kBatch, 2 * wanted_)) {
   result_.worst = -kUnmeasured;
@@ -28,8 +29,8 @@ Tally::Tally(const Claim& claim, const ClaimSettings& settings)
 void Tally::for_batches(Index limit, Index batch, const std::function<void(Index, Index)>& work) {
   if (limit == 0) limit = wanted_;
   for (Index first = 0; first < limit && !full(); first += batch) {
-    if (settings_.progress && settings_.progress(result_.tasks)) {
-      result_.stopped = true;
+    if (limit_.over() || (settings_.progress && settings_.progress({result_.tasks, wanted_}))) {
+      result_.complete = false;
       return;
     }
     work(first, std::min(batch, limit - first));
@@ -133,8 +134,7 @@ void require_verified(const MarginProblem& problem, const MarginSolution& soluti
 
 std::vector<MarginSolution> solve_verified(std::span<const MarginProblem> problems, const Norm& norm,
                                            Threads& threads) {
-  std::vector<MarginSolution> solutions;
-  solve_many(problems, {.norm = norm}, threads, solutions);
+  std::vector<MarginSolution> solutions = solve_many(problems, {.norm = norm}, threads);
   threads.for_each(static_cast<Index>(problems.size()), [&](Index k) {
     const auto at = static_cast<std::size_t>(k);
     require_verified(problems[at], solutions[at]);

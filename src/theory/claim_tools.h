@@ -12,6 +12,7 @@
 #include "attsvm/theory.h"
 #include "attsvm/train.h"
 #include "base/random.h"
+#include "base/time_limit.h"
 
 namespace attsvm::internal {
 
@@ -51,6 +52,7 @@ class Tally {
   void for_batches(Index limit, Index batch, const std::function<void(Index first, Index count)>& work);
 
   const ClaimSettings& settings_;
+  TimeLimit limit_;
   Index wanted_, batch_;
   ClaimResult result_;
   double worst_failure_ = -kUnmeasured;

@@ -10,6 +10,7 @@
 #include "attsvm/verify.h"
 #include "theory/claim_tests.h"
 #include "theory/claim_tools.h"
+#include "theory/selections.h"
 
 namespace attsvm::internal {
 namespace {
@@ -49,7 +50,7 @@ Fitted fit(const AttentionTask& task, const RowMatrix& W, double gone, Threads& 
   }
   if (!any_gone || any_between || kept.is_single()) return fitted;
   MarginSolver solver(alone);
-  const Equivalence found = fit_equivalence(task, kept, W, map.log_weights, solver);
+  const Equivalence found = fit_equivalence(task, kept, W, map.log_weights, {}, solver);
   require_verified(MarginProblem::attention(task, kept), found.gen);
   require_verified(MarginProblem::attention(task, Selection::single(map.selected)), found.single);
   if (!found.holds_together() || found.single.status != MarginStatus::optimal) return fitted;

@@ -10,6 +10,7 @@
 #include "attsvm/theory.h"
 #include "theory/claim_tests.h"
 #include "theory/claim_tools.h"
+#include "theory/selections.h"
 
 namespace attsvm::internal {
 namespace {
@@ -83,7 +84,7 @@ ClaimResult test_local(const Claim& claim, const ClaimSettings& settings, Thread
   Index draws = 0, with_local = 0;
   std::vector<double> distances;
   const Chooser choose = [&](Candidate& candidate, const Random& random, Threads& alone) {
-    const auto optima = enumerate_local_optima(candidate.task, 1000, alone).locally_optimal;
+    const auto optima = enumerate_local_optima(candidate.task, {.limit = 1000}, alone).locally_optimal;
     const auto best = optimal_of({&candidate.task, 1}).front();
     std::vector<std::vector<Index>> local;
     for (const Selection& one : optima) {
@@ -136,7 +137,7 @@ ClaimResult test_necessity(const Claim& claim, const ClaimSettings& settings, Th
     }
     MarginSolver solver(alone);
     const Selection selection = Selection::single(candidate.selected);
-    SelectionReport report = assess_selection(candidate.task, selection, solver);
+    SelectionReport report = assess_selection(candidate.task, selection, {}, solver);
     if (!report.separable || report.locally_optimal || !report.ambiguous.empty()) return false;
     candidate.svm = std::move(report.solution);
     const MarginProblem problem = MarginProblem::attention(candidate.task, selection);
@@ -188,7 +189,7 @@ ClaimResult test_over_parametrization(const Claim& claim, const ClaimSettings& s
     each_task(threads, kRuns, [&](std::size_t k, Threads& alone) {
       MarginSolver solver(alone);
       const Selection selection = Selection::single(attention_map(tasks[k], runs[k].W, alone).selected);
-      found[k] = assess_selection(tasks[k], selection, solver);
+      found[k] = assess_selection(tasks[k], selection, {}, solver);
       require_verified(MarginProblem::attention(tasks[k], selection), found[k].solution);
     });
     Seen seen;

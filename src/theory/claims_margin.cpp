@@ -9,6 +9,7 @@
 #include "attsvm/theory.h"
 #include "theory/claim_tests.h"
 #include "theory/claim_tools.h"
+#include "theory/selections.h"
 
 namespace attsvm::internal {
 namespace {

@@ -10,6 +10,7 @@
 #include "theory/claim_tests.h"
 #include "theory/claim_tools.h"
 #include "theory/joint_svm.h"
+#include "theory/selections.h"
 
 namespace attsvm::internal {
 namespace {
@@ -50,7 +51,7 @@ ClaimResult test_path(const Recipe& recipe, Parametrization param, const Claim& 
     std::vector<Followed> followed(tasks.size());
     each_task(threads, static_cast<Index>(tasks.size()), [&](std::size_t k, Threads& alone) {
       if (svm[k].status != MarginStatus::optimal || (factored && !svm[k].rank.certified)) return;
-      followed[k] = {true, regularization_path(tasks[k], path_settings(param, settings.seed), alone)};
+      followed[k] = {true, regularization_path(tasks[k], path_settings(param, settings.seed), alone).points};
     });
     for (std::size_t k = 0; k < tasks.size() && !tally.full(); ++k) {
       ++draws;
@@ -125,9 +126,8 @@ MarginSolution leading_order(const AttentionTask& task, const JointPrediction& p
                              Threads& alone) {
   MarginSolver solver(alone);
   const Selection selection = Selection::single(predicted.selected);
-  JointSvm found = solve_joint_svm(
-      task, selection, beyond_margin(predicted.head, ratio),
-      [&](const MarginProblem& problem, MarginSolution& solution) { solver.solve(problem, {}, solution); });
+  JointSvm found = solve_joint_svm(task, selection, beyond_margin(predicted.head, ratio),
+                                   [&](const MarginProblem& problem) { return solver.solve(problem, {}); });
   require_verified(MarginProblem::attention(found.task, selection, found.relaxed), found.weights);
   return std::move(found.weights);
 }
@@ -190,7 +190,7 @@ ClaimResult test_joint(bool tight, const Claim& claim, const ClaimSettings& sett
         PathSettings following = path_settings(Parametrization::p, settings.seed);
         following.joint = true;
         following.head_radius = kind.ratio;
-        paths[k] = regularization_path(tasks[chosen[k]], following, alone);
+        paths[k] = regularization_path(tasks[chosen[k]], following, alone).points;
         leading[k] = leading_order(tasks[chosen[k]], *predicted[chosen[k]], kind.ratio, alone);
       });
       for (std::size_t k = 0; k < chosen.size(); ++k) {

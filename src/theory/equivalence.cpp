@@ -1,8 +1,8 @@
 #include <cmath>
 
-#include "attsvm/theory.h"
+#include "theory/selections.h"
 
-namespace attsvm {
+namespace attsvm::internal {
 namespace {
 
 Index largest_token(const AttentionTask& task, const RowMatrix& log_attention, Index query) {
@@ -25,15 +25,13 @@ Selection kept_tokens(const AttentionTask& task, const RowMatrix& log_attention,
 }
 
 Equivalence fit_equivalence(const AttentionTask& task, const Selection& kept, const RowMatrix& W,
-                            const RowMatrix& log_attention, MarginSolver& solver, const std::function<bool()>& stop) {
+                            const RowMatrix& log_attention, const SolveSettings& settings, MarginSolver& solver) {
   Equivalence fit;
-  SolveSettings settings;
-  if (stop) settings.progress = [&](const SolveProgress&) { return stop(); };
-  solver.solve(MarginProblem::attention(task, kept), settings, fit.gen);
-  solver.solve(MarginProblem::finite_part(task, kept, log_attention), settings, fit.finite);
+  fit.gen = solver.solve(MarginProblem::attention(task, kept), settings);
+  fit.finite = solver.solve(MarginProblem::finite_part(task, kept, log_attention), settings);
   std::vector<Index> largest;
   for (Index i = 0; i < task.queries(); ++i) largest.push_back(largest_token(task, log_attention, i));
-  solver.solve(MarginProblem::attention(task, Selection::single(largest)), settings, fit.single);
+  fit.single = solver.solve(MarginProblem::attention(task, Selection::single(largest)), settings);
   if (!fit.holds_together()) return fit;
   const double square = fit.gen.W.squaredNorm();
   fit.R = square > 0 ? (W - fit.finite.W).cwiseProduct(fit.gen.W).sum() / square : 0;
@@ -41,4 +39,4 @@ Equivalence fit_equivalence(const AttentionTask& task, const Selection& kept, co
   return fit;
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

@@ -43,10 +43,10 @@ std::vector<double> beyond_margin(const MarginSolution& head, double ratio) {
 }
 
 JointSvm solve_joint_svm(const AttentionTask& task, const Selection& selection, std::span<const double> beyond,
-                         const std::function<void(const MarginProblem&, MarginSolution&)>& solve) {
+                         const std::function<MarginSolution(const MarginProblem&)>& solve) {
   const auto solve_at = [&](double margin) {
     JointSvm found = with_margin(task, beyond, margin);
-    solve(MarginProblem::attention(found.task, selection, found.relaxed), found.weights);
+    found.weights = solve(MarginProblem::attention(found.task, selection, found.relaxed));
     return found;
   };
   // Ξ‖W(Ξ)‖ is the least norm with right-hand sides max(0, Ξ − beyond_i). It grows with Ξ, is convex, and is 1 where Ξ

@@ -23,10 +23,10 @@ struct JointSvm {
   MarginSolution weights{};      ///< of MarginProblem::attention(task, selection, relaxed)
 };
 
-/// `beyond` has one number of at least 0 per query: r(f_i − Γ)/R. `solve` fills in the solution of a problem in the
-/// norm wanted; where one of its answers is not optimal, that one is returned.
+/// `beyond` has one number of at least 0 per query: r(f_i − Γ)/R. `solve` solves a problem in the norm wanted;
+/// where one of its answers is not optimal, that one is returned.
 JointSvm solve_joint_svm(const AttentionTask& task, const Selection& selection, std::span<const double> beyond,
-                         const std::function<void(const MarginProblem&, MarginSolution&)>& solve);
+                         const std::function<MarginSolution(const MarginProblem&)>& solve);
 
 /// r(f_i − Γ)/R for the solution of a v problem with one row per query; `ratio` = r/R. Support vectors get 0.
 std::vector<double> beyond_margin(const MarginSolution& head, double ratio);

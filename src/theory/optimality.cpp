@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attsvm/task.h"
-#include "attsvm/theory.h"
 #include "base/refuse.h"
+#include "base/time_limit.h"
+#include "theory/selections.h"
 
 namespace attsvm {
 
@@ -37,16 +37,18 @@ class Scores {
   std::vector<double> values_;
 };
 
-void judge(const MarginProblem& problem, const Scores& scores, SelectionReport& report) {
+/// Fills in what follows from the solution of the selection's SVM.
+void judge(const MarginProblem& problem, const MarginSolution& solution, const Scores& scores,
+           SelectionReport& report) {
   report.support.clear();
   report.ambiguous.clear();
   report.ahead.clear();
-  report.separable = report.solution.status == MarginStatus::optimal;
+  report.separable = solution.status == MarginStatus::optimal;
   for (const MarginGroup& group : problem.groups()) {
     if (!report.separable) break;
     const double tie = scores.tolerance(group.query);
     for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
-      const double slack = report.solution.slack(k);
+      const double slack = solution.slack(k);
       if (slack > kAmbiguousHigh) continue;
       const Index t = problem.drop(k);
       const SupportToken token{group.query, t, scores(group.query, group.keep) - scores(group.query, t), slack};
@@ -65,8 +67,8 @@ double correlation(const Eigen::Ref<const RowMatrix>& A, const Eigen::Ref<const 
   return A.cwiseProduct(B).sum() / (A.stableNorm() * B.stableNorm());
 }
 
-SelectionReport assess_selection(const AttentionTask& task, const Selection& selection, MarginSolver& solver,
-                                 const std::function<bool()>& stop) {
+SelectionReport internal::assess_selection(const AttentionTask& task, const Selection& selection,
+                                           const SolveSettings& settings, MarginSolver& solver) {
   for (Index i = 0; i < task.queries(); ++i) {
     if (selection.kept(i).size() > 1)
       refuse("query {} keeps several tokens; local optimality is defined for one token per query", i);
@@ -74,10 +76,8 @@ SelectionReport assess_selection(const AttentionTask& task, const Selection& sel
   const Scores scores(task);
   SelectionReport report;
   const MarginProblem problem = MarginProblem::attention(task, selection);
-  SolveSettings settings;
-  if (stop) settings.progress = [&](const SolveProgress&) { return stop(); };
-  solver.solve(problem, settings, report.solution);
-  judge(problem, scores, report);
+  report.solution = solver.solve(problem, settings);
+  judge(problem, report.solution, scores, report);
   report.optimal = true;
   for (Index i = 0; i < task.queries(); ++i) {
     report.optimal = report.optimal && scores.is_best(i, selection.first(i));
@@ -85,7 +85,7 @@ SelectionReport assess_selection(const AttentionTask& task, const Selection& sel
   return report;
 }
 
-Index count_selections(const AttentionTask& task, Index limit) {
+Index internal::count_selections(const AttentionTask& task, Index limit) {
   Index count = 1;
   for (Index i = 0; i < task.queries(); ++i) {
     if (count > limit / task.visible(i)) return limit + 1;
@@ -94,7 +94,7 @@ Index count_selections(const AttentionTask& task, Index limit) {
   return count;
 }
 
-bool next_selection(const AttentionTask& task, std::vector<Index>& tokens) {
+bool internal::next_selection(const AttentionTask& task, std::vector<Index>& tokens) {
   for (Index i = task.queries() - 1; i >= 0; --i) {
     Index& token = tokens[static_cast<std::size_t>(i)];
     if (++token < task.visible(i)) return true;
@@ -103,19 +103,19 @@ bool next_selection(const AttentionTask& task, std::vector<Index>& tokens) {
   return false;
 }
 
-LocalOptima enumerate_local_optima(const AttentionTask& task, Index limit, Threads& threads,
-                                   const std::function<bool(Index)>& progress) {
-  const Index count = count_selections(task, limit);
-  if (count > limit)
-    refuse("the task has more than {} selections; raise the limit, or check a single selection", limit);
+LocalOptima enumerate_local_optima(const AttentionTask& task, const EnumerationSettings& settings, Threads& threads) {
+  const Index count = count_selections(task, settings.limit);
+  if (count > settings.limit)
+    refuse("the task has more than {} selections; raise the limit, or check a single selection", settings.limit);
+  const TimeLimit limit(settings.time_limit);
   constexpr Index kBatch = 256;
   const Scores scores(task);
   LocalOptima found;
   std::vector<Index> tokens(static_cast<std::size_t>(task.queries()), 0);
   std::vector<MarginProblem> problems;
-  std::vector<MarginSolution> solutions;
+  MarginSolver solver(threads);
   while (found.selections < count) {
-    if (progress && progress(found.selections)) {
+    if (limit.over() || (settings.progress && settings.progress({found.selections, count}))) {
       found.complete = false;
       break;
     }
@@ -124,12 +124,10 @@ LocalOptima enumerate_local_optima(const AttentionTask& task, Index limit, Threa
       problems.push_back(MarginProblem::attention(task, Selection::single(tokens)));
       next_selection(task, tokens);
     }
-    solve_many(problems, {}, threads, solutions);
+    const std::span<const MarginSolution> solutions = solver.solve_many(problems, {});
     SelectionReport report;
     for (std::size_t k = 0; k < problems.size(); ++k) {
-      std::swap(report.solution, solutions[k]);
-      judge(problems[k], scores, report);
-      std::swap(report.solution, solutions[k]);
+      judge(problems[k], solutions[k], scores, report);
       found.separable += report.separable ? 1 : 0;
       if (report.locally_optimal) found.locally_optimal.push_back(problems[k].selection());
     }

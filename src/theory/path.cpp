@@ -3,6 +3,7 @@
 
 #include "attsvm/theory.h"
 #include "base/refuse.h"
+#include "base/time_limit.h"
 #include "theory/path_follower.h"
 #include "theory/path_limits.h"
 
@@ -35,7 +36,7 @@ void require_radii(const std::vector<double>& radii) {
   }
 }
 
-std::vector<PathPoint> regularization_path(const AttentionTask& task, const PathSettings& settings, Threads& threads) {
+RegularizationPath regularization_path(const AttentionTask& task, const PathSettings& settings, Threads& threads) {
   require_radii(settings.radii);
   if (settings.starts < 1) refuse("starts = {}; must be at least 1", settings.starts);
   if (settings.width < 0) refuse("width = {}; must be at least 0", settings.width);
@@ -43,10 +44,17 @@ std::vector<PathPoint> regularization_path(const AttentionTask& task, const Path
   if (!(settings.head_radius > 0)) refuse("head_radius = {}; must be > 0", settings.head_radius);
   require_suitable(task, settings);
   const std::vector<double>& radii = settings.radii;
-  bool stopped = false;  // stays true: `stop` is not called again once it returned true
-  const std::function<bool()> stop = [&] { return stopped = stopped || (settings.stop && settings.stop()); };
+  const TimeLimit limit(settings.time_limit);
+  PathProgress now;
+  bool stopped = false;  // stays true: the callback is not called again once it returned true
+  const std::function<bool()> stop = [&] {
+    stopped = stopped || limit.over() || (settings.progress && settings.progress(now));
+    ++now.iteration;
+    return stopped;
+  };
   const auto stop_at = [&](Index start, double radius) {
-    return stopped = stop() || (settings.progress && settings.progress(start, radius));
+    now = {start, radius, 0};
+    return stop();
   };
   PathLimits limits(task, settings.param, settings.joint ? settings.head_radius : 0, stop, threads);
   std::vector<PathPoint> best;
@@ -78,7 +86,7 @@ std::vector<PathPoint> regularization_path(const AttentionTask& task, const Path
     }
   }
   for (PathPoint& point : best) limits.compare(point);
-  return best;
+  return {std::move(best), !stopped};
 }
 
 }  // namespace attsvm

@@ -6,6 +6,7 @@
 #include "attsvm/task.h"
 #include "attsvm/theory.h"
 #include "theory/joint_svm.h"
+#include "theory/selections.h"
 
 namespace attsvm::internal {
 namespace {
@@ -25,11 +26,11 @@ PathLimits::PathLimits(const AttentionTask& task, Parametrization param, double 
       stop_(stop),
       solver_(threads) {}
 
-void PathLimits::solve(const MarginProblem& problem, const Norm& norm, MarginSolution& solution) {
+const MarginSolution& PathLimits::solve(const MarginProblem& problem, const Norm& norm) {
   constexpr Index kQuick = 200;  // problems of up to this many rows are solved whatever `stop` says
   SolveSettings settings{.norm = norm};
   if (problem.rows() > kQuick) settings.progress = [this](const SolveProgress&) { return stop_(); };
-  solver_.solve(problem, settings, solution);
+  return solver_.solve(problem, settings);
 }
 
 /// The selection of the largest label margin; empty if there are too many selections, or no head separates the labels.
@@ -38,10 +39,9 @@ std::vector<Index> PathLimits::best_labelled() {
   if (count_selections(task_, kMost) > kMost) return {};
   std::vector<Index> tokens(static_cast<std::size_t>(task_.queries()), 0), best;
   double smallest = std::numeric_limits<double>::infinity();
-  MarginSolution head;
   do {
     if (stop_()) return {};
-    solve(MarginProblem::value(task_, Selection::single(tokens)), {}, head);
+    const MarginSolution& head = solve(MarginProblem::value(task_, Selection::single(tokens)), {});
     if (head.status != MarginStatus::optimal || head.objective >= smallest) continue;
     smallest = head.objective;
     best = tokens;
@@ -61,7 +61,7 @@ const PathLimits::Limit* PathLimits::prediction() {
   predicted_ = limit(tokens);
   if (predicted_.relaxed > 0) {
     // On the ray of the relaxed SVM some tokens are level, and descent may move to others; this SVM relaxes nothing.
-    solve(MarginProblem::attention(task_, Selection::single(tokens)), norm_, predicted_.weights);
+    predicted_.weights = solve(MarginProblem::attention(task_, Selection::single(tokens)), norm_);
   }
   const bool solved = predicted_.weights.status == MarginStatus::optimal && predicted_.weights.objective > 0;
   return solved ? &predicted_ : nullptr;
@@ -72,16 +72,14 @@ const PathLimits::Limit& PathLimits::limit(const std::vector<Index>& selected) {
   Limit& limit = entry->second;
   if (!fresh) return limit;
   const Selection selection = Selection::single(selected);
-  const auto solve_weights = [&](const MarginProblem& problem, MarginSolution& solution) {
-    solve(problem, norm_, solution);
-  };
-  if (head_radius_ > 0) solve(MarginProblem::value(task_, selection), {}, limit.head);
+  const auto solve_weights = [&](const MarginProblem& problem) { return solve(problem, norm_); };
+  if (head_radius_ > 0) limit.head = solve(MarginProblem::value(task_, selection), {});
   if (head_radius_ > 0 && limit.head.status == MarginStatus::optimal) {
     const std::vector<double> beyond = beyond_margin(limit.head, head_radius_);
     limit.relaxed = std::count_if(beyond.begin(), beyond.end(), [](double one) { return one > 0; });
     limit.weights = solve_joint_svm(task_, selection, beyond, solve_weights).weights;
   } else {
-    solve_weights(MarginProblem::attention(task_, selection), limit.weights);
+    limit.weights = solve_weights(MarginProblem::attention(task_, selection));
   }
   return limit;
 }

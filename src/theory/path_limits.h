@@ -30,7 +30,7 @@ class PathLimits {
 
  private:
   std::vector<Index> best_labelled();
-  void solve(const MarginProblem& problem, const Norm& norm, MarginSolution& solution);
+  const MarginSolution& solve(const MarginProblem& problem, const Norm& norm);
   const Limit& limit(const std::vector<Index>& selected);
 
   const AttentionTask& task_;

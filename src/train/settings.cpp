@@ -77,6 +77,18 @@ std::string words_of(const TrainSettings& settings) {
   return words;
 }
 
+std::string_view name_of(Init init) {
+  switch (init) {
+    case Init::usual:
+      return "usual";
+    case Init::zero:
+      return "zero";
+    case Init::random:
+      return "random";
+  }
+  throw std::logic_error("unknown init");
+}
+
 std::string_view name_of(TrainStop stop) {
   switch (stop) {
     case TrainStop::finished:
@@ -121,6 +133,7 @@ void require_usable(const TrainSettings& settings, const AttentionTask& task) {
   require_size("ridge", settings.ridge);
   require_size("weight decay", settings.weight_decay);
   require_size("stop direction", settings.stop_direction);
+  require_size("time limit", settings.time_limit);
   require(settings.dropout >= 0 && settings.dropout < 1, "dropout", settings.dropout, "from 0 up, and below 1");
   require_count("batch", settings.batch, 0);
   require_count("record every", settings.record.every, 0);

@@ -4,6 +4,7 @@
 #include "attsvm/train.h"
 #include "base/blas.h"
 #include "base/refuse.h"
+#include "base/time_limit.h"
 #include "train/lane_runs.h"
 #include "train/settings.h"
 #include "train/update.h"
@@ -47,7 +48,7 @@ void run_together(std::span<const AttentionTask> tasks, std::vector<Entrant>& en
         run.steps = step;
       }
     }
-    asked = !last && settings.stop && settings.stop(step);
+    asked = !last && settings.progress && settings.progress(TrainProgress(step));
     if (last || asked) break;
     group.advance(scheduled_step(settings, step));
     group.evaluate();
@@ -82,13 +83,20 @@ std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const T
     refuse("starts has {} entries; must be none or one per task, {}", starts.size(), tasks.size());
   }
   const auto start_of = [&](std::size_t run) { return starts.empty() ? Start{} : starts[run]; };
+  const TimeLimit limit(settings.time_limit);
+  TrainSettings each = settings;
+  each.time_limit = 0;  // the limit holds for all runs together
+  if (settings.time_limit > 0) {
+    each.progress = [&](const TrainProgress& now) {
+      return limit.over() || (settings.progress && settings.progress(now));
+    };
+  }
   std::vector<Entrant> entrants(tasks.size());
   threads.for_each(static_cast<Index>(tasks.size()), [&](Index k) {
     const auto run = static_cast<std::size_t>(k);
     Entrant& entrant = entrants[run];
-    entrant.settings = settings;
+    entrant.settings = each;
     entrant.settings.instance += static_cast<std::uint32_t>(k);
-    entrant.settings.progress = nullptr;
     require_usable(entrant.settings, tasks[run]);
     if (settings.stop_direction > 0) return;  // runs that may end early do not share vectors
     entrant.head = starting_head(tasks[run], start_of(run));

@@ -5,6 +5,7 @@
 
 #include "attsvm/train.h"
 #include "base/refuse.h"
+#include "base/time_limit.h"
 #include "train/batches.h"
 #include "train/gradient.h"
 #include "train/lane_runs.h"
@@ -16,18 +17,35 @@ namespace attsvm {
 
 using namespace internal;
 
-struct Trainer::Impl {
-  Impl(const AttentionTask& task, const TrainSettings& given, const Start& start, Threads& threads);
+/// The point of a run for TrainProgress.
+struct internal::PresentPoint {
+  virtual ~PresentPoint() = default;
+  virtual double loss() = 0;
+  virtual double norm() = 0;
+};
+
+double TrainProgress::loss() const {
+  return point_ != nullptr ? point_->loss() : std::numeric_limits<double>::quiet_NaN();
+}
+double TrainProgress::norm() const {
+  return point_ != nullptr ? point_->norm() : std::numeric_limits<double>::quiet_NaN();
+}
+
+struct Trainer::Impl final : PresentPoint {
+  Impl(const AttentionTask& given_task, const TrainSettings& given, const Start& start, Threads& threads);
 
   void evaluate();  // loss and gradient at `now` for the minibatch of this step
   bool advance();   // one step; false: the next point would overflow, and `now` stays
   Record record();  // `now`, over all queries
-  TrainProgress progress();
+  double loss() override { return lane ? lane->loss(0) : at.loss; }
+  double norm() override;
+  bool asked_to_stop(const TimeLimit& limit);
   bool gradient_is_zero() const;
   bool usable() const;  // neither the point nor its gradient has overflowed
   bool settled();       // the direction of W has stopped moving
-  TrainStop repeat(TrainStop stop, const std::function<void(const Record&)>& keep);
+  TrainStop repeat(TrainStop stop, const TimeLimit& limit, const std::function<void(const Record&)>& keep);
 
+  AttentionTask task;  // keeps the memory that `pass` reads
   TrainSettings settings;
   bool sampled;  // minibatches or dropout make the gradients random
   GradientPass pass;
@@ -44,8 +62,9 @@ struct Trainer::Impl {
   RowMatrix moved = RowMatrix::Zero(1, 1);  // one number: how far W/‖W‖ moved from the reference before
 };
 
-Trainer::Impl::Impl(const AttentionTask& task, const TrainSettings& given, const Start& start, Threads& threads)
-    : settings((require_usable(given, task), given)),
+Trainer::Impl::Impl(const AttentionTask& given_task, const TrainSettings& given, const Start& start, Threads& threads)
+    : task(given_task),
+      settings((require_usable(given, task), given)),
       sampled(settings.dropout > 0 || (settings.batch > 0 && settings.batch < task.queries())),
       pass(task,
            {.loss = settings.loss,
@@ -96,9 +115,13 @@ bool Trainer::Impl::advance() {
   return false;
 }
 
-TrainProgress Trainer::Impl::progress() {
+double Trainer::Impl::norm() {
   if (lane) lane->read_point(0, now);
-  return {step, lane ? lane->loss(0) : at.loss, safe_norm(now.W())};
+  return safe_norm(now.W());
+}
+
+bool Trainer::Impl::asked_to_stop(const TimeLimit& limit) {
+  return limit.over() || (settings.progress && settings.progress(TrainProgress(step, this)));
 }
 
 Record Trainer::Impl::record() {
@@ -146,18 +169,18 @@ bool Trainer::Impl::settled() {
 }
 
 /// Gives all records that are still due the point at which the run ended.
-TrainStop Trainer::Impl::repeat(TrainStop stop, const std::function<void(const Record&)>& keep) {
+TrainStop Trainer::Impl::repeat(TrainStop stop, const TimeLimit& limit,
+                                const std::function<void(const Record&)>& keep) {
   Record last = record();
   for (Index due = step; (due = settings.record.next(due + 1, settings.steps)) >= 0;) {
-    if (settings.stop && settings.stop(step)) return TrainStop::asked;
-    if (settings.progress && settings.progress(progress())) return TrainStop::asked;
+    if (asked_to_stop(limit)) return TrainStop::asked;
     last.step = due;
     keep(last);
   }
   return stop;
 }
 
-Trainer::Trainer(const AttentionTask& task, const TrainSettings& settings, const Start& start, Threads& threads)
+Trainer::Trainer(const AttentionTask& task, const TrainSettings& settings, Threads& threads, const Start& start)
     : impl_(std::make_unique<Impl>(task, settings, start, threads)) {}
 
 Trainer::~Trainer() = default;
@@ -165,17 +188,17 @@ Trainer::~Trainer() = default;
 TrainStop Trainer::run(const std::function<void(const Record&)>& keep) {
   Impl& my = *impl_;
   const TrainSettings& settings = my.settings;
+  const TimeLimit limit(settings.time_limit);
   my.evaluate();
   for (;;) {
     if (settings.record.due(my.step, settings.steps)) keep(my.record());
     if (my.step == settings.steps) return TrainStop::finished;
-    if (settings.stop && settings.stop(my.step)) return TrainStop::asked;
-    if (settings.progress && settings.progress(my.progress())) return TrainStop::asked;
-    if (my.gradient_is_zero()) return my.repeat(TrainStop::zero_gradient, keep);
+    if (my.asked_to_stop(limit)) return TrainStop::asked;
+    if (my.gradient_is_zero()) return my.repeat(TrainStop::zero_gradient, limit, keep);
     if (!my.advance()) return TrainStop::overflow;
     if (my.settled()) {
       if (settings.record.due(my.step, settings.steps)) keep(my.record());
-      return my.repeat(TrainStop::direction, keep);
+      return my.repeat(TrainStop::direction, limit, keep);
     }
   }
 }
@@ -238,7 +261,7 @@ void Trainer::restore(std::span<const double> state) {
 }
 
 TrainedRun train(const AttentionTask& task, const TrainSettings& settings, Threads& threads, const Start& start) {
-  Trainer trainer(task, settings, start, threads);
+  Trainer trainer(task, settings, threads, start);
   std::vector<Record> records;
   const TrainStop stop = trainer.run([&](const Record& record) { records.push_back(record); });
   TrainedRun run = trainer.result();

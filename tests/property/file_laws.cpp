@@ -10,7 +10,7 @@ namespace {
 Array any_array() {
   const auto scalar = *rc::gen::element(Scalar::f64, Scalar::f32, Scalar::f16, Scalar::i64, Scalar::i32, Scalar::i16,
                                         Scalar::i8, Scalar::u64, Scalar::u32, Scalar::u16, Scalar::u8, Scalar::boolean);
-  Array array{.scalar = scalar, .shape = *rc::gen::container<std::vector<Index>>(rc::gen::inRange<Index>(0, 5))};
+  Array array(scalar, *rc::gen::container<std::vector<Index>>(rc::gen::inRange<Index>(0, 5)), nullptr);
   if (array.shape.size() > 4) array.shape.resize(4);
   const auto bytes = std::make_shared<const std::vector<std::uint8_t>>(*rc::gen::container<std::vector<std::uint8_t>>(
       static_cast<std::size_t>(array.bytes()) + 1, rc::gen::arbitrary<std::uint8_t>()));

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "support.h"
+#include "theory/selections.h"
 
 namespace attsvm {
 namespace {
@@ -83,7 +84,7 @@ TEST(TheoryReference, EquivalenceOfNonlinearHeads) {
     // The published finite part uses the attention of the step before the last; so does this comparison.
     MarginSolver solver(threads);
     const RowMatrix log_attention = matrix(run.expect, "attention").array().log();
-    const Equivalence fit = fit_equivalence(run.task, check.selection, trained, log_attention, solver);
+    const Equivalence fit = fit_equivalence(run.task, check.selection, trained, log_attention, {}, solver);
     expect_near(fit.gen.W, matrix(run.expect, "gen_W"), 1e-7, "gen_W");
     expect_near(fit.finite.W, matrix(run.expect, "finite_W"), 1e-9, "finite_W");
     expect_near(fit.W, matrix(run.expect, "equivalence_W"), 1e-7, "equivalence_W");
@@ -106,8 +107,10 @@ TEST(TheoryReference, JointTrainingRelaxesWhatTheHeadDoesNotNeed) {
   for (const Published& run : published("joint_")) {
     SCOPED_TRACE(run.name);
     const bool tight = run.name.starts_with("joint_tight");
-    const auto points = regularization_path(
-        run.task, {.param = Parametrization::p, .joint = true, .radii = {1, 10, 100, 1000}, .starts = 4}, threads);
+    const auto points =
+        regularization_path(
+            run.task, {.param = Parametrization::p, .joint = true, .radii = {1, 10, 100, 1000}, .starts = 4}, threads)
+            .points;
     EXPECT_EQ(points.back().relaxed, tight ? 0 : 1);
     EXPECT_GT(points.back().correlation, 1 - 1e-3);
     EXPECT_GT(points.back().head_correlation, 1 - 1e-3);

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "attsvm/threads.h"
+#include "base/finite_mark.h"
 #include "base/random.h"
 #include "support.h"
 
@@ -60,7 +61,7 @@ TEST(ThreadedFiles, ReadingIsTheSameForAnyThreadCount) {
   for (const int count : {1, 2, 3}) {
     Threads threads(count);
     const Array read = NpzFile(scratch.file("big.npz")).read("tokens", threads);
-    EXPECT_TRUE(read.known_finite);
+    EXPECT_TRUE(FiniteMark::of(read));
     EXPECT_TRUE(std::equal(numbers.begin(), numbers.end(), f64_span(read).begin()));
   }
 }

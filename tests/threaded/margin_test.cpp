@@ -94,8 +94,8 @@ TEST(ThreadedSolveMany, EqualsOneByOne) {
   for (const MarginProblem& problem : problems) alone.push_back(proven(problem));
   for (const int count : {1, 2, 3}) {
     Threads threads(count);
-    std::vector<MarginSolution> many(100);
-    solve_many(problems, {}, threads, many);
+    MarginSolver solver(threads);
+    const std::span<const MarginSolution> many = solver.solve_many(problems, {});
     ASSERT_EQ(many.size(), problems.size());
     for (std::size_t k = 0; k < many.size(); ++k) {
       EXPECT_EQ(many[k].status, alone[k].status);
@@ -106,8 +106,10 @@ TEST(ThreadedSolveMany, EqualsOneByOne) {
     }
     std::vector<const double*> before;
     for (const MarginSolution& solution : many) before.push_back(solution.W.data());
-    solve_many(problems, {}, threads, many);
+    solver.solve_many(problems, {});
     for (std::size_t k = 0; k < many.size(); ++k) EXPECT_EQ(many[k].W.data(), before[k]);
+    const std::vector<MarginSolution> copies = solve_many(problems, {}, threads);
+    for (std::size_t k = 0; k < many.size(); ++k) EXPECT_EQ(many[k].W, copies[k].W);
   }
 }
 
@@ -116,10 +118,9 @@ TEST(ThreadedNuclearMany, EqualsOneByOne) {
   std::vector<MarginProblem> problems;
   for (std::uint32_t k = 0; k < 20; ++k) tasks.push_back(generate({.n = 5, .T = 5, .d = 4}, 6, k).task);
   for (const AttentionTask& task : tasks) problems.push_back(of_optimal_tokens(task));
-  std::vector<MarginSolution> many;
   for (const int count : {1, 2}) {
     Threads threads(count);
-    solve_many(problems, {.norm = Norm::nuclear()}, threads, many);
+    const std::vector<MarginSolution> many = solve_many(problems, {.norm = Norm::nuclear()}, threads);
     for (std::size_t k = 0; k < many.size(); ++k) {
       const MarginSolution alone = proven(problems[k], {.norm = Norm::nuclear()});
       EXPECT_EQ(many[k].W, alone.W);

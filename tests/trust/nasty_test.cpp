@@ -66,8 +66,7 @@ TEST_P(NastyTasks, AnswersHold) {
     if (problem.rows() == 0 || problem.rows() > kMostRows) continue;
     const ExactAnswer truth = solve_exactly(problem);
     for (const std::string& norm : norms()) {
-      MarginSolution solution;
-      solver.solve(problem, {.norm = Norm::parse(norm)}, solution);
+      const MarginSolution& solution = solver.solve(problem, {.norm = Norm::parse(norm)});
       const std::string wrong = complaint(problem, solution, truth, may_stall(GetParam()));
       EXPECT_EQ(wrong, "") << "seed " << seed << ", " << norm << ", condition " << truth.condition();
       ++counts[norm + (truth.feasible ? " feasible " : " infeasible ") + std::string(name_of(solution.status))];

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/finite_mark.h"
 #include "support.h"
 
 namespace attsvm {
@@ -13,17 +14,14 @@ using test::expect_refusal;
 template <class T>
 Array raw(Scalar scalar, const std::vector<T>& numbers, std::vector<Index> shape) {
   const auto owner = std::make_shared<std::vector<T>>(numbers);
-  return {.scalar = scalar,
-          .shape = std::move(shape),
-          .data = reinterpret_cast<const std::byte*>(owner->data()),
-          .owner = owner};
+  return {scalar, std::move(shape), reinterpret_cast<const std::byte*>(owner->data()), owner};
 }
 
 TEST(Array, F64IsUsedInPlaceWhenAligned) {
   const std::vector<double> numbers{1, 2, 3, 4, 5, 6};
   const Array view = Array::view(numbers.data(), {2, 3});
   EXPECT_EQ(to_f64(view).data, view.data);
-  Array shifted{.scalar = Scalar::f64, .shape = {2}, .data = reinterpret_cast<const std::byte*>(numbers.data()) + 4};
+  const Array shifted(Scalar::f64, {2}, reinterpret_cast<const std::byte*>(numbers.data()) + 4);
   EXPECT_NE(to_f64(shifted).data, shifted.data) << "unaligned numbers have to be copied";
 }
 
@@ -70,7 +68,7 @@ TEST(Array, NonFiniteNumbersAreNamedByPlace) {
   expect_refusal([&] { require_finite(array, "tokens"); }, {"tokens[0,2,1]", "nan", "finite"});
   Array fine = Array::own(std::vector<double>{1, std::numeric_limits<double>::max()}, {2});
   EXPECT_NO_THROW(require_finite(fine, "tokens"));
-  EXPECT_TRUE(fine.known_finite);
+  EXPECT_TRUE(FiniteMark::of(fine));
 }
 
 TEST(Array, IntegersThatDoubleCannotHoldAreRefused) {

@@ -82,13 +82,14 @@ TEST(Claims, AreFoundByNameOrByTheBeginningOfIt) {
 TEST(Claims, StopWhenToldAndCountWhatIsDone) {
   Threads threads(2);
   Index calls = 0;
-  const auto stop_later = [&](Index) { return ++calls > 2; };
+  const auto stop_later = [&](const ClaimProgress&) { return ++calls > 2; };
   const Claim& claim = *find_claims("over-parametrization").front();
   const ClaimResult result = test_claim(claim, {.tasks = 50, .progress = stop_later}, threads);
-  EXPECT_TRUE(result.stopped);
+  EXPECT_FALSE(result.complete);
   EXPECT_EQ(result.tasks, 2);
-  const ClaimResult none = test_claim(claim, {.tasks = 1, .progress = [](Index) { return true; }}, threads);
-  EXPECT_TRUE(none.stopped);
+  const ClaimResult none =
+      test_claim(claim, {.tasks = 1, .progress = [](const ClaimProgress&) { return true; }}, threads);
+  EXPECT_FALSE(none.complete);
   EXPECT_EQ(none.tasks, 0);
   EXPECT_TRUE(std::isnan(none.worst));
 }

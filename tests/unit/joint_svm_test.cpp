@@ -30,9 +30,8 @@ const Selection& zeros() {
 JointSvm solve_joint(const AttentionTask& task, std::vector<double> beyond) {
   Threads threads(1);
   MarginSolver solver(threads);
-  JointSvm found = solve_joint_svm(task, zeros(), beyond, [&](const MarginProblem& problem, MarginSolution& solution) {
-    solver.solve(problem, {}, solution);
-  });
+  JointSvm found =
+      solve_joint_svm(task, zeros(), beyond, [&](const MarginProblem& problem) { return solver.solve(problem, {}); });
   const MarginProblem problem = MarginProblem::attention(found.task, zeros(), found.relaxed);
   EXPECT_TRUE(verify(found.task, stored(problem, found.weights, 1e-8)).valid);
   return found;
@@ -97,9 +96,8 @@ TEST(TwoInputs, StayApartAlthoughTheOtherScoresAreEqual) {
   const AttentionTask task = two_differences({1, 0}, {-2, 1});
   Threads threads(1);
   MarginSolver solver(threads);
-  MarginSolution svm;
   const MarginProblem problem = MarginProblem::attention(task, zeros());
-  solver.solve(problem, {}, svm);
+  const MarginSolution& svm = solver.solve(problem, {});
   ASSERT_TRUE(verify(task, stored(problem, svm, 1e-8)).valid);
   EXPECT_NEAR(svm.W(0, 0), 1, 1e-13);
   EXPECT_NEAR(svm.W(1, 0), 3, 1e-13);

@@ -290,22 +290,22 @@ TEST(MarginSolve, WarmStart) {
   const MarginProblem problem = MarginProblem::attention(task, *task.select());
   const MarginSolution cold = optimum(problem);
   EXPECT_FALSE(cold.warm_started);
-  const MarginSolution warm = proven(problem, {.warm_start = &cold});
+  const MarginSolution warm = proven(problem, {}, &cold);
   EXPECT_TRUE(warm.warm_started);
   EXPECT_EQ(warm.status, MarginStatus::optimal);
   EXPECT_LE(warm.iterations, cold.iterations);
   expect_near(warm.W, cold.W, 1e-10);
   MarginSolution misleading = cold;  // starting from all rows, or from wrong ones, must not change the answer
   misleading.dual.setOnes();
-  expect_near(proven(problem, {.warm_start = &misleading}).W, cold.W, 1e-10);
+  expect_near(proven(problem, {}, &misleading).W, cold.W, 1e-10);
   misleading.dual = (cold.dual.array() == 0).cast<double>();
-  expect_near(proven(problem, {.warm_start = &misleading}).W, cold.W, 1e-10);
+  expect_near(proven(problem, {}, &misleading).W, cold.W, 1e-10);
   const AttentionTask smaller = generate({.law = Law::separable, .n = 19, .T = 8, .d = 6}, 8).task;
   MarginSolution refused = optimum(MarginProblem::attention(smaller, *smaller.select()));
-  EXPECT_FALSE(proven(problem, {.warm_start = &refused}).warm_started);
+  EXPECT_FALSE(proven(problem, {}, &refused).warm_started);
   refused = cold;
   refused.status = MarginStatus::infeasible;
-  EXPECT_FALSE(proven(problem, {.warm_start = &refused}).warm_started);
+  EXPECT_FALSE(proven(problem, {}, &refused).warm_started);
 }
 
 TEST(MarginSolve, LimitsAreHonest) {
@@ -339,9 +339,8 @@ TEST(MarginSolve, BadSettingsAreRefused) {
   const AttentionTask task = make_task(1, 2, {1, 2, 3, 4});
   const MarginProblem problem = first_kept(task);
   const auto refuse_with = [&](const SolveSettings& settings, const std::string& word) {
-    std::vector<MarginSolution> many;
     expect_refusal([&] { solve(problem, settings, threads); }, {word});
-    expect_refusal([&] { solve_many(std::span(&problem, 1), settings, threads, many); }, {word});
+    expect_refusal([&] { solve_many(std::span(&problem, 1), settings, threads); }, {word});
   };
   const double nan = std::nan("");
   for (const double tolerance : {0.0, -1.0, nan}) refuse_with({.tolerance = tolerance}, "tolerance");
@@ -354,16 +353,42 @@ TEST(MarginSolve, BadSettingsAreRefused) {
                  {"log_attention", "1 by 3"});
 }
 
+TEST(MarginSolve, AProblemKeepsItsTask) {
+  const auto problem = [] {
+    const AttentionTask task = generate({.law = Law::separable}, 1).task;
+    return MarginProblem::attention(task, *task.select());
+  }();
+  const AttentionTask same = generate({.law = Law::separable}, 1).task;
+  EXPECT_EQ(optimum(problem).W, optimum(MarginProblem::attention(same, *same.select())).W);
+}
+
+TEST(MarginSolve, AnAnswerMayStartTheNextSolve) {
+  Threads threads(1);
+  const AttentionTask task = generate({.law = Law::separable, .n = 20, .T = 8, .d = 6}, 8).task;
+  const MarginProblem problem = MarginProblem::attention(task, *task.select());
+  for (const Norm& norm : {Norm::frobenius(), Norm::nuclear()}) {
+    MarginSolver solver(threads);
+    const MarginSolution cold = solve(problem, {.norm = norm}, threads);
+    const MarginSolution warm = solve(problem, {.norm = norm}, threads, &cold);
+    const MarginSolution& own = solver.solve(problem, {.norm = norm});
+    const MarginSolution& again = solver.solve(problem, {.norm = norm}, &own);
+    EXPECT_TRUE(again.warm_started);
+    EXPECT_EQ(again.W, warm.W);
+    EXPECT_EQ(again.dual, warm.dual);
+    EXPECT_EQ(again.iterations, warm.iterations);
+    EXPECT_TRUE(verify(task, stored(problem, again, 1e-8)).valid);
+  }
+}
+
 TEST(MarginSolve, MemoryIsUsedAgain) {
   Threads threads(1);
   MarginSolver solver(threads);
-  MarginSolution solution;
   const AttentionTask task = generate({.law = Law::separable}, 1).task;
   const MarginProblem problem = MarginProblem::attention(task, *task.select());
-  solver.solve(problem, {}, solution);
+  const MarginSolution& solution = solver.solve(problem, {});
   const MarginSolution first = solution;
   const double *W = solution.W.data(), *dual = solution.dual.data(), *slack = solution.slack.data();
-  solver.solve(problem, {}, solution);
+  EXPECT_EQ(&solver.solve(problem, {}), &solution);
   EXPECT_EQ(solution.W.data(), W);
   EXPECT_EQ(solution.dual.data(), dual);
   EXPECT_EQ(solution.slack.data(), slack);
@@ -383,9 +408,8 @@ TEST(MarginSolve, NothingIsLeftOfTheProblemBefore) {
       SCOPED_TRACE(norm.name() + ", problem " + std::to_string(k));
       const AttentionTask task = generate({.law = Law::separable, .n = n, .T = T, .d = d}, 3, k / 12).task;
       const MarginProblem problem = MarginProblem::attention(task, *task.select());
-      MarginSolution after, alone;
-      used.solve(problem, {.norm = norm}, after);
-      MarginSolver(threads).solve(problem, {.norm = norm}, alone);
+      const MarginSolution& after = used.solve(problem, {.norm = norm});
+      const MarginSolution alone = solve(problem, {.norm = norm}, threads);
       ASSERT_EQ(after.W, alone.W);
       ASSERT_EQ(after.dual, alone.dual);
       ASSERT_EQ(after.iterations, alone.iterations);

@@ -205,7 +205,7 @@ TEST(NuclearSolve, WarmStarts) {
   const MarginProblem problem = of_optimal_tokens(task);
   const MarginSolution cold = optimum(problem, Norm::nuclear()), frobenius = optimum(problem, Norm::frobenius());
   for (const MarginSolution* warm : {&cold, &frobenius}) {
-    const MarginSolution again = proven(problem, {.norm = Norm::nuclear(), .warm_start = warm});
+    const MarginSolution again = proven(problem, {.norm = Norm::nuclear()}, warm);
     EXPECT_TRUE(again.warm_started);
     EXPECT_EQ(again.status, MarginStatus::optimal);
     EXPECT_NEAR(again.objective, cold.objective, 1e-12 * cold.objective);
@@ -221,13 +221,12 @@ TEST(NuclearSolve, StartsWithTheTangentOfNobodyElse) {
     const AttentionTask task = generate({.n = 6, .T = 8, .d = 10}, seed).task;
     const MarginProblem problem = of_optimal_tokens(task);
     MarginSolver used(threads);
-    MarginSolution near, after, alone;
-    used.solve(problem, {.norm = Norm::nuclear()}, near);
+    const SolveSettings settings{.norm = Norm::nuclear()};
+    MarginSolution near = used.solve(problem, settings);
     near.W *= 1.001;  // the same rank and the same active rows at the first step
     near.dual *= 0.999;
-    const SolveSettings again{.norm = Norm::nuclear(), .warm_start = &near};
-    used.solve(problem, again, after);
-    MarginSolver(threads).solve(problem, again, alone);
+    const MarginSolution& after = used.solve(problem, settings, &near);
+    const MarginSolution alone = solve(problem, settings, threads, &near);
     EXPECT_EQ(after.W, alone.W) << seed;
     EXPECT_EQ(after.dual, alone.dual) << seed;
     EXPECT_EQ(after.iterations, alone.iterations) << seed;

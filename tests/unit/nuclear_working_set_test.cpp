@@ -147,15 +147,13 @@ TEST(NuclearWorkingSet, WarmStart) {
   const MarginSolution cold = solve(problem, kNuclear, threads);
   EXPECT_EQ(cold.status, MarginStatus::optimal);
   SolveSettings settings = kNuclear;
-  settings.warm_start = &cold;
   settings.tolerance = 2e-8;
-  const MarginSolution again = solve(problem, settings, threads);
+  const MarginSolution again = solve(problem, settings, threads, &cold);
   EXPECT_EQ(again.status, MarginStatus::optimal);
   EXPECT_EQ(again.iterations, 0);
   EXPECT_TRUE(verify(task, stored(problem, again, 2e-8), {.tolerance = 2e-8}).valid);
   const MarginSolution frobenius = solve(problem, {}, threads);
-  settings.warm_start = &frobenius;
-  const MarginSolution other = solve(problem, settings, threads);
+  const MarginSolution other = solve(problem, settings, threads, &frobenius);
   EXPECT_EQ(other.status, MarginStatus::optimal);
   EXPECT_NEAR(other.objective, cold.objective, 4e-8 * cold.objective);
   EXPECT_TRUE(verify(task, stored(problem, other, 2e-8), {.tolerance = 2e-8}).valid);

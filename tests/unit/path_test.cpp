@@ -17,8 +17,8 @@ TEST(PathStarts, BeginBeforeTheSoftmaxHasChosen) {
   Index by_way = 0, at_once = 0;
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     const AttentionTask task = random_task({.n = 6, .T = 8, .d = 6}, seed);
-    by_way += regularization_path(task, {.radii = {1, 10, 100}}, threads).back().minima;
-    at_once += regularization_path(task, {.radii = {100}}, threads).back().minima;
+    by_way += regularization_path(task, {.radii = {1, 10, 100}}, threads).points.back().minima;
+    at_once += regularization_path(task, {.radii = {100}}, threads).points.back().minima;
   }
   EXPECT_LE(at_once, 2 * by_way);
 }
@@ -45,10 +45,14 @@ TEST(FactoredPaths, StateTheSlopeTowardsHigherRank) {
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
       const AttentionTask task = random_task({.n = 3, .T = 3, .d = 6}, seed);
       for (const double tolerance : {1e-8, 1e-3, 1e-2}) {
-        const auto points = regularization_path(
-            task,
-            {.param = Parametrization::KQ, .joint = joint, .radii = {1, 10, 100}, .starts = 2, .tolerance = tolerance},
-            threads);
+        const auto points = regularization_path(task,
+                                                {.param = Parametrization::KQ,
+                                                 .joint = joint,
+                                                 .radii = {1, 10, 100},
+                                                 .starts = 2,
+                                                 .tolerance = tolerance},
+                                                threads)
+                                .points;
         for (const PathPoint& point : points) {
           if (tolerance == 1e-8) {
             EXPECT_LE(point.stationarity, tolerance);
@@ -66,8 +70,10 @@ TEST(FactoredPaths, OfFewColumnsMeetTheirOwnConditions) {
   Threads threads(1);
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     const AttentionTask task = random_task({.n = 6, .T = 8, .d = 6}, seed);
-    const auto points = regularization_path(
-        task, {.param = Parametrization::KQ, .width = 1, .radii = {1, 10, 100}, .starts = 2}, threads);
+    const auto points =
+        regularization_path(task, {.param = Parametrization::KQ, .width = 1, .radii = {1, 10, 100}, .starts = 2},
+                            threads)
+            .points;
     for (const PathPoint& point : points) {
       EXPECT_LE(point.stationarity, 1e-8) << "radius " << point.radius;
       EXPECT_NEAR(point.norm, point.radius, 1e-9 * point.radius);
@@ -80,9 +86,11 @@ TEST(PathStops, AreHeardInsideAMinimisation) {
   const AttentionTask task = random_task({.n = 6, .T = 8, .d = 10}, 1);
   for (const bool joint : {false, true}) {
     int asked = 0;
-    PathSettings settings{.joint = joint, .radii = {100, 1000}, .stop = [&] { return ++asked > 5; }};
-    const auto points = regularization_path(task, settings, threads);
+    PathSettings settings{
+        .joint = joint, .radii = {100, 1000}, .progress = [&](const PathProgress&) { return ++asked > 5; }};
+    const auto [points, complete] = regularization_path(task, settings, threads);
     EXPECT_EQ(asked, 6) << "once is enough";
+    EXPECT_FALSE(complete);
     ASSERT_EQ(points.size(), 1U) << "the point under way is kept";
     EXPECT_EQ(points.front().radius, 100);
     EXPECT_NEAR(points.front().norm, 100, 1e-9);
@@ -94,16 +102,17 @@ TEST(PathStops, AreHeardInsideAMinimisation) {
 TEST(PathStops, DoNotLoseABetterPoint) {
   Threads threads(1);
   const AttentionTask task = random_task({.n = 3, .T = 4, .d = 5}, 1);
-  const auto whole = regularization_path(task, {.radii = {1, 10}, .starts = 1}, threads);
+  const auto whole = regularization_path(task, {.radii = {1, 10}, .starts = 1}, threads).points;
   int asked = 0;
-  PathSettings counting{.radii = {1, 10}, .starts = 1, .stop = [&] { return ++asked < 0; }};
+  PathSettings counting{.radii = {1, 10}, .starts = 1, .progress = [&](const PathProgress&) { return ++asked < 0; }};
   regularization_path(task, counting, threads);
   const int all = asked;
   double before = 1e300;
   for (int most = 1; most <= all; most += 1 + all / 20) {
     asked = 0;
-    PathSettings settings{.radii = {1, 10}, .starts = 1, .stop = [&] { return ++asked > most; }};
-    const auto points = regularization_path(task, settings, threads);
+    PathSettings settings{
+        .radii = {1, 10}, .starts = 1, .progress = [&](const PathProgress&) { return ++asked > most; }};
+    const auto [points, complete] = regularization_path(task, settings, threads);
     if (points.empty()) continue;
     EXPECT_GE(points.front().log_excess, whole.front().log_excess - 1e-9);
     EXPECT_LE(points.front().log_excess, before + 1e-12) << "more time, no worse";
@@ -131,7 +140,7 @@ TEST(LinearLossPaths, EndInTheSvm) {
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     const AttentionTask task = random_task({.n = 3, .T = 4, .d = 5}, seed);
     const auto points =
-        regularization_path(task, {.loss = Loss::linear, .radii = {1, 10, 100, 1000}, .starts = 3}, threads);
+        regularization_path(task, {.loss = Loss::linear, .radii = {1, 10, 100, 1000}, .starts = 3}, threads).points;
     for (std::size_t k = 0; k < points.size(); ++k) {
       EXPECT_LE(points[k].stationarity, 1e-8) << "radius " << points[k].radius;
       if (k > 0) {
@@ -147,10 +156,14 @@ TEST(LinearLossPaths, AreComparedByTheirLossWhereTheLeastOneIsNotKnown) {
   Threads threads(1);
   const AttentionTask task = generate({.law = Law::joint_training, .c = 1}, 0).task;
   const auto follow = [&](Index starts) {
-    return regularization_path(
-        task,
-        {.param = Parametrization::p, .joint = true, .loss = Loss::linear, .radii = {1, 10, 100}, .starts = starts},
-        threads);
+    return regularization_path(task,
+                               {.param = Parametrization::p,
+                                .joint = true,
+                                .loss = Loss::linear,
+                                .radii = {1, 10, 100},
+                                .starts = starts},
+                               threads)
+        .points;
   };
   const auto one = follow(1), many = follow(6);
   for (std::size_t k = 0; k < many.size(); ++k) {

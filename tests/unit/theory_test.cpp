@@ -4,6 +4,7 @@
 
 #include "support.h"
 #include "theory/ball_minimizer.h"
+#include "theory/selections.h"
 
 namespace attsvm {
 namespace {
@@ -42,7 +43,7 @@ TEST(LocalOptimality, EnumerationAgreesWithTheDefinition) {
   Index local = 0;
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     const AttentionTask task = random_task(3, 4, 2 + static_cast<Index>(seed % 3), seed);
-    const LocalOptima found = enumerate_local_optima(task, 100, threads);
+    const LocalOptima found = enumerate_local_optima(task, {.limit = 100}, threads);
     EXPECT_EQ(found.selections, 64);
     std::vector<Selection> expected;
     for (Index a = 0; a < 4; ++a) {
@@ -64,7 +65,7 @@ TEST(LocalOptimality, OptimalTokensAreAlwaysLocallyOptimalWhereSeparable) {
   MarginSolver solver(threads);
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     const AttentionTask task = random_task(6, 8, 10, seed);
-    const SelectionReport report = assess_selection(task, optimal_tokens(task).selection, solver);
+    const SelectionReport report = assess_selection(task, optimal_tokens(task).selection, {}, solver);
     EXPECT_TRUE(report.optimal);
     EXPECT_EQ(report.locally_optimal, report.separable);
     for (const SupportToken& token : report.support) EXPECT_GT(token.score_gap, 0);
@@ -74,8 +75,8 @@ TEST(LocalOptimality, OptimalTokensAreAlwaysLocallyOptimalWhereSeparable) {
 TEST(LocalOptimality, TooManySelectionsAreRefused) {
   Threads threads(1);
   EXPECT_EQ(count_selections(random_task(3, 4, 2, 0), 64), 64);
-  EXPECT_THROW(enumerate_local_optima(random_task(30, 8, 10, 0), 1'000'000, threads), InputError);
-  EXPECT_THROW(enumerate_local_optima(random_task(3, 4, 2, 0), 63, threads), InputError);
+  EXPECT_THROW(enumerate_local_optima(random_task(30, 8, 10, 0), {}, threads), InputError);
+  EXPECT_THROW(enumerate_local_optima(random_task(3, 4, 2, 0), {.limit = 63}, threads), InputError);
 }
 
 TEST(LocalOptimality, TiedScoresAreNotAhead) {
@@ -85,7 +86,7 @@ TEST(LocalOptimality, TiedScoresAreNotAhead) {
                             .keys = Array::view(keys.data(), {1, 2, 2}),
                             .head = Array::view(head.data(), {1})});
   Threads threads(1);
-  const Check check = check_selection(task, Selection::single(std::vector<Index>{1}), threads);
+  const Check check = check_selection(task, Selection::single(std::vector<Index>{1}), {}, threads);
   EXPECT_TRUE(check.separable);
   EXPECT_FALSE(check.report->locally_optimal);
   EXPECT_EQ(check.verdict, Verdict::global) << "a shared best score is best";
@@ -95,10 +96,11 @@ TEST(LocalOptimality, TiedScoresAreNotAhead) {
 TEST(LocalOptimality, StoppedEnumerationsSayWhatTheyLookedAt) {
   Threads threads(1);
   const AttentionTask task = random_task(4, 8, 6, 1);
-  const LocalOptima whole = enumerate_local_optima(task, 5000, threads);
+  const LocalOptima whole = enumerate_local_optima(task, {.limit = 5000}, threads);
   EXPECT_TRUE(whole.complete);
   EXPECT_EQ(whole.selections, 4096);
-  const LocalOptima part = enumerate_local_optima(task, 5000, threads, [](Index done) { return done > 0; });
+  const LocalOptima part = enumerate_local_optima(
+      task, {.limit = 5000, .progress = [](const EnumerationProgress& now) { return now.done > 0; }}, threads);
   EXPECT_FALSE(part.complete);
   EXPECT_GT(part.selections, 0);
   EXPECT_LT(part.selections, 1000) << "it is asked often";
@@ -115,7 +117,7 @@ AttentionTask best_in_the_middle() {
 TEST(CheckSelection, OptimalTokensThatNoWSeparatesAreSaidToBe) {
   Threads threads(1);
   const AttentionTask task = best_in_the_middle();
-  const Check check = check_selection(task, optimal_tokens(task).selection, threads);
+  const Check check = check_selection(task, optimal_tokens(task).selection, {}, threads);
   EXPECT_TRUE(check.optimal_selection);
   EXPECT_TRUE(check.decided);
   EXPECT_FALSE(check.separable);
@@ -131,12 +133,12 @@ TEST(CheckSelection, OtherTokensThatNoWSeparatesAreInfeasibleToo) {
   const std::vector<double> keys{0, 1, 2}, values{1, 0, 0}, head{1};
   const AttentionTask task(
       {.tokens = Array::own(values, {1, 3, 1}), .keys = Array::own(keys, {1, 3, 1}), .head = Array::own(head, {1})});
-  const Check one = check_selection(task, Selection::single(std::vector<Index>{1}), threads);
+  const Check one = check_selection(task, Selection::single(std::vector<Index>{1}), {}, threads);
   EXPECT_FALSE(one.optimal_selection);
   EXPECT_EQ(one.verdict, Verdict::infeasible);
   const std::vector<bool> mask{true, false, true};  // a set with equal logits, ahead of the token in the middle
   const Check set = check_selection(
-      task, Selection::from_array(Array::own(mask, {1, 3}), task.visible(), task.longest(), "select"), threads);
+      task, Selection::from_array(Array::own(mask, {1, 3}), task.visible(), task.longest(), "select"), {}, threads);
   EXPECT_EQ(set.verdict, Verdict::infeasible);
 }
 
@@ -144,7 +146,7 @@ TEST(CheckSelection, StopsWhenToldAndSaysThatItIsNotDecided) {
   Threads threads(1);
   const AttentionTask task = generate({.n = 100, .T = 30, .d = 40}, 1).task;
   const Selection best = optimal_tokens(task).selection;
-  const Check check = check_selection(task, best, threads, {.stop = [] { return true; }});
+  const Check check = check_selection(task, best, {.progress = [](const SolveProgress&) { return true; }}, threads);
   EXPECT_FALSE(check.decided);
   EXPECT_FALSE(check.separable);
   EXPECT_NE(check.reason.find("not decided"), std::string::npos);
@@ -215,7 +217,7 @@ TEST_P(Paths, EndInTheSvmOfTheirSelection) {
     if (c.param == Parametrization::p) recipe = {.n = 2, .T = 3, .d = 6, .pattern = QueryPattern::prompt};
     const AttentionTask task = generate(recipe, seed).task;
     const auto points =
-        regularization_path(task, {.param = c.param, .radii = {1, 10, 100, 1000, 5000}, .starts = 3}, threads);
+        regularization_path(task, {.param = c.param, .radii = {1, 10, 100, 1000, 5000}, .starts = 3}, threads).points;
     ASSERT_EQ(points.size(), 5U);
     for (std::size_t k = 0; k < points.size(); ++k) {
       EXPECT_LE(points[k].stationarity, 1e-8) << "radius " << points[k].radius;
@@ -242,8 +244,10 @@ TEST(JointPath, ReachesBothSvmsAndRelaxesTheLooseInput) {
   Threads threads(1);
   for (const bool tight : {true, false}) {
     const AttentionTask task = generate({.law = Law::joint_training, .c = tight ? 1 : 1.5}, 0).task;
-    const auto points = regularization_path(
-        task, {.param = Parametrization::p, .joint = true, .radii = {1, 10, 100, 1000}, .starts = 4}, threads);
+    const auto points =
+        regularization_path(
+            task, {.param = Parametrization::p, .joint = true, .radii = {1, 10, 100, 1000}, .starts = 4}, threads)
+            .points;
     const PathPoint& last = points.back();
     EXPECT_EQ(last.relaxed, tight ? 0 : 1);
     EXPECT_LE(last.stationarity, 1e-8);

@@ -234,12 +234,12 @@ TEST(Train, AStateIsTakenUpToTheSameBits) {
       std::vector<double> state;
       TrainSettings first = settings;
       first.progress = [](const TrainProgress& progress) { return progress.step == 17; };
-      Trainer begun(task, first, {}, threads);
+      Trainer begun(task, first, threads);
       std::vector<Record> records;
       const auto keep = [&](const Record& record) { records.push_back(record); };
       ASSERT_EQ(begun.run(keep), TrainStop::asked);
       state = begun.state();
-      Trainer second(task, settings, {}, threads);
+      Trainer second(task, settings, threads);
       second.restore(state);
       ASSERT_EQ(second.run(keep), TrainStop::finished);
       EXPECT_EQ(second.result().W, whole.W);
@@ -261,12 +261,12 @@ TEST(Train, StopsWhenAsked) {
   for (std::uint32_t k = 0; k < 11; ++k) tasks.push_back(random_task(k));
   tasks.push_back(random_task(11, HeadKind::quadratic));  // lanes cannot take it
   Threads threads(2);
-  const auto after_seven = [](Index steps) { return steps == 7; };
-  const auto runs = train_many(tasks, {.steps = 1000, .stop = after_seven}, threads);
+  const auto after_seven = [](const TrainProgress& now) { return now.step == 7; };
+  const auto runs = train_many(tasks, {.steps = 1000, .progress = after_seven}, threads);
   for (std::size_t k = 0; k < tasks.size(); ++k) {
     EXPECT_EQ(runs[k].stop, TrainStop::asked);
     EXPECT_EQ(runs[k].steps, 7);
-    const TrainedRun alone = run(tasks[k], {.steps = 1000, .stop = after_seven});
+    const TrainedRun alone = run(tasks[k], {.steps = 1000, .progress = after_seven});
     EXPECT_EQ(alone.stop, TrainStop::asked);
     EXPECT_EQ(runs[k].W, alone.W);
     EXPECT_EQ(runs[k].W, run(tasks[k], {.steps = 7}).W);

@@ -24,7 +24,7 @@ std::string_view name_of(ProblemKind kind) {
 }
 
 MarginProblem::MarginProblem(const AttentionTask& task, Selection selection, ProblemKind kind)
-    : task_(&task),
+    : task_(task),
       selection_(std::move(selection)),
       kind_(kind),
       relaxed_(static_cast<std::size_t>(task.queries()), false),
@@ -37,10 +37,10 @@ MarginProblem::MarginProblem(const AttentionTask& task, Selection selection, Pro
 }
 
 void MarginProblem::begin_group(Index query, double sign) {
-  const Index sequence = task_->sequence(query);
+  const Index sequence = task_.sequence(query);
   const bool value = kind_ == ProblemKind::value;
-  groups_.push_back({query, value ? task_->values(sequence).data() : task_->keys(sequence).data(),
-                     value ? &kOne : task_->query(query).data(), selection_.first(query), sign, rows(), 0});
+  groups_.push_back({query, value ? task_.values(sequence).data() : task_.keys(sequence).data(),
+                     value ? &kOne : task_.query(query).data(), selection_.first(query), sign, rows(), 0});
 }
 
 void MarginProblem::add_row(Index drop, bool equal, double rhs) {
