@@ -42,7 +42,7 @@ std::ostream& operator<<(std::ostream& out, Enum value) { return out << name_of(
 /// stored as characters of four bytes, and the last entry of its shape is its length. A default-constructed Array
 /// stands for an optional array that was not given.
 struct Array {
-  Scalar scalar = Scalar::f64;
+  Scalar scalar = Scalar::f64;          ///< type of the numbers
   std::vector<Index> shape{};           ///< size of each axis; empty for a single number
   const std::byte* data = nullptr;      ///< size() numbers; need not be aligned; null: not given
   bool fortran_order = false;           ///< column-major: the first index varies fastest
@@ -54,21 +54,21 @@ struct Array {
   Array(Scalar type, std::vector<Index> sizes, const std::byte* numbers, std::shared_ptr<const void> kept_by = {})
       : scalar(type), shape(std::move(sizes)), data(numbers), owner(std::move(kept_by)) {}
 
-  bool given() const { return data != nullptr; }
+  bool given() const { return data != nullptr; }                   ///< false: stands for an array left out
   Index rank() const { return static_cast<Index>(shape.size()); }  ///< number of axes
   Index size() const;                                              ///< how many numbers: the product of `shape`
   Index bytes() const;                                             ///< size() * size_of(scalar)
 
   /// A C-ordered array in the memory at `numbers`, which the caller keeps alive.
   static Array view(const double* numbers, std::vector<Index> shape);
-  static Array view(const float* numbers, std::vector<Index> shape);
-  static Array view(const Index* numbers, std::vector<Index> shape);
+  static Array view(const float* numbers, std::vector<Index> shape);  ///< the same for f32
+  static Array view(const Index* numbers, std::vector<Index> shape);  ///< the same for i64
   /// A C-ordered array that owns its numbers. std::logic_error if their count is not the product of `shape`.
   static Array own(std::vector<double> numbers, std::vector<Index> shape);
-  static Array own(std::vector<Index> numbers, std::vector<Index> shape);
-  static Array own(const std::vector<bool>& flags, std::vector<Index> shape);
-  static Array own(const Eigen::Ref<const RowMatrix>& matrix);  ///< a copy, of shape (rows,cols)
-  static Array text(std::string_view ascii);                    ///< characters; to_text() reads them back
+  static Array own(std::vector<Index> numbers, std::vector<Index> shape);      ///< the same for i64
+  static Array own(const std::vector<bool>& flags, std::vector<Index> shape);  ///< the same for bools
+  static Array own(const Eigen::Ref<const RowMatrix>& matrix);                 ///< a copy, of shape (rows,cols)
+  static Array text(std::string_view ascii);  ///< characters; to_text() reads them back
   static Array number(double value) { return own(std::vector<double>{value}, {}); }  ///< of shape ()
 
  private:

@@ -22,17 +22,21 @@ struct StudyFacts {
 
 /// One result of a study in words, next to the published one.
 struct Finding {
-  std::string paper, ours;
-  std::string why;  ///< why `ours` differs from `paper`; empty if it does not
+  std::string paper;  ///< what the paper shows
+  std::string ours;   ///< what these runs show
+  std::string why;    ///< why `ours` differs from `paper`; empty if it does not
 };
 
 /// The progress of reproduce() or sweep(). A cell is one setting of a study, which is run on many random tasks.
 struct StudyProgress {
-  std::string study, cell;               ///< names of what is running
-  Index done = 0, wanted = 0;            ///< accepted runs of the cell: so far, and in all
-  Index draws = 0;                       ///< accepted and rejected runs of the cell so far
-  double share = 0;                      ///< estimated share of all the work that is done, 0 … 1
-  double seconds = 0, seconds_left = 0;  ///< since the start, and an estimate of the rest (NaN: too early)
+  std::string study;        ///< name of the study that is running
+  std::string cell;         ///< name of its cell
+  Index done = 0;           ///< accepted runs of the cell so far
+  Index wanted = 0;         ///< accepted runs of the cell in all
+  Index draws = 0;          ///< accepted and rejected runs of the cell so far
+  double share = 0;         ///< estimated share of all the work that is done, 0 … 1
+  double seconds = 0;       ///< since the start
+  double seconds_left = 0;  ///< estimate of the rest; NaN: too early
 };
 
 /// What reproduce() and sweep() are to do.
@@ -58,22 +62,26 @@ std::string_view name_of(StudyStop stop);
 
 /// The outcome of one study.
 struct StudyResult {
-  std::string name, title;
-  bool complete = false;                 ///< every cell has all its runs
-  Index cells = 0, runs = 0, draws = 0;  ///< runs: accepted ones; draws: accepted and rejected ones
-  Index reused = 0;                      ///< draws whose results the store already had
-  double seconds = 0;
-  std::vector<Finding> findings;
+  std::string name;                ///< as on the command line
+  std::string title;               ///< one line
+  bool complete = false;           ///< every cell has all its runs
+  Index cells = 0;                 ///< settings that the study runs
+  Index runs = 0;                  ///< accepted ones
+  Index draws = 0;                 ///< accepted and rejected ones
+  Index reused = 0;                ///< draws whose results the store already had
+  double seconds = 0;              ///< wall time of this call
+  std::vector<Finding> findings;   ///< what the study shows, next to what the paper shows
   std::vector<std::string> files;  ///< paths of the files written
 };
 
 /// The outcome of reproduce() or sweep().
 struct StudyReport {
-  StudyStop stop = StudyStop::finished;
-  std::uint64_t seed = 0;
-  std::string figure_problem;        ///< why no figures were drawn; empty if they were
-  std::string store, page;           ///< paths of runs.sqlite3 and index.html
-  std::vector<StudyResult> studies;  ///< one per name asked for
+  StudyStop stop = StudyStop::finished;  ///< why it returned
+  std::uint64_t seed = 0;                ///< the seed that was used
+  std::string figure_problem;            ///< why no figures were drawn; empty if they were
+  std::string store;                     ///< path of runs.sqlite3
+  std::string page;                      ///< path of index.html
+  std::vector<StudyResult> studies;      ///< one per name asked for
 };
 
 /// The published experiments, in the order of the papers.

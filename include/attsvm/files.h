@@ -21,11 +21,11 @@ class NpzFile {
   /// Opens the file. InputError names the file and what is wrong with it.
   explicit NpzFile(const std::string& path);
   ~NpzFile();
-  NpzFile(NpzFile&&) noexcept;
+  NpzFile(NpzFile&&) noexcept;  ///< the other one may only be destroyed then
 
-  const std::string& path() const;
-  std::vector<std::string> names() const;  ///< names of the arrays, in the order of the file
-  bool has(const std::string& name) const;
+  const std::string& path() const;          ///< as given to the constructor
+  std::vector<std::string> names() const;   ///< names of the arrays, in the order of the file
+  bool has(const std::string& name) const;  ///< whether the file has an array of this name
 
   /// Reads an array and checks its CRC-32. Numbers that are stored uncompressed and aligned for their type stay in the
   /// mapped file, all others are copied once; the array keeps that memory alive. InputError if there is no
@@ -96,15 +96,15 @@ StoredSolution load_solution(const std::string& path, Threads& threads);
 
 /// What attsvm reads from the file of a training run. Here r is the number of recorded points.
 struct StoredRun {
-  std::string settings;            ///< in words, as from words_of(); empty if the file has none
-  RowMatrix W;                     ///< (d,dz), where the run ended
-  Eigen::VectorXd v;               ///< the head's v at the end; empty unless it was trained
-  std::vector<Index> record_step;  ///< (r) steps taken before each recorded point
-  std::vector<ConstRows> record;   ///< (r) each recorded W, (d,dz): views of `numbers`
-  /// (r) loss and log_gradient as in Record; empty if the file has none.
-  std::vector<double> record_loss, record_log_gradient;
-  Array numbers;                          ///< the memory that `record` points to
-  std::optional<Index> task_fingerprint;  ///< fingerprint_of() the trained task, if the file has it
+  std::string settings;                     ///< in words, as from words_of(); empty if the file has none
+  RowMatrix W;                              ///< (d,dz), where the run ended
+  Eigen::VectorXd v;                        ///< the head's v at the end; empty unless it was trained
+  std::vector<Index> record_step;           ///< (r) steps taken before each recorded point
+  std::vector<ConstRows> record;            ///< (r) each recorded W, (d,dz): views of `numbers`
+  std::vector<double> record_loss;          ///< (r) as in Record; empty if the file has none
+  std::vector<double> record_log_gradient;  ///< (r) as in Record; empty if the file has none
+  Array numbers;                            ///< the memory that `record` points to
+  std::optional<Index> task_fingerprint;    ///< fingerprint_of() the trained task, if the file has it
 };
 
 /// Reads W from the file of a run and, if they are there, settings, v, task_fingerprint and the record arrays.
@@ -135,6 +135,7 @@ NamedArrays run_arrays(const AttentionTask& task, const TrainSettings& settings,
 /// state in the journal.
 class RunFile {
  public:
+  /// What to do with files that are there already.
   struct Options {
     bool replace = false;  ///< overwrite an existing file, and the journal of another run
     bool resume = false;   ///< continue the run whose journal is there; it may overwrite the file

@@ -41,27 +41,27 @@ std::string_view name_of(PlantedNorm norm);
 
 /// What to draw. Sizes that the law itself fixes must be left at 0.
 struct Recipe {
-  Law law = Law::random;
-  Index n = 0;         ///< number of sequences; 0: 6
-  Index T = 0;         ///< tokens in the longest possible sequence; 0: 8
-  Index d = 0;         ///< size of keys and values; 0: 10
-  Index dz = 0;        ///< size of queries, cross attention only; 0: d
-  Index shortest = 0;  ///< lengths of sequences are drawn from shortest … T; 0: all are T
-  QueryPattern pattern = QueryPattern::cross;
-  HeadKind head = HeadKind::linear;  ///< other than linear: laws random and orthonormal only
-  Index hidden = 0;                  ///< units of a ReLU head; 0: d
-  double lambda = 0.5;               ///< of a quadratic head
-  Index rank = 0;                    ///< of W0 (separable) or of the planted W; 0: full, or 2 for a planted nuclear W
-  PlantedNorm norm = PlantedNorm::frobenius;
+  Law law = Law::random;                       ///< how everything is drawn
+  Index n = 0;                                 ///< number of sequences; 0: 6
+  Index T = 0;                                 ///< tokens in the longest possible sequence; 0: 8
+  Index d = 0;                                 ///< size of keys and values; 0: 10
+  Index dz = 0;                                ///< size of queries, cross attention only; 0: d
+  Index shortest = 0;                          ///< lengths of sequences are drawn from shortest … T; 0: all are T
+  QueryPattern pattern = QueryPattern::cross;  ///< which queries it has
+  HeadKind head = HeadKind::linear;            ///< other than linear: laws random and orthonormal only
+  Index hidden = 0;                            ///< units of a ReLU head; 0: d
+  double lambda = 0.5;                         ///< of a quadratic head
+  Index rank = 0;  ///< of W0 (separable) or of the planted W; 0: full, or 2 for a planted nuclear W
+  PlantedNorm norm = PlantedNorm::frobenius;  ///< in which the planted W is optimal
   double c = 0;  ///< single_input: score of the third token; losses: score C of the first input; joint_training:
                  ///< second coordinate of the last token (1: the third input is a support vector, 1.5: it is not)
 };
 
 /// A named recipe of `attsvm generate`.
 struct RecipeKind {
-  std::string_view name;
-  std::string_view summary;
-  Recipe recipe;
+  std::string_view name;     ///< as on the command line
+  std::string_view summary;  ///< one line
+  Recipe recipe;             ///< what it draws
 };
 
 /// All named recipes.
@@ -69,7 +69,7 @@ std::span<const RecipeKind> recipe_kinds();
 
 /// A drawn task.
 struct Drawn {
-  AttentionTask task;
+  AttentionTask task;                   ///< with head, labels and, where the law has one, the selection
   std::map<std::string, Array> extras;  ///< known facts such as the planted optimum; names start with x_
 };
 

@@ -26,12 +26,13 @@ std::string_view name_of(ProblemKind kind);
 /// The rows of one query: rows first_row … first_row + rows − 1 of the problem. Row k has δ_k = x_keep − x_{drop(k)},
 /// or sign·x_keep in a value problem, and ζ_k = z. The pointers are views of the task.
 struct MarginGroup {
-  Index query;
+  Index query;      ///< the query
   const double* X;  ///< row-major tokens of the query's sequence, d numbers each
   const double* z;  ///< dz numbers
   Index keep;       ///< the token that the rows prefer: the smallest kept one
   double sign;      ///< the label in a value problem, else 1
-  Index first_row, rows;
+  Index first_row;  ///< of the problem
+  Index rows;       ///< how many
 };
 
 /// min ‖W‖ subject to δ_kᵀ W ζ_k ≥ b_k (or = b_k). The problem stores no δ: it computes them from the tokens of the
@@ -48,15 +49,15 @@ class MarginProblem {
   /// log_attention[i][t]. `log_attention` is (q,T), as AttentionMap::log_weights. InputError if it is not.
   static MarginProblem finite_part(const AttentionTask& task, Selection selection, const RowMatrix& log_attention);
 
-  ProblemKind kind() const { return kind_; }
-  const AttentionTask& task() const { return task_; }
-  const Selection& selection() const { return selection_; }
+  ProblemKind kind() const { return kind_; }                     ///< which rows it has
+  const AttentionTask& task() const { return task_; }            ///< the task whose tokens make the rows
+  const Selection& selection() const { return selection_; }      ///< the tokens that the rows prefer
   const std::vector<bool>& relaxed() const { return relaxed_; }  ///< (q): whether the query was in `relax`
 
-  Index d() const { return d_; }    ///< rows of W
-  Index dz() const { return dz_; }  ///< columns of W
-  Index rows() const { return static_cast<Index>(rhs_.size()); }
-  std::span<const MarginGroup> groups() const { return groups_; }
+  Index d() const { return d_; }                                   ///< rows of W
+  Index dz() const { return dz_; }                                 ///< columns of W
+  Index rows() const { return static_cast<Index>(rhs_.size()); }   ///< how many
+  std::span<const MarginGroup> groups() const { return groups_; }  ///< the rows of each query, in order
 
   /// The token that the row drops; −1 in a value problem.
   Index drop(Index row) const { return drop_[static_cast<std::size_t>(row)]; }
@@ -113,7 +114,7 @@ inline bool is_settled(MarginStatus status) {
 
 /// The state of a solve, as the progress callback and MarginSolution::history get it.
 struct SolveProgress {
-  Index iteration = 0;
+  Index iteration = 0;        ///< steps of all methods so far
   double objective = 0;       ///< norm of the best feasible W so far; infinite while there is none
   double dual_objective = 0;  ///< proven lower bound so far
   double seconds = 0;         ///< since the start of the solve
@@ -134,19 +135,21 @@ struct RankCertificate {
 
 /// The answer to a margin problem.
 struct MarginSolution {
-  MarginStatus status = MarginStatus::limit;
-  Norm norm;             ///< the norm that was minimised
-  RowMatrix W;           ///< (d,dz)
-  RowMatrix K, Q;        ///< nuclear: (d,r) and (dz,r) with W = K Qᵀ, KᵀK = QᵀQ, r the rank; else empty
+  MarginStatus status = MarginStatus::limit;  ///< how the solve ended
+  Norm norm;                                  ///< the norm that was minimised
+  RowMatrix W;                                ///< (d,dz)
+  RowMatrix K;                                ///< nuclear: (d,r), r the rank; else empty
+  RowMatrix Q;                                ///< nuclear: (dz,r) with W = K Qᵀ and KᵀK = QᵀQ; else empty
   Eigen::VectorXd dual;  ///< one multiplier per row, scaled so that A(dual) has dual norm 1; infeasible: Σ rhs·dual = 1
-  Eigen::VectorXd slack;                     ///< δᵀWζ − rhs of each row
-  double objective = 0, dual_objective = 0;  ///< ‖W‖, and a proven lower bound on ‖W‖ of every feasible W
+  Eigen::VectorXd slack;      ///< δᵀWζ − rhs of each row
+  double objective = 0;       ///< ‖W‖
+  double dual_objective = 0;  ///< proven lower bound on ‖W‖ of every feasible W
   double gap = 0;        ///< max(0, objective − dual_objective)/objective; 0 if both are 0; NaN if W is not feasible
   double violation = 0;  ///< largest violation of a row by W
   double residual = 0;   ///< infeasible: ‖A(dual)‖_F, so that a feasible W would have ‖W‖_F ≥ 1/residual
   Index support = 0;     ///< how many rows are met with equality, to kSupportTolerance
   RankCertificate rank;  ///< nuclear norm only, else not filled in
-  Index iterations = 0;
+  Index iterations = 0;  ///< steps of all methods
   bool warm_started = false;           ///< a warm start was given and used
   std::string_view method;             ///< name of the method that found the answer
   std::vector<SolveProgress> history;  ///< the last entry is the final state
@@ -178,7 +181,7 @@ std::vector<MarginSolution> solve_many(std::span<const MarginProblem> problems, 
 /// The same functions for many calls: a solver keeps its memory from one call to the next. `threads` must outlive it.
 class MarginSolver {
  public:
-  explicit MarginSolver(Threads& threads);
+  explicit MarginSolver(Threads& threads);  ///< `threads` do the work
   ~MarginSolver();
 
   /// As attsvm::solve. The answer stays in the solver until the next call. It may serve as the warm start of that call.

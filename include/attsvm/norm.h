@@ -18,11 +18,11 @@ std::string_view name_of(NormKind kind);
 
 /// The norm of W that a margin problem minimises.
 struct Norm {
-  NormKind kind = NormKind::frobenius;
-  double power = 2;  ///< P of an entrywise norm; not used by the others
+  NormKind kind = NormKind::frobenius;  ///< which family it is of
+  double power = 2;                     ///< P of an entrywise norm; not used by the others
 
-  static Norm frobenius() { return {}; }
-  static Norm nuclear() { return {.kind = NormKind::nuclear}; }
+  static Norm frobenius() { return {}; }                         ///< the default
+  static Norm nuclear() { return {.kind = NormKind::nuclear}; }  ///< the sum of singular values
   /// InputError unless 1 < power ≤ 8.
   static Norm entrywise(double power);
   /// "fro", "nuc" or "lp:P"; InputError for anything else.
@@ -35,7 +35,7 @@ struct Norm {
   /// The dual norm of A: Frobenius norm, operator norm, or entrywise norm with power P/(P−1).
   double dual_of(const RowMatrix& A) const;
 
-  bool operator==(const Norm&) const = default;
+  bool operator==(const Norm&) const = default;  ///< whether both are the same norm
 };
 
 }  // namespace attsvm

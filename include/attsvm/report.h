@@ -12,25 +12,25 @@ namespace attsvm {
 
 /// A solution to show, and the file it came from.
 struct ReportSolution {
-  std::string file;  ///< name to show to the reader
-  StoredSolution answer;
+  std::string file;       ///< name to show to the reader
+  StoredSolution answer;  ///< its contents
 };
 
 /// A training run to show, and the file it came from.
 struct ReportRun {
   std::string file;  ///< name to show to the reader
-  StoredRun run;
+  StoredRun run;     ///< its contents
 };
 
 /// What a report shows beside the task. Every field may be left out: the report then omits that part or solves for it.
 struct ReportRequest {
-  std::string title;    ///< title of the page: the name of the task
-  std::string command;  ///< command line that makes the same page again
-  std::optional<ReportRun> run{};
-  std::vector<ReportSolution> solutions{};
-  std::vector<std::string> token_names{};  ///< (N), in the order of the task; empty: tokens are shown by number
-  std::vector<Index> coordinates{};        ///< key coordinates that the plane view offers; empty: the first few
-  double threshold = 1e-3;                 ///< with a nonlinear head, tokens with at least this attention count as kept
+  std::string title;                        ///< title of the page: the name of the task
+  std::string command;                      ///< command line that makes the same page again
+  std::optional<ReportRun> run{};           ///< the run to show
+  std::vector<ReportSolution> solutions{};  ///< the solutions to show
+  std::vector<std::string> token_names{};   ///< (N), in the order of the task; empty: tokens are shown by number
+  std::vector<Index> coordinates{};         ///< key coordinates that the plane view offers; empty: the first few
+  double threshold = 1e-3;  ///< with a nonlinear head, tokens with at least this attention count as kept
 };
 
 /// The data of a report page as JSON text (docs/page.md): task, selection, verdict, solutions with their proofs, and

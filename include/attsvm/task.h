@@ -23,10 +23,10 @@ std::string_view name_of(HeadKind kind);
 
 /// The function h, which maps the attended value x to the output of a query.
 struct Head {
-  HeadKind kind = HeadKind::none;
-  Eigen::VectorXd v{};  ///< (dv); hidden: (h), the output weights of the h hidden units
-  Eigen::MatrixXd B{};  ///< (dv,h), the weights of the hidden units; hidden only
-  double lambda = 0;    ///< λ; quadratic only
+  HeadKind kind = HeadKind::none;  ///< which formula it has
+  Eigen::VectorXd v{};             ///< (dv); hidden: (h), the output weights of the h hidden units
+  Eigen::MatrixXd B{};             ///< (dv,h), the weights of the hidden units; hidden only
+  double lambda = 0;               ///< λ; quadratic only
 
   /// h(x).
   double value(const Eigen::Ref<const Eigen::VectorXd>& x) const;
@@ -46,16 +46,16 @@ class Selection {
   /// or if a row of the mask keeps nothing.
   static Selection from_array(const Array& array, std::span<const Index> visible, Index longest, std::string_view name);
 
-  Index queries() const { return static_cast<Index>(begin_.size()) - 1; }
-  std::span<const Index> kept(Index query) const;                 ///< ascending; a view of this selection
-  Index first(Index query) const { return kept(query).front(); }  ///< the smallest kept token
-  std::vector<Index> firsts() const;                              ///< first() of every query
-  bool keeps(Index query, Index token) const;
+  Index queries() const { return static_cast<Index>(begin_.size()) - 1; }  ///< how many
+  std::span<const Index> kept(Index query) const;                          ///< ascending; a view of this selection
+  Index first(Index query) const { return kept(query).front(); }           ///< the smallest kept token
+  std::vector<Index> firsts() const;                                       ///< first() of every query
+  bool keeps(Index query, Index token) const;                              ///< whether the query keeps the token
   bool is_single() const { return static_cast<Index>(tokens_.size()) == queries(); }  ///< one token per query
 
   Array mask(Index longest) const;  ///< (q,longest) bool
 
-  friend bool operator==(const Selection&, const Selection&) = default;
+  friend bool operator==(const Selection&, const Selection&) = default;  ///< whether they keep the same tokens
 
  private:
   void append(std::vector<Index> tokens);
@@ -95,8 +95,8 @@ class AttentionTask {
  public:
   /// Checks all arrays. InputError names the array, the index, the value and the rule.
   explicit AttentionTask(TaskArrays arrays);
-  AttentionTask(const AttentionTask&) = default;  // there is no move, so that no task is ever empty
-  AttentionTask& operator=(const AttentionTask&) = default;
+  AttentionTask(const AttentionTask&) = default;             ///< shares; there is no move, so no task is ever empty
+  AttentionTask& operator=(const AttentionTask&) = default;  ///< the same
 
   Index sequences() const { return static_cast<Index>(my_->offsets_.size()) - 1; }  ///< n
   Index tokens() const { return my_->offsets_.back(); }                             ///< N, in all sequences together
@@ -168,7 +168,7 @@ std::vector<double> head_values(const AttentionTask& task);
 
 /// A query whose best score several tokens share.
 struct Tie {
-  Index query;
+  Index query;                ///< the query
   std::vector<Index> tokens;  ///< ascending, at least two
 };
 
@@ -185,7 +185,7 @@ OptimalTokens optimal_tokens(const AttentionTask& task, double tie_tolerance = k
 /// many key coordinates as each query has other tokens. For prompt attention, where all queries are the same vector: as
 /// many key coordinates as all queries have other tokens together. A task may be separable without it.
 struct SeparabilityCondition {
-  bool holds = false;
+  bool holds = false;         ///< whether the task meets it
   Index needed_key_size = 0;  ///< the least d for which the condition can hold
   Index query_rank = 0;       ///< rank of the query vectors; computed only if it can decide (q ≤ dz), else 0
   std::string reason;         ///< why the condition holds or does not, in words

@@ -24,7 +24,8 @@ inline constexpr double kAmbiguousLow = 1e-8, kAmbiguousHigh = 1e-4;
 
 /// A token t whose row against the selected token α of its query is met with equality, or nearly so.
 struct SupportToken {
-  Index query, token;
+  Index query;       ///< i
+  Index token;       ///< t
   double score_gap;  ///< γ_{iα} − γ_it: positive in a locally optimal selection
   double slack;      ///< of the row, δᵀWζ − 1
 };
@@ -42,7 +43,8 @@ struct SelectionReport {
 
 /// The state of an enumeration, as the progress callback gets it.
 struct EnumerationProgress {
-  Index done = 0, selections = 0;  ///< judged so far, and in all
+  Index done = 0;        ///< selections judged so far
+  Index selections = 0;  ///< selections in all
 };
 
 /// How to enumerate selections.
@@ -107,11 +109,15 @@ struct Check {
   bool decided = true;                       ///< it is known whether the selection is separable
   bool complete = true;                      ///< neither the time limit nor `progress` ended a solve
   bool optimal_selection = false;            ///< every query selects its best token
-  Verdict verdict = Verdict::neither;
-  std::string reason;  ///< why the verdict is what it is
-  /// Correlation of each recorded point of the run with the solution in the name (one entry per point); NaN if there is
-  /// no such solution, or the point is zero.
-  std::vector<double> correlation_fro, correlation_nuc, correlation_gen, correlation_equivalence, correlation_single;
+  Verdict verdict = Verdict::neither;        ///< in one word
+  std::string reason;                        ///< why the verdict is what it is
+  /// Correlation of each recorded point of the run with the Frobenius solution: one entry per point; NaN if there is no
+  /// such solution, or the point is zero. The next four are alike.
+  std::vector<double> correlation_fro;
+  std::vector<double> correlation_nuc;          ///< with the nuclear solution
+  std::vector<double> correlation_gen;          ///< with Equivalence::gen
+  std::vector<double> correlation_equivalence;  ///< with Equivalence::W
+  std::vector<double> correlation_single;       ///< with Equivalence::single
 };
 
 /// Judges a selection. InputError if the task has no head.
@@ -130,23 +136,24 @@ struct PathProgress {
 
 /// How to compute a regularization path.
 struct PathSettings {
-  Parametrization param = Parametrization::W;
-  bool joint = false;  ///< minimise over the head's v too, in a ball of its own; linear heads only
-  Index width = 0;     ///< columns of K and Q; 0: min(d,dz)
-  Loss loss = Loss::logistic;
+  Parametrization param = Parametrization::W;  ///< what is minimised over
+  bool joint = false;          ///< minimise over the head's v too, in a ball of its own; linear heads only
+  Index width = 0;             ///< columns of K and Q; 0: min(d,dz)
+  Loss loss = Loss::logistic;  ///< ℓ
   std::vector<double> radii{1, 10, 100, 1000};  ///< of the balls, ascending
   double head_radius = 1;                       ///< joint: ‖v‖ ≤ head_radius · radius
   Index starts = 8;                             ///< random points of norm at most 4 from which the path is followed
-  std::uint64_t seed = 0;
-  double tolerance = 1e-8;                              ///< for PathPoint::stationarity
-  double time_limit = 0;                                ///< seconds; 0: none
+  std::uint64_t seed = 0;                       ///< of these points
+  double tolerance = 1e-8;                      ///< for PathPoint::stationarity
+  double time_limit = 0;                        ///< seconds; 0: none
   std::function<bool(const PathProgress&)> progress{};  ///< called often; return true to stop
 };
 
 /// The best minimiser found at one radius.
 struct PathPoint {
-  double radius = 0;              ///< R
-  double loss = 0, log_loss = 0;  ///< as in Record
+  double radius = 0;    ///< R
+  double loss = 0;      ///< as in Record
+  double log_loss = 0;  ///< as in Record
   /// log(L − L*), by which minimisers are compared, because it tells them apart where L is constant to rounding. Equal
   /// to log_loss if L* is not known (the head is trained or not linear).
   double log_excess = 0;
@@ -160,14 +167,17 @@ struct PathPoint {
   bool inside = false;          ///< the minimiser lies inside the ball
   std::vector<Index> selected;  ///< (q) argmax_t s_it
   Index minima = 0;             ///< how many different selections the starts ended with
-  Index iterations = 0;
-  RowMatrix W, K, Q;  ///< (d,dz), (d,r), (dz,r); K and Q for Parametrization::KQ only
-  Eigen::VectorXd v;  ///< the head's v, joint only
-  /// Correlation of W with the SVM of `selected` (Frobenius norm for W and p, nuclear norm for K and Q), and of v with
-  /// the v-SVM. Joint: W is compared with the SVM in which inputs that are no support vectors of v need a smaller
-  /// margin (docs/claims.md, joint-loose). NaN if there is no such solution.
-  double correlation = 0, head_correlation = 0;
-  Index relaxed = 0;  ///< how many inputs need a smaller margin
+  Index iterations = 0;         ///< of the minimiser
+  RowMatrix W;                  ///< (d,dz)
+  RowMatrix K;                  ///< (d,r); Parametrization::KQ only
+  RowMatrix Q;                  ///< (dz,r); Parametrization::KQ only
+  Eigen::VectorXd v;            ///< the head's v, joint only
+  /// Correlation of W with the SVM of `selected` (Frobenius norm for W and p, nuclear norm for K and Q). Joint: with
+  /// the SVM in which inputs that are no support vectors of v need a smaller margin (docs/claims.md, joint-loose). NaN
+  /// if there is no such solution.
+  double correlation = 0;
+  double head_correlation = 0;  ///< of v with the v-SVM; NaN if there is none
+  Index relaxed = 0;            ///< how many inputs need a smaller margin
 };
 
 /// The result of regularization_path.
@@ -188,48 +198,51 @@ RegularizationPath regularization_path(const AttentionTask& task, const PathSett
 
 /// The state of a test of a claim, as the progress callback gets it.
 struct ClaimProgress {
-  Index done = 0, tasks = 0;  ///< tasks tested so far, and in all
+  Index done = 0;   ///< tasks tested so far
+  Index tasks = 0;  ///< tasks in all
 };
 
 /// How to test a claim.
 struct ClaimSettings {
-  Index tasks = 0;  ///< how many random tasks to draw; 0: Claim::tasks
-  std::uint64_t seed = 0;
+  Index tasks = 0;                                       ///< how many random tasks to draw; 0: Claim::tasks
+  std::uint64_t seed = 0;                                ///< of these draws
   double time_limit = 0;                                 ///< seconds; 0: none
   std::function<bool(const ClaimProgress&)> progress{};  ///< called often; return true to stop
 };
 
 /// A task on which a claim did not hold.
 struct CounterExample {
-  AttentionTask task;
+  AttentionTask task;                   ///< the task
   std::map<std::string, Array> extras;  ///< what the experiment used besides the task; names start with x_
   std::string words;                    ///< what happened on this task
 };
 
 /// A further number that the experiment measured.
 struct ClaimFigure {
-  std::string label;
-  double value;
+  std::string label;  ///< what was measured
+  double value;       ///< the number
 };
 
 /// The outcome of testing a claim.
 struct ClaimResult {
-  Index tasks = 0, held = 0;  ///< tasks tested (fewer than asked for if few draws qualify); those on which it held
-  double worst = 0;           ///< largest value of Claim::measure; infinite: could not be computed; NaN: no tasks
-  bool complete = true;       ///< neither the time limit nor `progress` ended the test
-  std::vector<ClaimFigure> figures;
+  Index tasks = 0;       ///< tasks tested: fewer than asked for if few draws qualify
+  Index held = 0;        ///< tasks on which the claim held
+  double worst = 0;      ///< largest value of Claim::measure; infinite: could not be computed; NaN: no tasks
+  bool complete = true;  ///< neither the time limit nor `progress` ended the test
+  std::vector<ClaimFigure> figures;              ///< what else was measured
   std::optional<CounterExample> counterexample;  ///< the worst task on which the claim failed
 };
 
 /// A statement in our own words, and the experiment that tests it. No theorem of a paper is quoted: `source` tells what
 /// the abstracts of the papers say about it.
 struct Claim {
-  std::string_view name;
-  std::string_view statement;
-  std::string_view source;
-  std::string_view tested;   ///< which tasks of which sizes are drawn, and when the claim counts as held
-  std::string_view measure;  ///< what `worst` is the largest of; larger is worse
-  Index tasks;               ///< default number of tasks
+  std::string_view name;       ///< as on the command line
+  std::string_view statement;  ///< what is claimed
+  std::string_view source;     ///< what the abstracts say
+  std::string_view tested;     ///< which tasks of which sizes are drawn, and when the claim counts as held
+  std::string_view measure;    ///< what `worst` is the largest of; larger is worse
+  Index tasks;                 ///< default number of tasks
+  /// The experiment; test_claim() runs it.
   ClaimResult (*test)(const Claim& claim, const ClaimSettings& settings, Threads& threads);
 };
 

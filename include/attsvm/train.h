@@ -61,12 +61,13 @@ struct RecordPlan {
 
 /// A recorded point of a run. Loss and gradient are those of all queries, without dropout.
 struct Record {
-  Index step = 0;                 ///< steps taken before
-  double loss = 0, log_loss = 0;  ///< L = mean ℓ(y_i f_i), which may round to 0; log L without underflow, NaN if L < 0
-  double norm = 0;                ///< ‖W‖_F
-  double log_gradient = 0;        ///< log ‖∂L/∂W‖_F without underflow; −infinity if the gradient is zero
-  RowMatrix W;                    ///< (d,dz)
-  Eigen::VectorXd v;              ///< the head's v; joint training only, else empty
+  Index step = 0;           ///< steps taken before
+  double loss = 0;          ///< L = mean ℓ(y_i f_i), which may round to 0
+  double log_loss = 0;      ///< log L without underflow; NaN if L < 0
+  double norm = 0;          ///< ‖W‖_F
+  double log_gradient = 0;  ///< log ‖∂L/∂W‖_F without underflow; −infinity if the gradient is zero
+  RowMatrix W;              ///< (d,dz)
+  Eigen::VectorXd v;        ///< the head's v; joint training only, else empty
 };
 
 /// What is trained.
@@ -112,6 +113,7 @@ struct PresentPoint;
 /// for; train_many, which runs many tasks at once, has NaN instead.
 class TrainProgress {
  public:
+  /// Without a point, loss and norm are NaN.
   explicit TrainProgress(Index steps, internal::PresentPoint* point = nullptr) : step(steps), point_(point) {}
 
   Index step;           ///< steps taken so far
@@ -124,27 +126,27 @@ class TrainProgress {
 
 /// How to train.
 struct TrainSettings {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order of thought
-  Parametrization param = Parametrization::W;
+  Parametrization param = Parametrization::W;  ///< what is trained
   bool joint = false;  ///< train the head's v too (hidden layer: its output weights); B and λ stay fixed
   Index width = 0;     ///< columns of K and Q; 0: min(d,dz)
-  Optimizer optimizer = Optimizer::ngd;
-  double power = 2;        ///< P of mirror descent; must be above 1
-  bool normalize = false;  ///< mirror descent: use g/(‖g‖_F + ε) instead of g
-  double step = 0.1;       ///< step size η, before the schedule
-  Index steps = 2000;      ///< how many to take
-  Schedule schedule = Schedule::constant;
-  double epsilon = 0;                    ///< ε of ngd, and of mirror with normalize
-  std::optional<double> head_epsilon{};  ///< ε for the head's v; left out: epsilon
-  double ridge = 0;         ///< adds ridge·(‖K‖² + ‖Q‖²) to what is minimised, not to the reported loss
-  double weight_decay = 0;  ///< every step multiplies θ by 1 − step·weight_decay
-  double dropout = 0;       ///< chance of dropping an attention weight in a step, 0 ≤ dropout < 1
-  Index batch = 0;          ///< queries per step; every epoch takes each query once, in random order; 0: all queries
-  Loss loss = Loss::logistic;
-  Arithmetic arithmetic = Arithmetic::exact;
-  Init init = Init::usual;
-  std::uint64_t seed = 0;      ///< for the random start, minibatches and dropout
+  Optimizer optimizer = Optimizer::ngd;    ///< how a step is taken
+  double power = 2;                        ///< P of mirror descent; must be above 1
+  bool normalize = false;                  ///< mirror descent: use g/(‖g‖_F + ε) instead of g
+  double step = 0.1;                       ///< step size η, before the schedule
+  Index steps = 2000;                      ///< how many to take
+  Schedule schedule = Schedule::constant;  ///< how the step size changes
+  double epsilon = 0;                      ///< ε of ngd, and of mirror with normalize
+  std::optional<double> head_epsilon{};    ///< ε for the head's v; left out: epsilon
+  double ridge = 0;            ///< adds ridge·(‖K‖² + ‖Q‖²) to what is minimised, not to the reported loss
+  double weight_decay = 0;     ///< every step multiplies θ by 1 − step·weight_decay
+  double dropout = 0;          ///< chance of dropping an attention weight in a step, 0 ≤ dropout < 1
+  Index batch = 0;             ///< queries per step; every epoch takes each query once, in random order; 0: all queries
+  Loss loss = Loss::logistic;  ///< ℓ
+  Arithmetic arithmetic = Arithmetic::exact;  ///< how loss and gradients are computed
+  Init init = Init::usual;                    ///< where the run begins
+  std::uint64_t seed = 0;                     ///< for the random start, minibatches and dropout
   std::uint32_t instance = 0;  ///< runs with the same seed and different instances draw different random numbers
-  RecordPlan record{};
+  RecordPlan record{};         ///< which points it records
   double stop_direction = 0;  ///< stop if W/‖W‖_F moved by at most this while the number of steps doubled, and by no
                               ///< more than in the doubling before; 0: never
   double time_limit = 0;  ///< seconds; 0: none
@@ -158,8 +160,10 @@ std::string words_of(const TrainSettings& settings);
 
 /// The starting point of a run. Arrays that are empty are set as TrainSettings::init says.
 struct Start {
-  RowMatrix W{}, K{}, Q{};  ///< (d,dz), (d,r), (dz,r)
-  Eigen::VectorXd v{};      ///< replaces v of the task's head, whether it is trained or not
+  RowMatrix W{};        ///< (d,dz)
+  RowMatrix K{};        ///< (d,r)
+  RowMatrix Q{};        ///< (dz,r)
+  Eigen::VectorXd v{};  ///< replaces v of the task's head, whether it is trained or not
 };
 
 /// Why a run ended.
@@ -175,13 +179,17 @@ std::string_view name_of(TrainStop stop);
 
 /// A run: its last point and its records.
 struct TrainedRun {
-  TrainStop stop = TrainStop::finished;
-  Index steps = 0;                                            ///< steps taken
-  RowMatrix W;                                                ///< (d,dz)
-  RowMatrix K, Q;                                             ///< (d,r), (dz,r); Parametrization::KQ only
-  Head head;                                                  ///< the head at the last point
-  double loss = 0, log_loss = 0, norm = 0, log_gradient = 0;  ///< as in Record, at the last point
-  std::vector<Record> records;
+  TrainStop stop = TrainStop::finished;  ///< why it ended
+  Index steps = 0;                       ///< steps taken
+  RowMatrix W;                           ///< (d,dz)
+  RowMatrix K;                           ///< (d,r); Parametrization::KQ only
+  RowMatrix Q;                           ///< (dz,r); Parametrization::KQ only
+  Head head;                             ///< the head at the last point
+  double loss = 0;                       ///< as in Record, at the last point
+  double log_loss = 0;                   ///< as in Record
+  double norm = 0;                       ///< as in Record
+  double log_gradient = 0;               ///< as in Record
+  std::vector<Record> records;           ///< the points that TrainSettings::record asks for
 };
 
 /// One training run whose state can be stored and restored: a resumed run gives the same bits as one without a break.
