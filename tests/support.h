@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,25 +18,13 @@ using namespace internal;  // tests use internal functions
 namespace attsvm::test {
 
 /// Expects an InputError whose message contains all of the words.
-template <class Work>
-void expect_refusal(Work&& work, const std::vector<std::string>& words) {
-  try {
-    work();
-    FAIL() << "accepted; expected a refusal with '" << (words.empty() ? "" : words.front()) << "'";
-  } catch (const InputError& error) {
-    for (const auto& word : words) EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << "one line, please";
-  }
-}
+void expect_refusal(const std::function<void()>& work, const std::vector<std::string>& words);
 
 /// A temporary folder, removed at the end of the test.
 class Scratch {
  public:
-  Scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "attsvm_test_XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~Scratch() { std::filesystem::remove_all(path_); }
+  Scratch();
+  ~Scratch();
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   std::string file(const std::string& name) const { return (path_ / name).string(); }
@@ -45,47 +34,14 @@ class Scratch {
   std::filesystem::path path_;
 };
 
-inline std::vector<std::byte> bytes_of(const Array& array) {
-  const Array plain = to_native(array);
-  return {plain.data, plain.data + plain.bytes()};
-}
+std::vector<std::byte> bytes_of(const Array& array);
+std::string contents_of(const std::string& path);
+void write_contents(const std::string& path, const std::string& text);
 
-inline std::string contents_of(const std::string& path) {
-  std::string text(std::filesystem::file_size(path), '\0');
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  const std::size_t got = std::fread(text.data(), 1, text.size(), file);
-  std::fclose(file);
-  EXPECT_EQ(got, text.size());
-  return text;
-}
+/// Expects two tasks to have the same arrays, number for number.
+void expect_same_task(const AttentionTask& a, const AttentionTask& b);
 
-inline void write_contents(const std::string& path, const std::string& text) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  std::fwrite(text.data(), 1, text.size(), file);
-  std::fclose(file);
-}
-
-/// Whether two tasks have the same arrays, number for number.
-inline void expect_same_task(const AttentionTask& a, const AttentionTask& b) {
-  for (const TaskField& field : task_fields()) {
-    const Array &left = a.arrays().*field.member, &right = b.arrays().*field.member;
-    ASSERT_EQ(left.given(), right.given()) << field.name;
-    if (!left.given()) continue;
-    EXPECT_EQ(left.shape, right.shape) << field.name;
-    EXPECT_EQ(left.scalar, right.scalar) << field.name;
-    EXPECT_EQ(bytes_of(left), bytes_of(right)) << field.name;
-  }
-}
-
-inline std::string fixture(const std::string& name) { return (std::filesystem::path(ATTSVM_FIXTURES) / name).string(); }
-
-inline std::vector<std::string> fixture_tasks() {
-  std::vector<std::string> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(ATTSVM_FIXTURES)) {
-    if (entry.path().string().ends_with(".task.npz")) paths.push_back(entry.path().string());
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
+std::string fixture(const std::string& name);
+std::vector<std::string> fixture_tasks();  ///< paths of all task files among the fixtures, sorted
 
 }  // namespace attsvm::test

@@ -18,6 +18,10 @@ class Result:
         """The one JSON object that stdout must be."""
         return json.loads(self.out)
 
+    def lines(self):
+        """Those of stderr."""
+        return self.err.strip().splitlines()
+
 
 @pytest.fixture(scope="session")
 def attsvm():
@@ -44,6 +48,32 @@ def task_file(tmp_path):
         return tmp_path / file
 
     return write
+
+
+@pytest.fixture
+def draw(attsvm, tmp_path):
+    """draw("random", "--n", 3): the path of a drawn task."""
+
+    def make(kind="random", *options, name="task.npz"):
+        assert attsvm("generate", kind, "--seed", 4, "-o", tmp_path / name, "--force", *options).code == 0
+        return tmp_path / name
+
+    return make
+
+
+@pytest.fixture
+def solve(attsvm, tmp_path):
+    """solve(task, "--relax", 1): JSON fields, arrays, and the whole result; the answer must pass verify."""
+
+    def run(task, *options, code=0, out="solution.npz"):
+        result = attsvm("solve", task, "-o", tmp_path / out, "--force", "--json", *options)
+        assert result.code == code, result
+        verdict = attsvm("verify", task, tmp_path / out, "--json")
+        assert verdict.code == 0 and verdict.json()["valid"] is True, verdict
+        with np.load(tmp_path / out) as file:
+            return result.json(), {name: file[name] for name in file.files}, result
+
+    return run
 
 
 @pytest.fixture

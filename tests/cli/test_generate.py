@@ -76,7 +76,7 @@ def test_bad_usage_is_one_clear_line(attsvm, tmp_path, monkeypatch, arguments, w
     monkeypatch.chdir(tmp_path)
     result = attsvm(*arguments)
     assert result.code == 2 and result.out == ""
-    assert len(result.err.strip().splitlines()) == 1
+    assert len(result.lines()) == 1
     assert all(word in result.err for word in words), result.err
     assert list(tmp_path.iterdir()) == []
 

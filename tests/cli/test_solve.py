@@ -15,36 +15,6 @@ ARRAYS = {"W": "<f8", "row_query": "<i8", "row_keep": "<i8", "row_drop": "<i8", 
           "select": "|b1", "relax": "|b1"}
 
 
-@pytest.fixture
-def draw(attsvm, tmp_path):
-    """draw("random", "--n", 3): the path of a drawn task."""
-
-    def make(kind, *options, name="task.npz"):
-        assert attsvm("generate", kind, "--seed", 4, "-o", tmp_path / name, "--force", *options).code == 0
-        return tmp_path / name
-
-    return make
-
-
-@pytest.fixture
-def solve(attsvm, tmp_path):
-    """solve(task, "--relax", 1): JSON fields, arrays, and the whole result; the answer must pass verify."""
-
-    def run(task, *options, code=0, out="solution.npz"):
-        result = attsvm("solve", task, "-o", tmp_path / out, "--force", "--json", *options)
-        assert result.code == code, result
-        verdict = attsvm("verify", task, tmp_path / out, "--json")
-        assert verdict.code == 0 and verdict.json()["valid"] is True, verdict
-        with np.load(tmp_path / out) as file:
-            return result.json(), {name: file[name] for name in file.files}, result
-
-    return run
-
-
-def lines(result):
-    return result.err.strip().splitlines()
-
-
 def matrices(task, arrays):
     """δ_k and ζ_k of every row, from the task's own arrays."""
     with np.load(task) as file:
@@ -119,7 +89,7 @@ def test_ties_are_listed_and_warned_about(solve, task_file, attsvm, tmp_path):
     fields, arrays, result = solve(task)
     assert fields["ties"] == [{"query": 0, "tokens": [0, 1]}]
     assert arrays["select"].argmax(1).tolist() == [0, 1]
-    assert len(lines(result)) == 1 and "query 0" in result.err and "tie" in result.err and str(task) in result.err
+    assert len(result.lines()) == 1 and "query 0" in result.err and "tie" in result.err and str(task) in result.err
     assert solve(task, "--quiet")[2].err == ""
 
 
@@ -303,7 +273,7 @@ def test_bad_usage_is_one_clear_line(attsvm, draw, tmp_path, monkeypatch, case):
     for options in ([], ["--json"]):
         output = [] if "--out" in arguments else ["-o", "s.npz"]
         result = attsvm("solve", *[a for a in arguments if a != "--out"], *output, *options)
-        assert result.code == 2 and result.out == "" and len(lines(result)) == 1, result
+        assert result.code == 2 and result.out == "" and len(result.lines()) == 1, result
         assert all(word in result.err for word in words), result.err
     assert sorted(p.name for p in tmp_path.iterdir()) == before
 
@@ -312,7 +282,7 @@ def test_bad_usage_is_one_clear_line(attsvm, draw, tmp_path, monkeypatch, case):
 def test_unwritable_output_is_one_clear_line(attsvm, draw, tmp_path, monkeypatch, out):
     monkeypatch.chdir(tmp_path)
     result = attsvm("solve", draw("random"), "-o", out, "--force", "--json")
-    assert result.code == 2 and result.out == "" and len(lines(result)) == 1 and out in result.err, result
+    assert result.code == 2 and result.out == "" and len(result.lines()) == 1 and out in result.err, result
 
 
 # --- verify ---
@@ -343,13 +313,13 @@ def test_verify_refuses_what_it_cannot_read(attsvm, solve, draw, tmp_path):
     for name in ("W", "dual", "row_query", "row_equal", "rhs", "slack", "objective", "tolerance", "status"):
         np.savez(tmp_path / "bad.npz", **{n: a for n, a in arrays.items() if n != name})
         result = attsvm("verify", task, tmp_path / "bad.npz", "--json")
-        assert result.code == 2 and result.out == "" and len(lines(result)) == 1, (name, result)
+        assert result.code == 2 and result.out == "" and len(result.lines()) == 1, (name, result)
         assert name in result.err and "bad.npz" in result.err, result.err
     for name, value in (("row_query", np.ones(42)), ("row_equal", np.ones(42)), ("status", np.array(1.0)),
                         ("W", np.array("text")), ("objective", np.ones(2)), ("relax", np.zeros(6))):
         np.savez(tmp_path / "bad.npz", **{**arrays, name: value})
         result = attsvm("verify", task, tmp_path / "bad.npz")
-        assert result.code == 2 and len(lines(result)) == 1 and name in result.err, (name, result)
+        assert result.code == 2 and len(result.lines()) == 1 and name in result.err, (name, result)
     (tmp_path / "bad.npz").write_bytes(b"PK")
     assert attsvm("verify", task, tmp_path / "bad.npz").code == 2
     assert attsvm("verify", tmp_path / "none.npz", tmp_path / "solution.npz").code == 2

@@ -15,15 +15,6 @@ PROGRAM = os.environ["ATTSVM_PROGRAM"]
 
 
 @pytest.fixture
-def draw(attsvm, tmp_path):
-    def make(kind="random", *options, name="task.npz"):
-        assert attsvm("generate", kind, "--seed", 4, "-o", tmp_path / name, "--force", *options).code == 0
-        return tmp_path / name
-
-    return make
-
-
-@pytest.fixture
 def train(attsvm, tmp_path):
     """train(task, "--param", "KQ"): JSON fields and the arrays of the run."""
 
@@ -34,10 +25,6 @@ def train(attsvm, tmp_path):
             return result.json(), {name: file[name] for name in file.files}
 
     return run
-
-
-def lines(result):
-    return result.err.strip().splitlines()
 
 
 def softmax(task, W):
@@ -282,7 +269,7 @@ def test_a_damaged_journal_is_refused(attsvm, draw, tmp_path):
                       (good[:-2000] + b"\0" * 2000, "damaged")):
         journal.write_bytes(bad)
         result = attsvm("train", task, "-o", out, "--resume", "--json", *options)
-        assert result.code == 2 and result.out == "" and len(lines(result)) == 1 and word in result.err, result
+        assert result.code == 2 and result.out == "" and len(result.lines()) == 1 and word in result.err, result
     journal.write_bytes(good)
     assert attsvm("train", task, "-o", out, "--resume", "--time-limit", 0.05, *options).code == 4
 
@@ -368,7 +355,7 @@ def test_bad_usage_is_one_clear_line(attsvm, draw, tmp_path, monkeypatch, case):
     for options in ([], ["--json"]):
         output = [] if "-o" in arguments else ["-o", "r.npz"]
         result = attsvm("train", *arguments, *output, *options)
-        assert result.code == 2 and result.out == "" and len(lines(result)) == 1, result
+        assert result.code == 2 and result.out == "" and len(result.lines()) == 1, result
         assert all(word in result.err for word in words), result.err
     assert sorted(p.name for p in tmp_path.iterdir()) == before
 

@@ -1,23 +1,28 @@
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
 #include "io/json.h"
-#include "support.h"
+#include "property/draw.h"
 
 namespace attsvm {
 namespace {
 
+using test::any_bool;
+using test::any_bytes;
+using test::any_index;
+using test::any_indices;
+using test::any_of;
+using test::any_seed;
+using test::any_text;
+
 Array any_array() {
-  const auto scalar = *rc::gen::element(Scalar::f64, Scalar::f32, Scalar::f16, Scalar::i64, Scalar::i32, Scalar::i16,
-                                        Scalar::i8, Scalar::u64, Scalar::u32, Scalar::u16, Scalar::u8, Scalar::boolean);
-  Array array(scalar, *rc::gen::container<std::vector<Index>>(rc::gen::inRange<Index>(0, 5)), nullptr);
+  const auto scalar = any_of({Scalar::f64, Scalar::f32, Scalar::f16, Scalar::i64, Scalar::i32, Scalar::i16, Scalar::i8,
+                              Scalar::u64, Scalar::u32, Scalar::u16, Scalar::u8, Scalar::boolean});
+  Array array(scalar, any_indices(0, 5), nullptr);
   if (array.shape.size() > 4) array.shape.resize(4);
-  const auto bytes = std::make_shared<const std::vector<std::uint8_t>>(*rc::gen::container<std::vector<std::uint8_t>>(
-      static_cast<std::size_t>(array.bytes()) + 1, rc::gen::arbitrary<std::uint8_t>()));
+  const auto bytes =
+      std::make_shared<const std::vector<std::uint8_t>>(any_bytes(static_cast<std::size_t>(array.bytes()) + 1));
   array.data = reinterpret_cast<const std::byte*>(bytes->data());
   array.owner = bytes;
-  array.fortran_order = *rc::gen::arbitrary<bool>();
-  array.foreign_endian = *rc::gen::arbitrary<bool>();
+  array.fortran_order = any_bool();
+  array.foreign_endian = any_bool();
   return array;
 }
 
@@ -38,8 +43,8 @@ RC_GTEST_PROP(FileLaws, TasksSurviveAFile, ()) {
   const test::Scratch scratch;
   Threads threads(1);
   const auto kinds = recipe_kinds();
-  const RecipeKind& kind = kinds[*rc::gen::inRange<std::size_t>(0, kinds.size())];
-  const Drawn drawn = generate(kind.recipe, *rc::gen::arbitrary<std::uint64_t>());
+  const RecipeKind& kind = kinds[static_cast<std::size_t>(any_index(0, std::ssize(kinds)))];
+  const Drawn drawn = generate(kind.recipe, any_seed());
   save_task(scratch.file("t.npz"), drawn.task, drawn.extras, false);
   test::expect_same_task(drawn.task, load_task(scratch.file("t.npz"), threads));
 }
@@ -49,11 +54,13 @@ RC_GTEST_PROP(FileLaws, ATruncatedFileIsRefusedNotReadWrongly, ()) {
   Threads threads(1);
   save_task(scratch.file("t.npz"), generate({.n = 2, .T = 2, .d = 2}, 1).task, {}, false);
   const std::string whole = test::contents_of(scratch.file("t.npz"));
-  test::write_contents(scratch.file("cut.npz"), whole.substr(0, *rc::gen::inRange<std::size_t>(0, whole.size())));
+  test::write_contents(scratch.file("cut.npz"),
+                       whole.substr(0, static_cast<std::size_t>(any_index(0, std::ssize(whole)))));
   RC_ASSERT_THROWS_AS(load_task(scratch.file("cut.npz"), threads), InputError);
 }
 
-RC_GTEST_PROP(FileLaws, JsonIsParsedOrRefused, (const std::string& text)) {
+RC_GTEST_PROP(FileLaws, JsonIsParsedOrRefused, ()) {
+  const std::string text = any_text();
   try {
     const auto parsed = parse_json(text);
     RC_ASSERT(parse_json(parsed.dump()) == parsed);

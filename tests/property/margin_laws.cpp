@@ -1,15 +1,18 @@
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
-#include <Eigen/QR>
 #include <algorithm>
 #include <numeric>
 #include <random>
 
-#include "support.h"
+#include "linear_algebra.h"
+#include "property/draw.h"
 
 namespace attsvm {
 namespace {
+
+using test::any_bool;
+using test::any_engine;
+using test::any_index;
+using test::gaussian;
+using test::orthogonal;
 
 using Kept = std::vector<std::vector<Index>>;
 
@@ -34,25 +37,11 @@ struct Draft {
   }
 };
 
-std::mt19937_64 any_engine() { return std::mt19937_64(*rc::gen::arbitrary<std::uint64_t>()); }
-
-RowMatrix gaussian(Index rows, Index cols, std::mt19937_64& engine) {
-  std::normal_distribution<double> normal;
-  RowMatrix result(rows, cols);
-  for (Index i = 0; i < rows * cols; ++i) result.data()[i] = normal(engine);
-  return result;
-}
-
-RowMatrix orthogonal(Index n, std::mt19937_64& engine) {
-  return Eigen::HouseholderQR<Eigen::MatrixXd>(gaussian(n, n, engine)).householderQ() * Eigen::MatrixXd::Identity(n, n);
-}
-
 /// A draft of random shape whose kept tokens some W keeps with a margin of at least 1, before W is scaled down.
 Draft any_separable() {
   Draft draft;
   auto engine = any_engine();
-  const Index n = *rc::gen::inRange<Index>(1, 9), d = *rc::gen::inRange<Index>(1, 7),
-              dz = *rc::gen::inRange<Index>(1, 6);
+  const Index n = any_index(1, 9), d = any_index(1, 7), dz = any_index(1, 6);
   const RowMatrix W = gaussian(d, dz, engine);
   draft.queries = gaussian(n, dz, engine);
   for (Index i = 0; i < n; ++i) {
@@ -129,10 +118,12 @@ RC_GTEST_PROP(MarginLaws, RotatingTheSpacesRotatesW, ()) {
   expect_answer(draft, U * W * V.transpose());
 }
 
+double any_power_of_ten() { return std::pow(10.0, static_cast<double>(any_index(-9, 10))); }
+
 RC_GTEST_PROP(MarginLaws, ScalingTokensScalesW, ()) {
   Draft draft = any_separable();
   const RowMatrix W = proven(draft).W;
-  const double s = std::pow(10.0, *rc::gen::inRange(-9, 10)), r = std::pow(10.0, *rc::gen::inRange(-9, 10));
+  const double s = any_power_of_ten(), r = any_power_of_ten();
   for (RowMatrix& X : draft.sequences) X *= s;
   draft.queries *= r;
   expect_answer(draft, W / s / r);
@@ -149,12 +140,12 @@ RC_GTEST_PROP(MarginLaws, MovingASequenceChangesNothing, ()) {
 RC_GTEST_PROP(MarginLaws, SayingARowTwiceChangesNothing, ()) {
   Draft draft = any_separable();
   const RowMatrix W = proven(draft).W;
-  const auto copies = *rc::gen::inRange<std::size_t>(1, 4);
-  const auto i = *rc::gen::inRange<std::size_t>(0, draft.sequences.size());
+  const Index copies = any_index(1, 4);
+  const auto i = static_cast<std::size_t>(any_index(0, std::ssize(draft.sequences)));
   RowMatrix& X = draft.sequences[i];
   if (X.rows() > 1) {
     const Index dropped = draft.kept[i][0] == 0 ? 1 : 0;
-    for (std::size_t c = 0; c < copies; ++c) {
+    for (Index c = 0; c < copies; ++c) {
       X.conservativeResize(X.rows() + 1, Eigen::NoChange);
       X.row(X.rows() - 1) = X.row(dropped);
     }
@@ -223,7 +214,7 @@ RC_GTEST_PROP(MarginLaws, PromptAttentionIsAQueryOfOne, ()) {
 RC_GTEST_PROP(MarginLaws, LargerSetsOfRowsCostMore, ()) {
   Draft draft = any_separable();
   const double all = proven(draft).objective;
-  const auto i = *rc::gen::inRange<std::size_t>(0, draft.sequences.size());
+  const auto i = static_cast<std::size_t>(any_index(0, std::ssize(draft.sequences)));
   const AttentionTask task = draft.task();
   const auto relax = std::vector<Index>{static_cast<Index>(i)};
   const double relaxed = proven(MarginProblem::attention(task, Selection::sets(draft.kept), relax)).objective;
@@ -238,9 +229,8 @@ RC_GTEST_PROP(MarginLaws, LargerSetsOfRowsCostMore, ()) {
 Draft any_degenerate(bool taught) {
   Draft draft;
   auto engine = any_engine();
-  const Index n = *rc::gen::inRange<Index>(1, 25), d = *rc::gen::inRange<Index>(1, 8),
-              dz = *rc::gen::inRange<Index>(1, 7);
-  const int spread = *rc::gen::inRange(1, 5);
+  const Index n = any_index(1, 25), d = any_index(1, 8), dz = any_index(1, 7);
+  const auto spread = static_cast<int>(any_index(1, 5));
   std::uniform_int_distribution<int> integer(-spread, spread);
   std::uniform_int_distribution<Index> length(1, 9);
   const auto integers = [&](Index rows, Index cols) {
@@ -263,11 +253,11 @@ Draft any_degenerate(bool taught) {
 }
 
 RC_GTEST_PROP(MarginLaws, EveryTaskIsDecidedAndProven, ()) {
-  const Draft draft = any_degenerate(*rc::gen::arbitrary<bool>());
+  const Draft draft = any_degenerate(any_bool());
   const AttentionTask task = draft.task();
   std::vector<Index> relax;
   for (Index i = 0; i < draft.size(); ++i) {
-    if (*rc::gen::inRange(0, 4) == 0) relax.push_back(i);
+    if (any_index(0, 4) == 0) relax.push_back(i);
   }
   proven(MarginProblem::attention(task, Selection::sets(draft.kept), relax));
   Kept single = draft.kept;
@@ -301,7 +291,7 @@ RC_GTEST_PROP(MarginLaws, WhatATeacherKeepsCanBeKept, ()) {
 RC_GTEST_PROP(MarginLaws, ClaimsHoldNearDegeneracy, ()) {
   Threads threads(1);
   auto engine = any_engine();
-  const bool single = *rc::gen::arbitrary<bool>();
+  const bool single = any_bool();
   for (int repeat = 0; repeat < 20; ++repeat) {
     Draft draft = any_degenerate(true);
     const double noise = std::pow(10.0, -std::uniform_int_distribution<int>(2, 13)(engine));

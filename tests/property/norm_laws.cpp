@@ -1,43 +1,28 @@
 // Laws of the nuclear and entrywise optima: the effect of rotating, scaling and exchanging the data.
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
-#include <Eigen/QR>
 #include <random>
 
-#include "support.h"
+#include "linear_algebra.h"
+#include "margin_support.h"
+#include "property/draw.h"
 
 namespace attsvm {
 namespace {
 
-RowMatrix gaussian(Index rows, Index cols, std::mt19937_64& engine) {
-  std::normal_distribution<double> normal;
-  RowMatrix result(rows, cols);
-  for (Index i = 0; i < rows * cols; ++i) result.data()[i] = normal(engine);
-  return result;
-}
+using test::any_engine;
+using test::any_index;
+using test::any_of;
+using test::gaussian;
+using test::orthogonal;
 
-RowMatrix orthogonal(Index n, std::mt19937_64& engine) {
-  return Eigen::HouseholderQR<Eigen::MatrixXd>(gaussian(n, n, engine)).householderQ() * Eigen::MatrixXd::Identity(n, n);
-}
-
-/// Two tokens per query, the kept token δ and the token 0, so that a task is given by its δ.
+/// One row per query.
 struct Pairs {
   RowMatrix delta, zeta;
-  AttentionTask task() const {
-    const Index n = delta.rows(), d = delta.cols();
-    std::vector<double> tokens;
-    for (Index i = 0; i < n; ++i) {
-      tokens.insert(tokens.end(), delta.row(i).data(), delta.row(i).data() + d);
-      tokens.insert(tokens.end(), static_cast<std::size_t>(d), 0.0);
-    }
-    return AttentionTask({.tokens = Array::own(tokens, {n, 2, d}), .queries = Array::own(zeta)});
-  }
+  AttentionTask task() const { return test::of_rows(delta, zeta); }
 };
 
 Pairs any_separable(std::mt19937_64& engine) {
-  const Index n = *rc::gen::inRange<Index>(1, 12), d = *rc::gen::inRange<Index>(1, 7),
-              dz = *rc::gen::inRange<Index>(1, 7);
+  const Index n = any_index(1, 12), d = any_index(1, 7), dz = any_index(1, 7);
   Pairs pairs{gaussian(n, d, engine), gaussian(n, dz, engine)};
   const RowMatrix W = gaussian(d, dz, engine);
   for (Index i = 0; i < n; ++i) {
@@ -49,8 +34,7 @@ Pairs any_separable(std::mt19937_64& engine) {
 MarginSolution proven(const Pairs& pairs, const Norm& norm) {
   Threads threads(1);
   const AttentionTask task = pairs.task();
-  const MarginProblem problem = MarginProblem::attention(
-      task, Selection::single(std::vector<Index>(static_cast<std::size_t>(task.queries()), 0)));
+  const MarginProblem problem = test::first_kept(task);
   MarginSolution solution = solve(problem, {.norm = norm}, threads);
   const Verification verdict = verify(task, stored(problem, solution, 1e-8));
   if (!verdict.valid || solution.status != MarginStatus::optimal)
@@ -59,8 +43,6 @@ MarginSolution proven(const Pairs& pairs, const Norm& norm) {
 }
 
 void expect_objective(double found, double wanted) { RC_ASSERT(std::abs(found - wanted) <= 1e-7 * wanted); }
-
-std::mt19937_64 any_engine() { return std::mt19937_64(*rc::gen::arbitrary<std::uint64_t>()); }
 
 RC_GTEST_PROP(NuclearLaws, TurningTheDataTurnsTheAnswer, ()) {
   auto engine = any_engine();
@@ -90,7 +72,7 @@ RC_GTEST_PROP(NuclearLaws, ExchangingTokensAndQueriesTransposes, ()) {
 RC_GTEST_PROP(NuclearLaws, ScalingTheDataShrinksTheAnswer, ()) {
   auto engine = any_engine();
   const Pairs pairs = any_separable(engine);
-  const double factor = *rc::gen::element(1e-8, 1e-3, 7.0, 1e8);
+  const double factor = any_of({1e-8, 1e-3, 7.0, 1e8});
   for (const char* name : {"nuc", "lp:1.6", "lp:3"}) {
     const MarginSolution plain = proven(pairs, Norm::parse(name));
     expect_objective(proven({pairs.delta * factor, pairs.zeta}, Norm::parse(name)).objective, plain.objective / factor);

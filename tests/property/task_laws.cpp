@@ -1,30 +1,32 @@
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
 #include <algorithm>
 #include <numeric>
-#include <random>
 
-#include "support.h"
+#include "property/draw.h"
 
 namespace attsvm {
 namespace {
 
+using test::any_engine;
+using test::any_index;
+using test::any_number;
+using test::any_of;
+using test::any_seed;
+
 /// A random recipe of modest size.
 Recipe any_recipe() {
   Recipe recipe{
-      .law = *rc::gen::element(Law::random, Law::orthonormal, Law::separable),
-      .n = *rc::gen::inRange<Index>(1, 6),
-      .T = *rc::gen::inRange<Index>(1, 6),
-      .d = *rc::gen::inRange<Index>(6, 9),
+      .law = any_of({Law::random, Law::orthonormal, Law::separable}),
+      .n = any_index(1, 6),
+      .T = any_index(1, 6),
+      .d = any_index(6, 9),
       .shortest = 1,
-      .pattern = *rc::gen::element(QueryPattern::cross, QueryPattern::self, QueryPattern::prompt, QueryPattern::causal),
-      .head = *rc::gen::element(HeadKind::linear, HeadKind::hidden, HeadKind::quadratic)};
+      .pattern = any_of({QueryPattern::cross, QueryPattern::self, QueryPattern::prompt, QueryPattern::causal}),
+      .head = any_of({HeadKind::linear, HeadKind::hidden, HeadKind::quadratic})};
   if (recipe.law == Law::separable) recipe.head = HeadKind::linear;
   return recipe;
 }
 
-Drawn any_task() { return generate(any_recipe(), *rc::gen::arbitrary<std::uint64_t>()); }
+Drawn any_task() { return generate(any_recipe(), any_seed()); }
 
 RC_GTEST_PROP(TaskLaws, ShapesAddUp, ()) {
   const AttentionTask task = any_task().task;
@@ -43,11 +45,11 @@ RC_GTEST_PROP(TaskLaws, ShapesAddUp, ()) {
 }
 
 RC_GTEST_PROP(TaskLaws, OptimalTokensFollowAPermutationOfTheTokens, ()) {
-  const Index T = *rc::gen::inRange<Index>(1, 7);
-  const Drawn drawn = generate({.n = 1, .T = T, .d = 4}, *rc::gen::arbitrary<std::uint64_t>());
+  const Index T = any_index(1, 7);
+  const Drawn drawn = generate({.n = 1, .T = T, .d = 4}, any_seed());
   std::vector<Index> order(static_cast<std::size_t>(T));
   std::iota(order.begin(), order.end(), Index{0});
-  std::shuffle(order.begin(), order.end(), std::mt19937_64(*rc::gen::arbitrary<std::uint64_t>()));
+  std::shuffle(order.begin(), order.end(), any_engine());
   RowMatrix permuted(T, 4);
   for (Index t = 0; t < T; ++t) permuted.row(t) = drawn.task.keys(0).row(order[static_cast<std::size_t>(t)]);
   TaskArrays arrays = drawn.task.arrays();
@@ -59,9 +61,9 @@ RC_GTEST_PROP(TaskLaws, OptimalTokensFollowAPermutationOfTheTokens, ()) {
 }
 
 RC_GTEST_PROP(TaskLaws, ADuplicatedBestTokenIsATie, ()) {
-  Drawn drawn = generate({.n = 1, .T = 5, .d = 3}, *rc::gen::arbitrary<std::uint64_t>());
+  Drawn drawn = generate({.n = 1, .T = 5, .d = 3}, any_seed());
   const Index best = optimal_tokens(drawn.task).selection.first(0);
-  const Index copy = (best + *rc::gen::inRange<Index>(1, 5)) % 5;
+  const Index copy = (best + any_index(1, 5)) % 5;
   RowMatrix tokens = drawn.task.keys(0);
   tokens.row(copy) = tokens.row(best);
   TaskArrays arrays = drawn.task.arrays();
@@ -72,9 +74,9 @@ RC_GTEST_PROP(TaskLaws, ADuplicatedBestTokenIsATie, ()) {
   RC_ASSERT(optimal.ties[0].tokens == (std::vector<Index>{std::min(best, copy), std::max(best, copy)}));
 }
 
-RC_GTEST_PROP(TaskLaws, ScalingTokensScalesLinearScores, (double exponent)) {
-  const double scale = std::exp2(std::fmod(exponent, 100.0));
-  const Drawn drawn = generate({}, *rc::gen::arbitrary<std::uint64_t>());
+RC_GTEST_PROP(TaskLaws, ScalingTokensScalesLinearScores, ()) {
+  const double scale = std::exp2(std::fmod(any_number(), 100.0));
+  const Drawn drawn = generate({}, any_seed());
   RowMatrix tokens(drawn.task.tokens(), drawn.task.value_size());
   for (Index s = 0; s < drawn.task.sequences(); ++s)
     tokens.middleRows(drawn.task.offset(s), drawn.task.length(s)) = scale * drawn.task.values(s);
@@ -85,7 +87,7 @@ RC_GTEST_PROP(TaskLaws, ScalingTokensScalesLinearScores, (double exponent)) {
 }
 
 RC_GTEST_PROP(TaskLaws, ASingleSelectionIsItsOwnMask, ()) {
-  const AttentionTask task = generate({.law = Law::separable}, *rc::gen::arbitrary<std::uint64_t>()).task;
+  const AttentionTask task = generate({.law = Law::separable}, any_seed()).task;
   const Selection& selection = *task.select();
   RC_ASSERT(Selection::from_array(selection.mask(task.longest()), task.visible(), task.longest(), "select") ==
             selection);

@@ -1,35 +1,35 @@
 // Laws of training: symmetries of the task are symmetries of the run.
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
-#include <Eigen/QR>
-#include <algorithm>
 #include <cmath>
 
 #include "base/random.h"
-#include "support.h"
+#include "linear_algebra.h"
+#include "property/draw.h"
 #include "train/gradient.h"
 
 namespace attsvm {
 namespace {
 
+using test::any_index;
+using test::any_of;
+using test::any_seed;
+
 Recipe any_recipe() {
-  return {
-      .n = *rc::gen::inRange<Index>(1, 5),
-      .T = *rc::gen::inRange<Index>(2, 6),
-      .d = *rc::gen::inRange<Index>(1, 5),
-      .pattern = *rc::gen::element(QueryPattern::cross, QueryPattern::self, QueryPattern::prompt, QueryPattern::causal),
-      .head = *rc::gen::element(HeadKind::linear, HeadKind::hidden, HeadKind::quadratic)};
+  return {.n = any_index(1, 5),
+          .T = any_index(2, 6),
+          .d = any_index(1, 5),
+          .pattern = any_of({QueryPattern::cross, QueryPattern::self, QueryPattern::prompt, QueryPattern::causal}),
+          .head = any_of({HeadKind::linear, HeadKind::hidden, HeadKind::quadratic})};
 }
 
 RowMatrix any_matrix(Index rows, Index cols, double scale) {
-  const Random random(*rc::gen::arbitrary<std::uint64_t>(), 0, 0);
+  const Random random(any_seed(), 0, 0);
   RowMatrix matrix(rows, cols);
   random.normals({matrix.data(), static_cast<std::size_t>(matrix.size())});
   return scale * matrix;
 }
 
-double any_scale() { return *rc::gen::element(0.1, 1.0, 30.0, 3000.0); }
+double any_scale() { return any_of({0.1, 1.0, 30.0, 3000.0}); }
 
 LossGradient evaluate(const AttentionTask& task, const RowMatrix& W, const PassSettings& settings = {}) {
   Threads threads(1);
@@ -54,8 +54,8 @@ RC_GTEST_PROP(TrainLaws, PromptAndWeightsTakeTheSameSteps, ()) {
   Recipe recipe = any_recipe();
   recipe.pattern = QueryPattern::prompt;
   recipe.head = HeadKind::linear;
-  const AttentionTask prompt = generate(recipe, *rc::gen::arbitrary<std::uint64_t>()).task;
-  const RowMatrix u = any_matrix(*rc::gen::inRange<Index>(1, 4), 1, 1);
+  const AttentionTask prompt = generate(recipe, any_seed()).task;
+  const RowMatrix u = any_matrix(any_index(1, 4), 1, 1);
   RC_PRE(u.norm() > 0.1);
   TaskArrays arrays = prompt.arrays();
   const RowMatrix queries = u.transpose().replicate(prompt.queries(), 1);
@@ -71,15 +71,15 @@ RC_GTEST_PROP(TrainLaws, PromptAndWeightsTakeTheSameSteps, ()) {
 
 RC_GTEST_PROP(TrainLaws, RotatedTokensGiveRotatedGradients, ()) {
   Recipe recipe = any_recipe();
-  recipe.pattern = *rc::gen::element(QueryPattern::cross, QueryPattern::prompt);
-  const AttentionTask task = generate(recipe, *rc::gen::arbitrary<std::uint64_t>()).task;
+  recipe.pattern = any_of({QueryPattern::cross, QueryPattern::prompt});
+  const AttentionTask task = generate(recipe, any_seed()).task;
   const Index d = task.key_size();
-  const RowMatrix R = Eigen::HouseholderQR<Eigen::MatrixXd>(any_matrix(d, d, 1)).householderQ();
+  const RowMatrix R = test::orthonormal(any_matrix(d, d, 1));
   TaskArrays arrays = task.arrays();
   const RowMatrix keys = tokens_of(task) * R;
   arrays.keys = Array::own(std::vector<double>(keys.data(), keys.data() + keys.size()), arrays.tokens.shape);
   const AttentionTask rotated(arrays);
-  const RowMatrix W = any_matrix(d, task.query_size(), *rc::gen::element(0.1, 1.0, 10.0));
+  const RowMatrix W = any_matrix(d, task.query_size(), any_of({0.1, 1.0, 10.0}));
   const LossGradient plain = evaluate(task, W), turned = evaluate(rotated, R.transpose() * W);
   RC_ASSERT(std::abs(plain.loss - turned.loss) <= 1e-11 * (1 + std::abs(plain.loss)));
   ScaledMatrix back = turned.W;
@@ -93,7 +93,7 @@ RC_GTEST_PROP(TrainLaws, TheOrderOfTokensAndQueriesDoesNotMatter, ()) {
   recipe.pattern = QueryPattern::cross;
   // Slopes of nonlinear heads have rounding errors, and under saturation those may be all that is left.
   const double scale = recipe.head == HeadKind::linear ? any_scale() : 1;
-  const AttentionTask task = generate(recipe, *rc::gen::arbitrary<std::uint64_t>()).task;
+  const AttentionTask task = generate(recipe, any_seed()).task;
   const Index n = task.sequences(), T = task.longest(), d = task.key_size();
   TaskArrays arrays = task.arrays();
   RowMatrix tokens(n * T, d), queries(n, task.query_size());
@@ -113,9 +113,9 @@ RC_GTEST_PROP(TrainLaws, TheOrderOfTokensAndQueriesDoesNotMatter, ()) {
 }
 
 RC_GTEST_PROP(TrainLaws, JointTrainingAtAFixedHeadIsPlainTraining, ()) {
-  const AttentionTask task = generate(any_recipe(), *rc::gen::arbitrary<std::uint64_t>()).task;
-  const auto arithmetic = *rc::gen::element(Arithmetic::exact, Arithmetic::plain);
-  const auto param = *rc::gen::element(Parametrization::W, Parametrization::KQ);
+  const AttentionTask task = generate(any_recipe(), any_seed()).task;
+  const auto arithmetic = any_of({Arithmetic::exact, Arithmetic::plain});
+  const auto param = any_of({Parametrization::W, Parametrization::KQ});
   Threads threads(1);
   // Exact runs with a fixed head may use vector lanes, which round differently; normalized steps amplify that with
   // time.
@@ -130,8 +130,8 @@ RC_GTEST_PROP(TrainLaws, JointTrainingAtAFixedHeadIsPlainTraining, ()) {
 }
 
 RC_GTEST_PROP(TrainLaws, PlainAndExactAgreeBeforeSaturation, ()) {
-  const AttentionTask task = generate(any_recipe(), *rc::gen::arbitrary<std::uint64_t>()).task;
-  const auto loss = *rc::gen::element(Loss::logistic, Loss::exponential, Loss::linear);
+  const AttentionTask task = generate(any_recipe(), any_seed()).task;
+  const auto loss = any_of({Loss::logistic, Loss::exponential, Loss::linear});
   const RowMatrix W = any_matrix(task.key_size(), task.query_size(), 1);
   const PassSettings exact{.loss = loss, .head_gradient = true};
   const PassSettings plain{.loss = loss, .arithmetic = Arithmetic::plain, .head_gradient = true};

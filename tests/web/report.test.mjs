@@ -43,12 +43,8 @@ async function on(file, options, use) {
   await opened.close();
 }
 
-test("the demo's page opens in two seconds and holds what the schema says", () =>
-  on("demo/report.html", {}, async (page, { seconds }) => {
-    assert.ok(seconds < 2, `${seconds} s`);
-    console.log(`# opened in ${seconds.toFixed(2)} s`);
-    assertSchema(dataOf(page));
-  }));
+test("the demo's page holds what the schema says", () =>
+  on("demo/report.html", {}, async (page) => assertSchema(dataOf(page))));
 
 for (const [name, viewport, colorScheme] of [
   ["a wide screen, light", { width: 1440, height: 1000 }, "light"],

@@ -52,16 +52,14 @@ export async function open(browser, file, { hash = "", ...options } = {}) {
     if (request.url().split("#")[0] !== url && !/^(data|blob):/.test(request.url()))
       complaints.push(`request: ${request.url()}`);
   });
-  const began = performance.now();
   await page.goto(url + hash);
   await page.waitForSelector("#page[data-ready]");
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-  const seconds = (performance.now() - began) / 1000;
   const close = async () => {
     assert.deepEqual(complaints, []);
     await context.close();
   };
-  return { page, close, seconds, url };
+  return { page, close, url };
 }
 
 /** The data inside the page, read from its file. */

@@ -29,23 +29,15 @@ Answer follow(const MarginProblem& problem, double objective) {
   return answer;
 }
 
-AttentionTask task_of(std::vector<double> tokens, std::vector<Index> shape, std::vector<double> queries, Index dz) {
-  TaskArrays arrays;
-  arrays.tokens = Array::own(std::move(tokens), std::move(shape));
-  const auto count = static_cast<Index>(queries.size()) / dz;
-  arrays.queries = Array::own(std::move(queries), {count, dz});
-  return AttentionTask(arrays);
-}
-
 TEST(WidePath, FindsTheIdentity) {  // W₁₁ ≥ 1 and W₂₂ ≥ 1, with a bad guess of the objective
-  const AttentionTask task = task_of({1, 0, 0, 0, 0, 1, 0, 0}, {2, 2, 2}, {1, 0, 0, 1}, 2);
+  const AttentionTask task = test::make_task(2, 2, {1, 0, 0, 0, 0, 1, 0, 0}, {1, 0, 0, 1});
   const Answer answer = follow(MarginProblem::attention(task, Selection::single(std::vector<Index>{0, 0})), 1000);
   EXPECT_LE((answer.W - RowMatrix::Identity(2, 2)).norm(), 1e-15);
   EXPECT_NEAR(answer.bound, 2, 1e-14);
 }
 
 TEST(WidePath, RowsMayLeaveNoRoom) {  // the second query, relaxed: W₂₂ ≥ 0 and −W₂₂ ≥ 0
-  const AttentionTask task = task_of({1, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 1}, {2, 3, 2}, {1, 0, 0, 1}, 2);
+  const AttentionTask task = test::make_task(2, 3, {1, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 1}, {1, 0, 0, 1});
   const Answer answer =
       follow(MarginProblem::attention(task, Selection::single(std::vector<Index>{0, 0}), std::vector<Index>{1}), 1);
   RowMatrix expected(2, 2);
@@ -55,7 +47,7 @@ TEST(WidePath, RowsMayLeaveNoRoom) {  // the second query, relaxed: W₂₂ ≥ 
 }
 
 TEST(WidePath, EquationsMayDependOnEachOther) {  // three equal tokens are kept
-  const AttentionTask task = task_of({1, 1, 1, 1, 1, 1, 0, 0}, {1, 4, 2}, {2}, 1);
+  const AttentionTask task = test::make_task(1, 4, {1, 1, 1, 1, 1, 1, 0, 0}, {2});
   const Answer answer = follow(MarginProblem::attention(task, Selection::sets({{0, 1, 2}})), 1);
   EXPECT_NEAR(answer.W(0, 0), 0.25, 1e-15);
   EXPECT_NEAR(answer.W(1, 0), 0.25, 1e-15);

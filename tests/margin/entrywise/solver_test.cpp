@@ -12,18 +12,11 @@ namespace attsvm {
 namespace {
 
 using test::first_kept;
+using test::make_task;
 using test::proven;
 using test::selected;
 
 constexpr std::array kPowers = {1.01, 1.05, 1.25, 1.5, 2.0, 3.0, 5.0, 8.0};
-
-AttentionTask cross_task(Index n, Index T, const std::vector<double>& tokens, const std::vector<double>& queries,
-                         const std::vector<std::vector<Index>>& kept = {}) {
-  TaskArrays arrays{.tokens = Array::own(tokens, {n, T, static_cast<Index>(tokens.size()) / n / T}),
-                    .queries = Array::own(queries, {n, static_cast<Index>(queries.size()) / n})};
-  if (!kept.empty()) arrays.select = Selection::sets(kept).mask(T);
-  return AttentionTask(arrays);
-}
 
 /// Expects a proof of optimality to `gap` for every power.
 void expect_solved(const MarginProblem& problem, double gap = 1e-8) {
@@ -52,7 +45,7 @@ std::vector<double> one_hot(const std::vector<Index>& ids, Index size) {
 
 /// One row: W = sign(row)|row|^{q−1} / ‖row‖_q^q, and ‖W‖_p = 1/‖row‖_q.
 void expect_closed_form(const std::vector<double>& tokens, const std::vector<double>& query) {
-  const AttentionTask task = cross_task(1, 2, tokens, query);
+  const AttentionTask task = make_task(1, 2, tokens, query);
   const MarginProblem problem = first_kept(task);
   const RowMatrix row = problem.weigh(Eigen::VectorXd::Ones(1));
   for (const double p : kPowers) {
@@ -90,7 +83,7 @@ TEST(EntrywiseSolve, OneHotTokens) {
     SCOPED_TRACE(fmt::format("draw {}", draw));
     for (const std::vector<double>& queries :
          {one_hot(asked, size), normals(random, static_cast<std::size_t>(3 * n))}) {
-      const AttentionTask task = cross_task(n, T, tokens, queries);
+      const AttentionTask task = make_task(n, T, tokens, queries);
       if (proven(first_kept(task), {}).status == MarginStatus::optimal) expect_solved(first_kept(task));
     }
   }
@@ -103,7 +96,7 @@ TEST(EntrywiseSolve, NearConflict) {  // two queries that nearly agree and want 
     const std::vector<double> tokens = normals(random, 2 * 3), other = normals(random, 2 * 3);
     std::vector<double> both = tokens;
     for (std::size_t k = 0; k < 6; ++k) both.push_back(tokens[k] + apart * other[k]);
-    const AttentionTask task = cross_task(2, 2, both, {1, -0.5, 1 + apart, -0.5 + 2 * apart}, {{0}, {1}});
+    const AttentionTask task = make_task(2, 2, both, {1, -0.5, 1 + apart, -0.5 + 2 * apart}, {{0}, {1}});
     expect_solved(selected(task));
   }
 }
@@ -118,7 +111,7 @@ TEST(EntrywiseSolve, NearlyEqualKeptTokens) {
     for (std::size_t i = 0; i < 3; ++i) {
       for (std::size_t j = 0; j < 5; ++j) tokens[i * 20 + 5 + j] = tokens[i * 20 + j] + apart * other[i * 5 + j];
     }
-    const AttentionTask task = cross_task(n, T, tokens, normals(random, 9), {{0, 1}, {0, 1}, {0, 1}});
+    const AttentionTask task = make_task(n, T, tokens, normals(random, 9), {{0, 1}, {0, 1}, {0, 1}});
     expect_solved(selected(task));
     const std::vector<Index> relax = {1};
     expect_solved(selected(task, relax));
@@ -127,8 +120,7 @@ TEST(EntrywiseSolve, NearlyEqualKeptTokens) {
 
 TEST(EntrywiseSolve, RelaxedRowsThatLeaveNoInterior) {
   // Query 0 is relaxed and sees tokens on both sides of the kept one: in effect δᵀWζ = 0.
-  const AttentionTask task =
-      cross_task(2, 3, {0, 0, 0, 1, 2, 0, -1, -2, 0, 0, 0, 0, -1, 0, 1, -2, 1, 0}, {1, 1, 2, -1});
+  const AttentionTask task = make_task(2, 3, {0, 0, 0, 1, 2, 0, -1, -2, 0, 0, 0, 0, -1, 0, 1, -2, 1, 0}, {1, 1, 2, -1});
   const std::vector<Index> relax = {0};
   expect_solved(first_kept(task, relax));
 }
@@ -138,7 +130,7 @@ TEST(EntrywiseSolve, DependentEqualRows) {  // five kept tokens in two dimension
   const Index T = 6, d = 3;
   std::vector<double> tokens = normals(random, static_cast<std::size_t>(T * d));
   for (std::size_t t = 0; t < 5; ++t) tokens[t * 3 + 2] = 0.5;  // puts the tokens in a plane
-  const AttentionTask task = cross_task(1, T, tokens, {1, -2}, {{0, 1, 2, 3, 4}});
+  const AttentionTask task = make_task(1, T, tokens, {1, -2}, {{0, 1, 2, 3, 4}});
   expect_solved(selected(task));
 }
 
@@ -147,9 +139,9 @@ TEST(EntrywiseSolve, MixedScales) {
   std::vector<double> tokens = normals(random, 3 * 3 * 4), queries = normals(random, 3 * 4);
   for (std::size_t k = 0; k < 12; ++k) tokens[k] *= 1e8, tokens[12 + k] *= 1e-8;
   for (std::size_t k = 0; k < 4; ++k) queries[k] *= 1e-4, queries[8 + k] *= 1e8;
-  expect_solved(first_kept(cross_task(3, 3, tokens, queries)));
+  expect_solved(first_kept(make_task(3, 3, tokens, queries)));
   for (std::size_t k = 0; k < tokens.size(); ++k) tokens[k] = std::round(3 * normals(random, 1)[0]);  // ties
-  const AttentionTask integers = cross_task(3, 3, tokens, {1, 0, -1, 2, 0, 1, 1, 0, -2, 1, 0, 0});
+  const AttentionTask integers = make_task(3, 3, tokens, {1, 0, -1, 2, 0, 1, 1, 0, -2, 1, 0, 0});
   if (proven(first_kept(integers), {}).status == MarginStatus::optimal) expect_solved(first_kept(integers));
 }
 
@@ -158,7 +150,7 @@ TEST(EntrywiseSolve, SetsOfKeptTokens) {
   for (int draw = 0; draw < 12; ++draw) {
     SCOPED_TRACE(fmt::format("draw {}", draw));
     const AttentionTask task =
-        cross_task(4, 5, normals(random, 4 * 5 * 7), normals(random, 4 * 6), {{0, 1, 2}, {0, 1}, {0, 1}, {0, 1}});
+        make_task(4, 5, normals(random, 4 * 5 * 7), normals(random, 4 * 6), {{0, 1, 2}, {0, 1}, {0, 1}, {0, 1}});
     expect_solved(selected(task), 1e-9);
   }
 }
@@ -177,7 +169,7 @@ TEST(EntrywiseSolve, CoordinatesOfDifferentScales) {
     for (double& scale : scales) scale = std::pow(10.0, exponent(random));
     for (std::size_t k = 0; k < tokens.size(); ++k) tokens[k] *= scales[k % static_cast<std::size_t>(d)];
     for (std::size_t k = 0; k < queries.size(); ++k) queries[k] *= scales[4 + k % static_cast<std::size_t>(dz)];
-    const AttentionTask task = cross_task(n, T, tokens, queries);
+    const AttentionTask task = make_task(n, T, tokens, queries);
     const MarginProblem problem = first_kept(task);
     Threads threads(1);
     const MarginSolution frobenius = solve(problem, {}, threads);  // some of these draws are too hard for double
@@ -224,6 +216,23 @@ TEST(EntrywisePath, ExtendedPrecisionAgrees) {
     const Norm norm = Norm::entrywise(p);
     EXPECT_NEAR(norm.of(W), norm.of(wide_W), 1e-11 * norm.of(W)) << p;
     EXPECT_FALSE(plain.follow([](double, double) { return true; }));
+  }
+}
+
+TEST(EntrywiseSolve, OrderAndLimitCases) {
+  const AttentionTask task = generate({.n = 6, .T = 8, .d = 10}, 3).task;
+  const MarginProblem problem = test::of_optimal_tokens(task);
+  double before = HUGE_VAL;
+  for (const double p : {1.1, 1.5, 2.0, 3.0, 5.0, 8.0}) {  // ‖W‖_p falls as p grows, and so does its minimum
+    const MarginSolution solution = proven(problem, {.norm = Norm::entrywise(p)});
+    EXPECT_EQ(solution.status, MarginStatus::optimal) << p;
+    EXPECT_EQ(solution.norm, Norm::entrywise(p));
+    EXPECT_LE(solution.gap, 1e-10) << p;
+    EXPECT_LE(solution.objective, before * (1 + 1e-9));
+    before = solution.objective;
+    const RowMatrix A = problem.weigh(solution.dual);  // W is the gradient map of A
+    const RowMatrix aligned = (A.array().sign() * A.array().abs().pow(1 / (p - 1))).matrix();
+    EXPECT_NEAR(aligned.cwiseProduct(solution.W).sum() / aligned.norm() / solution.W.norm(), 1, 1e-6) << p;
   }
 }
 

@@ -1,7 +1,7 @@
 // Regularization paths: their starts, the numbers they report, and how they stop.
-#include <Eigen/SVD>
 #include <cmath>
 
+#include "linear_algebra.h"
 #include "support.h"
 #include "theory/ball_minimizer.h"
 #include "train/gradient.h"
@@ -33,7 +33,7 @@ double slope_of(const AttentionTask& task, const PathPoint& point, Threads& thre
   LossGradient found;
   GradientPass(task, {}, threads).evaluate(point.W, head, {}, found);
   const RowMatrix& G = found.W.direction;
-  const double largest = Eigen::JacobiSVD<Eigen::MatrixXd>(G).singularValues()(0);
+  const double largest = test::svd_of(G).sigma(0);
   if (point.inside) return largest * std::exp(found.W.log_scale);
   return largest / (-G.cwiseProduct(point.W).sum() / point.radius) - 1;
 }

@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <Eigen/LU>
 #include <cmath>
 
-#include "base/decompositions.h"
+#include "linear_algebra.h"
 #include "support.h"
 
 namespace attsvm {
@@ -80,8 +79,8 @@ void expect_planted_optimum(const Drawn& drawn, PlantedNorm norm) {
     EXPECT_TRUE(dual[k] == 0 || std::abs(value - 1) < 1e-12) << "complementary slackness";
     total += dual[k];
   }
-  const Eigen::VectorXd primal = Eigen::BDCSVD<Eigen::MatrixXd>(W).singularValues();
-  const Eigen::VectorXd slope = Eigen::BDCSVD<Eigen::MatrixXd>(weighted_sum(task, rows, dual)).singularValues();
+  const Eigen::VectorXd primal = test::svd_of(W).sigma;
+  const Eigen::VectorXd slope = test::svd_of(weighted_sum(task, rows, dual)).sigma;
   const bool nuclear = norm == PlantedNorm::nuclear;
   EXPECT_NEAR(nuclear ? primal.sum() : primal.norm(), objective, 1e-12 * objective);
   EXPECT_NEAR(nuclear ? slope.maxCoeff() : slope.norm(), 1, 1e-12) << "dual norm one";
@@ -128,7 +127,7 @@ TEST(Generate, SeparableSelectionIsTheTeachersArgmax) {
     const Drawn drawn = generate({.law = Law::separable, .shortest = 3, .pattern = pattern, .rank = 2}, 5);
     const AttentionTask& task = drawn.task;
     const ConstRows W(f64_span(drawn.extras.at("x_W0")).data(), task.key_size(), task.query_size());
-    EXPECT_EQ(Eigen::FullPivLU<Eigen::MatrixXd>(W).rank(), std::min<Index>(2, task.query_size()));
+    EXPECT_EQ(test::rank_of(W, 1e-12), std::min<Index>(2, task.query_size()));
     for (Index i = 0; i < task.queries(); ++i) {
       const Eigen::VectorXd logits = task.keys(task.sequence(i)).topRows(task.visible(i)) * (W * task.query(i));
       EXPECT_EQ(logits(task.select()->first(i)), logits.maxCoeff());

@@ -1,9 +1,8 @@
-#include "attsvm/margin.h"
-
-#include <Eigen/QR>
 #include <cmath>
 #include <numbers>
 
+#include "attsvm/margin.h"
+#include "linear_algebra.h"
 #include "margin_support.h"
 
 namespace attsvm {
@@ -11,15 +10,9 @@ namespace {
 
 using test::expect_refusal;
 using test::first_kept;
+using test::make_task;
 using test::proven;
 using test::with_tokens;
-
-/// n sequences of T tokens with queries (n,dz), or without queries for prompt attention.
-AttentionTask make_task(Index n, Index T, const std::vector<double>& tokens, const std::vector<double>& queries = {}) {
-  TaskArrays arrays{.tokens = Array::own(tokens, {n, T, static_cast<Index>(tokens.size()) / n / T})};
-  if (!queries.empty()) arrays.queries = Array::own(queries, {n, static_cast<Index>(queries.size()) / n});
-  return AttentionTask(arrays);
-}
 
 MarginSolution optimum(const MarginProblem& problem) {
   MarginSolution solution = proven(problem);
@@ -167,8 +160,7 @@ TEST(MarginHard, AnyUnitOfLength) {
 
 TEST(MarginHard, TokensInAPlane) {
   const AttentionTask flat = generate({.law = Law::separable, .n = 8, .T = 5, .d = 2, .dz = 3}, 6).task;
-  Eigen::MatrixXd lift{{0, 1}, {2, 3}, {1, -1}, {4, 0}, {-2, 1}, {3, 3}};
-  lift = Eigen::HouseholderQR<Eigen::MatrixXd>(lift).householderQ() * Eigen::MatrixXd::Identity(6, 2);
+  const Eigen::MatrixXd lift = test::orthonormal(Eigen::MatrixXd{{0, 1}, {2, 3}, {1, -1}, {4, 0}, {-2, 1}, {3, 3}});
   RowMatrix tokens(40, 6);
   for (Index i = 0; i < 8; ++i) tokens.middleRows(5 * i, 5) = flat.keys(i) * lift.transpose();
   TaskArrays arrays{.tokens = Array::own(tokens), .queries = flat.arrays().queries};

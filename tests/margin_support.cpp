@@ -1,0 +1,78 @@
+#include "margin_support.h"
+
+namespace attsvm::test {
+
+AttentionTask separable(Recipe recipe, std::uint64_t seed) {
+  recipe.law = Law::separable;
+  return generate(recipe, seed).task;
+}
+
+MarginProblem selected(const AttentionTask& task, std::span<const Index> relax) {
+  return MarginProblem::attention(task, *task.select(), relax);
+}
+
+MarginProblem kept(const AttentionTask& task, Index token, std::span<const Index> relax) {
+  return MarginProblem::attention(
+      task, Selection::single(std::vector<Index>(static_cast<std::size_t>(task.queries()), token)), relax);
+}
+
+MarginProblem first_kept(const AttentionTask& task, std::span<const Index> relax) { return kept(task, 0, relax); }
+
+MarginProblem of_optimal_tokens(const AttentionTask& task) {
+  return MarginProblem::attention(task, optimal_tokens(task).selection);
+}
+
+Selection with_ties(const AttentionTask& task) {
+  std::vector<std::vector<Index>> kept;
+  for (Index i = 0; i < task.queries(); ++i) {
+    const Index t = task.select()->first(i);
+    kept.push_back({t});
+    if (i % 3 == 0 && task.visible(i) > 1) kept.back().push_back((t + 1) % task.visible(i));
+  }
+  return Selection::sets(kept);
+}
+
+std::vector<Index> every_fourth(const AttentionTask& task) {
+  std::vector<Index> relax;
+  for (Index i = 0; i < task.queries(); i += 4) relax.push_back(i);
+  return relax;
+}
+
+AttentionTask with_tokens(const AttentionTask& task, const std::function<double(double)>& change) {
+  TaskArrays arrays = task.arrays();
+  const auto old = f64_span(arrays.tokens);
+  std::vector<double> tokens(old.begin(), old.end());
+  for (double& x : tokens) x = change(x);
+  arrays.tokens = Array::own(tokens, arrays.tokens.shape);
+  return AttentionTask(arrays);
+}
+
+AttentionTask make_task(Index n, Index T, const std::vector<double>& tokens, const std::vector<double>& queries,
+                        const std::vector<std::vector<Index>>& kept) {
+  TaskArrays arrays{.tokens = Array::own(tokens, {n, T, static_cast<Index>(tokens.size()) / n / T})};
+  if (!queries.empty()) arrays.queries = Array::own(queries, {n, static_cast<Index>(queries.size()) / n});
+  if (!kept.empty()) arrays.select = Selection::sets(kept).mask(T);
+  return AttentionTask(arrays);
+}
+
+AttentionTask of_rows(const RowMatrix& delta, const RowMatrix& zeta) {
+  std::vector<double> tokens;
+  for (Index i = 0; i < delta.rows(); ++i) {
+    tokens.insert(tokens.end(), delta.row(i).begin(), delta.row(i).end());
+    tokens.insert(tokens.end(), static_cast<std::size_t>(delta.cols()), 0.0);
+  }
+  return make_task(delta.rows(), 2, tokens, {zeta.data(), zeta.data() + zeta.size()});
+}
+
+MarginSolution proven(const MarginProblem& problem, const SolveSettings& settings, const MarginSolution* warm_start) {
+  Threads threads(1);
+  MarginSolution solution = solve(problem, settings, threads, warm_start);
+  if (problem.kind() != ProblemKind::finite) {
+    const Verification verdict =
+        verify(problem.task(), stored(problem, solution, settings.tolerance), {.tolerance = settings.tolerance});
+    EXPECT_TRUE(verdict.valid) << verdict.reason;
+  }
+  return solution;
+}
+
+}  // namespace attsvm::test
