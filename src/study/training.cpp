@@ -6,16 +6,16 @@
 
 #include "attsvm/margin.h"
 #include "study/instances.h"
+#include "train/settings.h"
 
 namespace attsvm::internal {
 namespace {
 
 template <class Kind>
-Kind kind_of(const std::string& name, std::initializer_list<Kind> kinds) {
-  for (const Kind kind : kinds) {
-    if (name == name_of(kind)) return kind;
-  }
-  throw std::logic_error("unknown name in settings: " + name);
+void read(const Json& name, Kind& kind) {
+  const auto value = value_named<Kind>(name.get<std::string>());
+  if (!value) throw std::logic_error("unknown name in settings: " + name.get<std::string>());
+  kind = *value;
 }
 
 }  // namespace
@@ -39,11 +39,10 @@ Json json_of(const TrainSettings& settings) {
 
 TrainSettings training_of(const Json& json) {
   TrainSettings settings;
-  settings.param = kind_of(json.at("param"), {Parametrization::W, Parametrization::KQ, Parametrization::p});
-  settings.optimizer = kind_of(json.at("optimizer"),
-                               {Optimizer::gd, Optimizer::ngd, Optimizer::polyak, Optimizer::mirror, Optimizer::adam});
-  settings.arithmetic = kind_of(json.at("arithmetic"), {Arithmetic::exact, Arithmetic::plain});
-  settings.loss = kind_of(json.at("loss"), {Loss::logistic, Loss::exponential, Loss::linear});
+  read(json.at("param"), settings.param);
+  read(json.at("optimizer"), settings.optimizer);
+  read(json.at("arithmetic"), settings.arithmetic);
+  read(json.at("loss"), settings.loss);
   settings.step = json.at("step");
   settings.steps = json.at("steps");
   settings.epsilon = json.at("epsilon");
