@@ -1,7 +1,4 @@
-#include "margin/stored_solution.h"
-
-#include <algorithm>
-#include <cmath>
+#include "attsvm/margin.h"
 
 namespace attsvm {
 
@@ -46,29 +43,3 @@ MarginSolution warm_start_from(const StoredSolution& solution) {
 }
 
 }  // namespace attsvm
-
-namespace attsvm::internal {
-
-bool has_margin(const StoredSolution& solution) {
-  for (std::size_t k = 0; k < solution.rhs.size(); ++k) {
-    if (!solution.row_equal[k] && solution.rhs[k] > 0) return true;
-  }
-  return false;
-}
-
-bool is_support(const StoredSolution& solution, std::size_t k) {
-  return solution.status != "infeasible" &&
-         std::abs(solution.slack[k]) <= kSupportTolerance * std::max(1.0, std::abs(solution.rhs[k]));
-}
-
-Index support_of(const StoredSolution& solution) {
-  Index count = 0;
-  for (std::size_t k = 0; k < solution.slack.size(); ++k) count += is_support(solution, k) ? 1 : 0;
-  return count;
-}
-
-Index rank_of(const StoredSolution& solution) {
-  return solution.has_factors ? solution.K.cols() : numerical_rank(solution.W);
-}
-
-}  // namespace attsvm::internal

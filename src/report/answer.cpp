@@ -35,6 +35,19 @@ MarginProblem problem_of(const AttentionTask& task, const StoredSolution& stored
   return MarginProblem::attention(task, std::move(selection), relax);
 }
 
+bool has_margin(const StoredSolution& stored) {
+  for (std::size_t k = 0; k < stored.rhs.size(); ++k) {
+    if (!stored.row_equal[k] && stored.rhs[k] > 0) return true;
+  }
+  return false;
+}
+
+Index support_count(const StoredSolution& stored) {
+  Index count = 0;
+  for (std::size_t k = 0; k < stored.slack.size(); ++k) count += is_support(stored, k) ? 1 : 0;
+  return count;
+}
+
 std::vector<std::string> conflict_words(const Answer& answer) {
   const double residual = answer.verification.residual;
   const std::size_t rows = static_cast<std::size_t>(
@@ -79,7 +92,7 @@ std::vector<std::string> optimum_words(const Answer& answer) {
     words.push_back(fmt::format("Scaled to norm one, it keeps every selected token ahead by {:.6g}{}.", 1 / s.objective,
                                 s.status == "optimal" ? "; no W of that norm keeps them further ahead" : ""));
   }
-  words.push_back(fmt::format("Rows met with equality: {}. They determine W.", support_of(s)));
+  words.push_back(fmt::format("Rows met with equality: {}. They determine W.", support_count(s)));
   if (!answer.rank_words.empty()) words.push_back(answer.rank_words);
   return words;
 }
@@ -139,7 +152,7 @@ Json numbers_json(const StoredSolution& solution, double gap, double violation) 
           {"margin",
            bounded && has_margin(solution) && solution.objective > 0 ? Json(1 / solution.objective) : Json(nullptr)},
           {"rank", solution.status == "infeasible" ? Json(nullptr) : Json(rank_of(solution))},
-          {"support", support_of(solution)},
+          {"support", support_count(solution)},
           {"constraints", solution.rhs.size()}};
 }
 

@@ -9,16 +9,6 @@
 #include "train/settings.h"
 
 namespace attsvm::internal {
-namespace {
-
-template <class Kind>
-void read(const Json& name, Kind& kind) {
-  const auto value = value_named<Kind>(name.get<std::string>());
-  if (!value) throw std::logic_error("unknown name in settings: " + name.get<std::string>());
-  kind = *value;
-}
-
-}  // namespace
 
 Json json_of(const TrainSettings& settings) {
   Json json{{"param", name_of(settings.param)},
@@ -39,10 +29,10 @@ Json json_of(const TrainSettings& settings) {
 
 TrainSettings training_of(const Json& json) {
   TrainSettings settings;
-  read(json.at("param"), settings.param);
-  read(json.at("optimizer"), settings.optimizer);
-  read(json.at("arithmetic"), settings.arithmetic);
-  read(json.at("loss"), settings.loss);
+  settings.param = value_named<Parametrization>(json.at("param").get<std::string>()).value();
+  settings.optimizer = value_named<Optimizer>(json.at("optimizer").get<std::string>()).value();
+  settings.arithmetic = value_named<Arithmetic>(json.at("arithmetic").get<std::string>()).value();
+  settings.loss = value_named<Loss>(json.at("loss").get<std::string>()).value();
   settings.step = json.at("step");
   settings.steps = json.at("steps");
   settings.epsilon = json.at("epsilon");

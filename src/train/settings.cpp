@@ -1,7 +1,6 @@
 #include "train/settings.h"
 
 #include <cmath>
-#include <stdexcept>
 
 #include "base/refuse.h"
 
@@ -24,6 +23,7 @@ std::string_view name_of(Parametrization param) { return name_among(param); }
 std::string_view name_of(Optimizer optimizer) { return name_among(optimizer); }
 std::string_view name_of(Schedule schedule) { return name_among(schedule); }
 std::string_view name_of(Init init) { return name_among(init); }
+std::string_view name_of(TrainStop stop) { return name_among(stop); }
 
 std::string words_of(const TrainSettings& settings) {
   const TrainSettings usual;
@@ -35,22 +35,6 @@ std::string words_of(const TrainSettings& settings) {
   });
   always.insert(always.end(), others.begin(), others.end());
   return fmt::format("{}", fmt::join(always, ", "));
-}
-
-std::string_view name_of(TrainStop stop) {
-  switch (stop) {
-    case TrainStop::finished:
-      return "steps";
-    case TrainStop::zero_gradient:
-      return "zero gradient";
-    case TrainStop::direction:
-      return "direction";
-    case TrainStop::overflow:
-      return "overflow";
-    case TrainStop::asked:
-      return "asked";
-  }
-  throw std::logic_error("unknown reason to stop");
 }
 
 }  // namespace attsvm

@@ -11,7 +11,7 @@
 
 namespace attsvm::internal {
 
-/// The names of the values of an enumeration, in the order of the values. Specialised for those of TrainSettings.
+/// The names of the values of an enumeration, in the order of the values.
 template <class Kind>
 inline constexpr std::array<std::string_view, 0> kNames{};
 template <>
@@ -26,6 +26,9 @@ template <>
 inline constexpr std::array<std::string_view, 2> kNames<Arithmetic>{"exact", "plain"};
 template <>
 inline constexpr std::array<std::string_view, 3> kNames<Init>{"usual", "zero", "random"};
+template <>
+inline constexpr std::array<std::string_view, 5> kNames<TrainStop>{"steps", "zero gradient", "direction", "overflow",
+                                                                   "asked"};
 
 /// The value with this name; nullopt if there is none.
 template <class Kind>
