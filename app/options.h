@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "session.h"
+#include "train/settings.h"
 
 namespace attsvm::internal {
 
@@ -48,24 +49,20 @@ CLI::Validator one_of(const std::vector<std::pair<std::string, Kind>>& kinds) {
       list);
 }
 
-/// Adds an option that takes one of a few named values.
+/// Adds an option that takes the name of a value of an enumeration.
 template <class Kind>
-CLI::Option* add_choice(CLI::App* verb, const std::string& name, Kind& value, const std::vector<Kind>& kinds,
-                        const std::string& help) {
-  std::vector<std::pair<std::string, Kind>> names;
-  names.reserve(kinds.size());
-  for (const Kind kind : kinds) names.emplace_back(name_of(kind), kind);
-  return verb->add_option(name, value, help)->transform(one_of(names));
+void add_choice(CLI::App* verb, const std::string& name, Kind& value, const std::string& help) {
+  std::vector<std::pair<std::string, Kind>> kinds;
+  for (const std::string_view known : kNames<Kind>) kinds.emplace_back(known, *value_named<Kind>(known));
+  verb->add_option(name, value, help)->transform(one_of(kinds));
 }
 
 inline void add_param(CLI::App* verb, Parametrization& param) {
-  add_choice(verb, "--param", param, std::vector{Parametrization::W, Parametrization::KQ, Parametrization::p},
-             "Weights to train: W, K and Q with W = K Q', or the prompt p (default: W)");
+  add_choice(verb, "--param", param, "Weights to train: W, K and Q with W = K Q', or the prompt p (default: W)");
 }
 
 inline void add_loss(CLI::App* verb, Loss& loss) {
-  add_choice(verb, "--loss", loss, std::vector{Loss::logistic, Loss::exponential, Loss::linear},
-             "Loss, as a function of label times output (default: logistic)");
+  add_choice(verb, "--loss", loss, "Loss, as a function of label times output (default: logistic)");
 }
 
 struct ChosenSelection {

@@ -5,6 +5,7 @@
 
 #include "io/output.h"
 #include "options.h"
+#include "report/answer.h"
 
 namespace attsvm::internal {
 namespace {
@@ -44,13 +45,8 @@ Json conflict_json(const MarginProblem& problem, const Eigen::VectorXd& dual) {
   return list;
 }
 
-/// The columns of K for nuclear solutions, the numerical rank of W for others.
-Index rank_of(const MarginSolution& solution) {
-  return solution.norm.kind == NormKind::nuclear ? solution.K.cols() : numerical_rank(solution.W);
-}
-
 std::string rank_words(const MarginSolution& solution) {
-  if (solution.norm.kind != NormKind::nuclear) return fmt::format("{}", rank_of(solution));
+  if (solution.norm.kind != NormKind::nuclear) return fmt::format("{}", numerical_rank(solution.W));
   const RankCertificate& proof = solution.rank;
   if (!proof.certified) return fmt::format("at most {}, equality is not proven: {}", proof.rank, proof.words);
   return fmt::format("{}, certified: in every optimum the other singular values sum to at most {:.2g}", proof.rank,
@@ -69,36 +65,23 @@ std::string_view words_of(const Norm& norm) {
   return "";
 }
 
-Json to_json(const MarginProblem& problem, const MarginSolution& solution, const ChosenSelection& chosen,
-             const Options& options, int threads) {
+Json to_json(const MarginProblem& problem, const MarginSolution& solution, const StoredSolution& answer,
+             const ChosenSelection& chosen, const Options& options, int threads) {
   const bool infeasible = solution.status == MarginStatus::infeasible;
-  bool has_margin = false;
-  for (Index k = 0; k < problem.rows(); ++k) has_margin = has_margin || (!problem.equal(k) && problem.rhs(k) > 0);
-  Json fields{
-      {"status", name_of(solution.status)},
-      {"norm", solution.norm.name()},
-      {"problem", options.problem},
-      {"objective", solution.objective},
-      {"dual_objective", solution.dual_objective},
-      {"gap", solution.gap},
-      {"violation", solution.violation},
-      {"margin", has_margin && std::isfinite(solution.gap) && solution.objective > 0 ? Json(1 / solution.objective)
-                                                                                     : Json(nullptr)},
-      {"rank", infeasible ? Json(nullptr) : Json(rank_of(solution))},
-      {"support", solution.support},
-      {"constraints", problem.rows()},
-      {"iterations", solution.iterations},
-      {"method", solution.method},
-      {"warm_started", solution.warm_started},
-      {"ties", ties_json(chosen.ties)},
-      {"tolerance", options.settings.tolerance},
-      {"time_limit", options.settings.time_limit},
-      {"relax", options.relax},
-      {"select", options.select.empty() ? Json(nullptr) : Json(options.select)},
-      {"warm_start", options.warm_start.empty() ? Json(nullptr) : Json(options.warm_start)},
-      {"seed", nullptr},
-      {"threads", threads},
-      {"file", options.out}};
+  Json fields{{"status", answer.status}, {"norm", answer.norm}, {"problem", answer.problem}};
+  fields.update(numbers_json(answer, solution.gap, solution.violation));
+  fields.update({{"iterations", solution.iterations},
+                 {"method", solution.method},
+                 {"warm_started", solution.warm_started},
+                 {"ties", ties_json(chosen.ties)},
+                 {"tolerance", options.settings.tolerance},
+                 {"time_limit", options.settings.time_limit},
+                 {"relax", options.relax},
+                 {"select", options.select.empty() ? Json(nullptr) : Json(options.select)},
+                 {"warm_start", options.warm_start.empty() ? Json(nullptr) : Json(options.warm_start)},
+                 {"seed", nullptr},
+                 {"threads", threads},
+                 {"file", options.out}});
   if (solution.norm.kind == NormKind::nuclear && !infeasible) {
     fields["rank_certified"] = solution.rank.certified;
     fields["next_singular_value"] = solution.rank.next_singular_value;
@@ -191,9 +174,10 @@ ExitCode run(Session& session, Options& options) {
       solve(problem, options.settings, threads, options.warm_start.empty() ? nullptr : &warm);
   const double seconds = watch.seconds();
   line.clear();
-  save_solution(options.out, stored(problem, solution, options.settings.tolerance), session.force);
+  const StoredSolution answer = stored(problem, solution, options.settings.tolerance);
+  save_solution(options.out, answer, session.force);
   if (session.json) {
-    Session::print_json("solve", seconds, to_json(problem, solution, chosen, options, threads.count()));
+    Session::print_json("solve", seconds, to_json(problem, solution, answer, chosen, options, threads.count()));
   } else {
     print_table(problem, solution, options, seconds);
   }

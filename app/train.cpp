@@ -256,7 +256,7 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
   verb->add_flag("--normalize", s.normalize, "Mirror descent: divide the gradient by its norm");
   verb->add_option("--step", s.step, "Size of a step (default: 0.1)")->check(positive);
   verb->add_option("--steps", s.steps, "Number of steps (default: 2000)")->check(CLI::Range(Index{0}, Index{1} << 52));
-  add_choice(verb, "--schedule", s.schedule, std::vector{Schedule::constant, Schedule::sqrt, Schedule::cosine},
+  add_choice(verb, "--schedule", s.schedule,
              "How the step changes: constant, as 1/sqrt(k), or along a cosine to 0 (default: constant)");
   verb->add_option("--epsilon", options->epsilon, "Number added to the gradient's norm, E or E,E_HEAD (default: 0)");
   verb->add_option("--ridge", s.ridge, "Weight of |K|^2 + |Q|^2 added to the loss (default: 0)");
@@ -265,7 +265,7 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
   verb->add_option("--dropout", s.dropout, "Probability of dropping an attention weight (default: 0)");
   verb->add_option("--batch", s.batch, "Queries per step (default: all)")->check(CLI::Range(Index{1}, Index{1} << 40));
   add_loss(verb, s.loss);
-  add_choice(verb, "--arithmetic", s.arithmetic, std::vector{Arithmetic::exact, Arithmetic::plain},
+  add_choice(verb, "--arithmetic", s.arithmetic,
              "Gradients that stay exact at saturation, or as frameworks compute them (default: exact)");
   verb->add_option("--init", options->init,
                    "zero, random, or a file: W0, K0, Q0, v0, or a run (default: zero; for KQ random)");

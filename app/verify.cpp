@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "session.h"
+#include "verify/fields.h"
 
 namespace attsvm::internal {
 namespace {
@@ -61,28 +62,23 @@ std::string theorem(const StoredSolution& solution, const Verification& verdict)
 }
 
 Json json_of(const StoredSolution& solution, const Verification& verdict, const VerifySettings& settings, int threads) {
-  Json fields{{"valid", verdict.valid},
-              {"status", solution.w_only ? Json(nullptr) : Json(verdict.status)},
-              {"objective", verdict.objective},
-              {"dual_objective", verdict.dual_objective},
-              {"gap", verdict.gap},
-              {"violation", verdict.violation},
-              {"scaling", verdict.scaling},
-              {"homogeneous", verdict.homogeneous},
-              {"distance", verdict.distance},
-              {"residual", verdict.residual},
-              {"norm_bound", verdict.norm_bound},
-              {"rank", verdict.rank ? Json(*verdict.rank) : Json(nullptr)},
-              {"own_selection", verdict.own_selection},
-              {"relaxed", verdict.relaxed},
-              {"question", verdict.question.empty() ? Json(nullptr) : Json(verdict.question)},
-              {"arithmetic", verdict.arithmetic.empty() ? Json(nullptr) : Json(verdict.arithmetic)},
-              {"remark", verdict.remark.empty() ? Json(nullptr) : Json(verdict.remark)},
-              {"norm", solution.norm},
-              {"problem", solution.problem},
-              {"tolerance", settings.tolerance},
-              {"seed", nullptr},
-              {"threads", threads}};
+  Json fields;
+  for_each_field(verdict, [&]<class Value>(const std::string& name, const Value& value) {
+    if (name == "reason") return;
+    if constexpr (std::is_same_v<Value, std::optional<Index>>) {
+      fields[name] = value ? Json(*value) : Json(nullptr);
+    } else if constexpr (std::is_same_v<Value, std::string>) {
+      fields[name] = value.empty() ? Json(nullptr) : Json(value);
+    } else {
+      fields[name] = value;
+    }
+  });
+  fields["status"] = solution.w_only ? Json(nullptr) : Json(verdict.status);
+  fields.update({{"norm", solution.norm},
+                 {"problem", solution.problem},
+                 {"tolerance", settings.tolerance},
+                 {"seed", nullptr},
+                 {"threads", threads}});
   if (!verdict.valid) fields["reason"] = verdict.reason;
   return fields;
 }

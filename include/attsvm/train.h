@@ -57,6 +57,7 @@ struct RecordPlan {
   /// The first step from `from` up to `steps` that is due; −1: none.
   Index next(Index from, Index steps) const;
   Index count(Index steps) const;  ///< how many records a run of `steps` steps has
+  bool operator==(const RecordPlan&) const = default;
 };
 
 /// A recorded point of a run. Loss and gradient are those of all queries, without dropout.

@@ -10,7 +10,8 @@
 namespace attsvm {
 
 /// A solution as files hold it: the claims of a solver, which verify() checks. docs/formats.md describes each array.
-/// Rows are those of a MarginProblem, r is the rank.
+/// Rows are those of a MarginProblem, r is the rank. norm, problem and status are text, because a file may hold words
+/// that mean nothing, and verify() names them.
 struct StoredSolution {
   std::string norm = "fro", problem = "att", status;  ///< Norm::name(), name_of(ProblemKind), name_of(MarginStatus)
   RowMatrix W;                                        ///< (d,dz)

@@ -266,7 +266,7 @@ def _settings(*, param: str, joint: bool, width: int | None, optimizer: Any, nor
                 dropout=arguments.number(dropout, "dropout"),
                 batch=0 if batch is None else arguments.integer(batch, "batch", 1),
                 loss=arguments.word(loss, "loss"), arithmetic=arguments.word(arithmetic, "arithmetic"),
-                seed=arguments.seed(seed), record_at=at, record_every=every,
+                seed=arguments.seed(seed), instance=0, record=(at, every),
                 stop_direction=arguments.positive(stop_direction, "stop_direction"))
 
 
@@ -276,7 +276,7 @@ _STARTS = ("W0", "K0", "Q0", "v0")
 def _start(init: Any, param: str) -> tuple[str, dict[str, np.ndarray]]:
     """(how to draw the start, arrays that replace it)."""
     if init is None or init in ("zero", "random") if isinstance(init, (str, type(None))) else False:
-        return init or "", {}
+        return init or "usual", {}
     if isinstance(init, (str, os.PathLike)):
         arrays = _core.read_npz(os.fspath(init))
         wanted = {name: arrays[name] for name in _STARTS if name in arrays}
@@ -285,13 +285,13 @@ def _start(init: Any, param: str) -> tuple[str, dict[str, np.ndarray]]:
         if not wanted:
             raise ValueError(f"{init}: has no array to start from; param = {param} needs "
                              + ("K0 and Q0 (and v0)" if param == "KQ" else "W0 (and v0)"))
-        return "", wanted
+        return "usual", wanted
     if not isinstance(init, dict):
         init = {"W0": init}
     unknown = sorted(set(init) - set(_STARTS))
     if unknown:
         raise ValueError(f"init: unknown array {unknown[0]}; must be one of {', '.join(_STARTS)}")
-    return "", {name: arguments.array(value, name) for name, value in init.items()}
+    return "usual", {name: arguments.array(value, name) for name, value in init.items()}
 
 
 def train(task: Task, *, param: str = "W", joint: bool = False, width: int | None = None, optimizer: Any = "ngd",
@@ -386,7 +386,7 @@ def train_many(tasks: Sequence[Task], *, param: str = "W", joint: bool = False, 
         if len(init) != len(cores):
             raise ValueError(f"init has {len(init)} entries; must have one per task, {len(cores)} in all")
         starts = [_start(one, param)[1] for one in init]
-        settings["init"] = ""
+        settings["init"] = "usual"
     else:
         settings["init"], start = _start(init, param)
         starts = [start] * len(cores) if start else []

@@ -1,6 +1,8 @@
 #pragma once
 
 #include "arrays.h"
+#include "base/refuse.h"
+#include "train/settings.h"
 #include "watch.h"
 #include "workspace.h"
 
@@ -15,14 +17,9 @@ void bind_studies(nb::module_& module);
 
 /// The value with this name. InputError, with the list of names, if there is none.
 template <class Kind>
-Kind named(std::string_view name, std::string_view setting, std::initializer_list<Kind> kinds) {
-  std::string known;
-  for (const Kind kind : kinds) {
-    if (name == name_of(kind)) return kind;
-    known += ' ';
-    known += name_of(kind);
-  }
-  throw InputError(std::string(setting) + " = " + std::string(name) + "; must be one of" + known);
+Kind named(std::string_view name, std::string_view setting) {
+  if (const auto value = value_named<Kind>(name)) return *value;
+  refuse("{} = {}; must be one of {}", setting, name, fmt::join(kNames<Kind>, " "));
 }
 
 /// The task's own selection, else the optimal tokens. InputError if it has neither selection nor head.

@@ -11,43 +11,19 @@
 namespace attsvm::python {
 namespace {
 
-template <class Value>
-void read(const nb::dict& given, const char* name, Value& value) {
-  value = nb::cast<Value>(given[name]);
-}
-
-template <class Kind>
-void read_word(const nb::dict& given, const char* name, Kind& value, std::initializer_list<Kind> kinds) {
-  value = named(nb::cast<std::string>(given[name]), name, kinds);
-}
-
 /// Every setting must be present; the Python files fill in the defaults.
 TrainSettings settings_from(const nb::dict& given) {
   TrainSettings settings;
-  read_word(given, "param", settings.param, {Parametrization::W, Parametrization::KQ, Parametrization::p});
-  read_word(given, "optimizer", settings.optimizer,
-            {Optimizer::gd, Optimizer::ngd, Optimizer::polyak, Optimizer::mirror, Optimizer::adam});
-  read_word(given, "schedule", settings.schedule, {Schedule::constant, Schedule::sqrt, Schedule::cosine});
-  read_word(given, "loss", settings.loss, {Loss::logistic, Loss::exponential, Loss::linear});
-  read_word(given, "arithmetic", settings.arithmetic, {Arithmetic::exact, Arithmetic::plain});
-  read(given, "joint", settings.joint);
-  read(given, "width", settings.width);
-  read(given, "power", settings.power);
-  read(given, "normalize", settings.normalize);
-  read(given, "step", settings.step);
-  read(given, "steps", settings.steps);
-  read(given, "epsilon", settings.epsilon);
-  read(given, "head_epsilon", settings.head_epsilon);
-  read(given, "ridge", settings.ridge);
-  read(given, "weight_decay", settings.weight_decay);
-  read(given, "dropout", settings.dropout);
-  read(given, "batch", settings.batch);
-  read(given, "seed", settings.seed);
-  read(given, "record_at", settings.record.at);
-  read(given, "record_every", settings.record.every);
-  read(given, "stop_direction", settings.stop_direction);
-  const auto init = nb::cast<std::string>(given["init"]);
-  settings.init = init == "zero" ? Init::zero : init == "random" ? Init::random : Init::usual;
+  for_each_setting([&]<class Value>(const Setting& setting, Value TrainSettings::*member) {
+    const nb::object value = given[nb::str(setting.name.data(), setting.name.size())];
+    if constexpr (std::is_enum_v<Value>) {
+      settings.*member = named<Value>(nb::cast<std::string>(value), setting.name);
+    } else if constexpr (std::is_same_v<Value, RecordPlan>) {
+      settings.*member = {.at = nb::cast<std::vector<Index>>(value[0]), .every = nb::cast<Index>(value[1])};
+    } else {
+      settings.*member = nb::cast<Value>(value);
+    }
+  });
   return settings;
 }
 

@@ -11,6 +11,8 @@
 
 #include "base/refuse.h"
 #include "bindings.h"
+#include "margin/stored_solution.h"
+#include "verify/fields.h"
 
 namespace attsvm::python {
 
@@ -38,9 +40,9 @@ Solution from_file(StoredSolution stored) {
   Solution solution{.stored = std::move(stored)};
   const StoredSolution& file = solution.stored;
   for (std::size_t k = 0; k < file.slack.size() && k < file.rhs.size() && k < file.row_equal.size(); ++k) {
-    const double slack = file.slack[k], size = std::max(1.0, std::abs(file.rhs[k]));
+    const double slack = file.slack[k];
     solution.violation = std::max(solution.violation, file.row_equal[k] ? std::abs(slack) : -slack);
-    if (slack <= kSupportTolerance * size) ++solution.support;
+    if (is_support(file, k)) ++solution.support;
   }
   const double distance = std::max(0.0, file.objective - file.dual_objective);
   solution.gap = file.w_only ? std::numeric_limits<double>::quiet_NaN() : distance > 0 ? distance / file.objective : 0;
@@ -48,10 +50,6 @@ Solution from_file(StoredSolution stored) {
 }
 
 namespace {
-
-Index rank_of(const Solution& solution) {
-  return solution.stored.has_factors ? solution.stored.K.cols() : numerical_rank(solution.stored.W);
-}
 
 nb::tuple state_of(const SolveProgress& progress) {
   return nb::make_tuple(progress.iteration, progress.objective, progress.dual_objective, progress.seconds);
@@ -192,36 +190,51 @@ std::unique_ptr<Solutions> solve_tasks(const nb::list& tasks, const nb::list& se
   return all;
 }
 
-/// The fields of a solution that its file does not hold, in the order that restore() reads.
-nb::tuple facts_of(const Solution& solution) {
-  nb::list history;
-  for (const SolveProgress& progress : solution.history) history.append(state_of(progress));
-  return nb::make_tuple(solution.gap, solution.violation, solution.residual, solution.support, solution.iterations,
-                        solution.rank_certified, solution.next_singular_value, solution.outside_mass,
-                        solution.rank_words, solution.method, solution.words, solution.warm_started, history);
+/// Calls visit(name, member) for every field of a solution that its file does not hold, in the order of pickles.
+template <class Visit>
+void for_each_fact(Visit&& visit) {
+  visit("gap", &Solution::gap);
+  visit("violation", &Solution::violation);
+  visit("residual", &Solution::residual);
+  visit("support", &Solution::support);
+  visit("iterations", &Solution::iterations);
+  visit("rank_certified", &Solution::rank_certified);
+  visit("next_singular_value", &Solution::next_singular_value);
+  visit("outside_mass", &Solution::outside_mass);
+  visit("rank_words", &Solution::rank_words);
+  visit("method", &Solution::method);
+  visit("words", &Solution::words);
+  visit("warm_started", &Solution::warm_started);
+  visit("history", &Solution::history);
+}
+
+nb::list to_list(const std::vector<SolveProgress>& history) {
+  nb::list list;
+  for (const SolveProgress& progress : history) list.append(state_of(progress));
+  return list;
+}
+
+template <class Value>
+void read(const nb::handle& given, Value& value) {
+  value = nb::cast<Value>(given);
+}
+void read(const nb::handle& given, std::vector<SolveProgress>& history) {
+  for (const nb::handle state : nb::cast<nb::list>(given)) {
+    history.push_back({nb::cast<Index>(state[0]), nb::cast<double>(state[1]), nb::cast<double>(state[2]),
+                       nb::cast<double>(state[3])});
+  }
+}
+
+nb::tuple facts_of(const nb::handle& solution) {
+  nb::list facts;
+  for_each_fact([&](const char* name, auto) { facts.append(solution.attr(name)); });
+  return nb::tuple(facts);
 }
 
 Solution restore(const nb::dict& arrays, const nb::tuple& facts) {
   Solution solution{.stored = solution_from(to_named_arrays(arrays))};
   std::size_t next = 0;
-  const auto take = [&](auto& value) { value = nb::cast<std::remove_cvref_t<decltype(value)>>(facts[next++]); };
-  take(solution.gap);
-  take(solution.violation);
-  take(solution.residual);
-  take(solution.support);
-  take(solution.iterations);
-  take(solution.rank_certified);
-  take(solution.next_singular_value);
-  take(solution.outside_mass);
-  take(solution.rank_words);
-  take(solution.method);
-  take(solution.words);
-  take(solution.warm_started);
-  for (const nb::handle one : nb::cast<nb::list>(facts[next])) {
-    const auto state = nb::cast<nb::tuple>(one);
-    solution.history.push_back({nb::cast<Index>(state[0]), nb::cast<double>(state[1]), nb::cast<double>(state[2]),
-                                nb::cast<double>(state[3])});
-  }
+  for_each_fact([&](const char*, auto member) { read(facts[next++], solution.*member); });
   return solution;
 }
 
@@ -243,36 +256,28 @@ Verification verify_solution(const AttentionTask& task, const Solution& given, c
 }  // namespace
 
 void bind_solution(nb::module_& module) {
-  nb::class_<Solution>(module, "Solution", "A solution of solve.")
-      .def("arrays", [](const Solution& solution) { return to_python(solution_arrays(solution.stored)); })
-      .def_prop_ro("W", [](const Solution& solution) { return to_python(Array::own(solution.stored.W)); })
-      .def_prop_ro("status", [](const Solution& solution) { return solution.stored.status; })
-      .def_prop_ro("norm", [](const Solution& solution) { return solution.stored.norm; })
-      .def_prop_ro("problem", [](const Solution& solution) { return solution.stored.problem; })
-      .def_prop_ro("objective", [](const Solution& solution) { return solution.stored.objective; })
-      .def_prop_ro("dual_objective", [](const Solution& solution) { return solution.stored.dual_objective; })
-      .def_prop_ro("rank", &rank_of)
-      .def_prop_ro("w_only", [](const Solution& solution) { return solution.stored.w_only; })
-      .def_prop_ro("history",
-                   [](const Solution& solution) {
-                     nb::list history;
-                     for (const SolveProgress& progress : solution.history) history.append(state_of(progress));
-                     return history;
-                   })
+  nb::class_<Solution> type(module, "Solution", "A solution of solve.");
+  type.def("arrays", [](const Solution& one) { return to_python(solution_arrays(one.stored)); })
       .def("facts", &facts_of)
-      .def_ro("rank_certified", &Solution::rank_certified)
-      .def_ro("next_singular_value", &Solution::next_singular_value)
-      .def_ro("outside_mass", &Solution::outside_mass)
-      .def_ro("rank_words", &Solution::rank_words)
-      .def_ro("gap", &Solution::gap)
-      .def_ro("violation", &Solution::violation)
-      .def_ro("residual", &Solution::residual)
-      .def_ro("support", &Solution::support)
-      .def_ro("iterations", &Solution::iterations)
-      .def_ro("method", &Solution::method)
-      .def_ro("words", &Solution::words)
-      .def_ro("warm_started", &Solution::warm_started)
+      .def_prop_ro("W", [](const Solution& one) { return to_python(Array::own(one.stored.W)); })
+      .def_prop_ro("rank", [](const Solution& one) { return rank_of(one.stored); })
       .def_ro("interrupted", &Solution::interrupted);
+  const auto add_claim = [&](const char* name, auto member) {
+    type.def_prop_ro(name, [member](const Solution& one) { return one.stored.*member; });
+  };
+  add_claim("status", &StoredSolution::status);
+  add_claim("norm", &StoredSolution::norm);
+  add_claim("problem", &StoredSolution::problem);
+  add_claim("objective", &StoredSolution::objective);
+  add_claim("dual_objective", &StoredSolution::dual_objective);
+  add_claim("w_only", &StoredSolution::w_only);
+  for_each_fact([&]<class Value>(const char* name, Value Solution::*member) {
+    if constexpr (std::is_same_v<Value, std::vector<SolveProgress>>) {
+      type.def_prop_ro(name, [member](const Solution& one) { return to_list(one.*member); });
+    } else {
+      type.def_ro(name, member);
+    }
+  });
   nb::class_<Solutions>(module, "Solutions", "Solutions of solve_many.")
       .def("__len__", &Solutions::size)
       .def("__getitem__", &Solutions::at)
@@ -315,26 +320,9 @@ void bind_solution(nb::module_& module) {
   module.def(
       "verify",
       [](const AttentionTask& task, const Solution& solution, const std::string& norm, double tolerance) {
-        const Verification verdict = verify_solution(task, solution, norm, tolerance);
         nb::dict result;
-        result["valid"] = verdict.valid;
-        result["status"] = verdict.status;
-        result["reason"] = verdict.reason;
-        result["objective"] = verdict.objective;
-        result["dual_objective"] = verdict.dual_objective;
-        result["gap"] = verdict.gap;
-        result["violation"] = verdict.violation;
-        result["scaling"] = verdict.scaling;
-        result["homogeneous"] = verdict.homogeneous;
-        result["distance"] = verdict.distance;
-        result["residual"] = verdict.residual;
-        result["norm_bound"] = verdict.norm_bound;
-        result["rank"] = verdict.rank ? nb::cast(*verdict.rank) : nb::none();
-        result["own_selection"] = verdict.own_selection;
-        result["relaxed"] = nb::cast(verdict.relaxed);
-        result["question"] = verdict.question;
-        result["arithmetic"] = verdict.arithmetic;
-        result["remark"] = verdict.remark;
+        for_each_field(verify_solution(task, solution, norm, tolerance),
+                       [&](const char* name, const auto& value) { result[name] = nb::cast(value); });
         return result;
       },
       nb::arg("task"), nb::arg("solution"), nb::arg("norm"), nb::arg("tolerance"));

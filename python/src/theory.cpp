@@ -115,10 +115,8 @@ nb::tuple enumerate_selections(const AttentionTask& task, Index limit, int threa
 nb::tuple follow_path(const AttentionTask& task, const nb::dict& given, double time_limit, int threads,
                       nb::object callback, nb::object bar) {
   PathSettings settings;
-  settings.param = named(nb::cast<std::string>(given["param"]), "param",
-                         {Parametrization::W, Parametrization::KQ, Parametrization::p});
-  settings.loss =
-      named(nb::cast<std::string>(given["loss"]), "loss", {Loss::logistic, Loss::exponential, Loss::linear});
+  settings.param = named<Parametrization>(nb::cast<std::string>(given["param"]), "param");
+  settings.loss = named<Loss>(nb::cast<std::string>(given["loss"]), "loss");
   settings.joint = nb::cast<bool>(given["joint"]);
   settings.width = nb::cast<Index>(given["width"]);
   settings.radii = nb::cast<std::vector<double>>(given["radii"]);

@@ -11,6 +11,7 @@
 #include "io/output.h"
 #include "io/run_contents.h"
 #include "io/run_journal.h"
+#include "train/settings.h"
 
 namespace attsvm {
 
@@ -19,34 +20,6 @@ using namespace internal;
 namespace {
 
 constexpr std::size_t kMemory = std::size_t{1} << 20;  // doubles of records buffered before they go to the journal
-
-/// The settings that decide what a run computes, by their names on the command line.
-std::string describe(const TrainSettings& s) {
-  std::string text;
-  const auto add = [&](std::string_view name, const auto& value) { text += fmt::format("{} {}\n", name, value); };
-  add("param", name_of(s.param));
-  add("joint", s.joint);
-  add("width", s.width);
-  add("optimizer",
-      s.optimizer == Optimizer::mirror ? fmt::format("mirror:{}", s.power) : std::string(name_of(s.optimizer)));
-  add("normalize", s.normalize);
-  add("step", s.step);
-  add("steps", s.steps);
-  add("schedule", name_of(s.schedule));
-  add("epsilon", fmt::format("{},{}", s.epsilon, s.head_epsilon.value_or(s.epsilon)));
-  add("ridge", s.ridge);
-  add("weight-decay", s.weight_decay);
-  add("dropout", s.dropout);
-  add("batch", s.batch);
-  add("loss", name_of(s.loss));
-  add("arithmetic", name_of(s.arithmetic));
-  add("init", s.init == Init::zero ? "zero" : s.init == Init::random ? "random" : "usual");
-  add("seed", s.seed);
-  add("instance", s.instance);
-  add("record", fmt::format("{},every:{}", fmt::join(s.record.at, ","), s.record.every));
-  add("stop-direction", s.stop_direction);
-  return text;
-}
 
 std::uint64_t fingerprint_of_start(const std::vector<double>& state, const Eigen::VectorXd& v) {
   const std::uint32_t run = libdeflate_crc32(0, state.data(), state.size() * sizeof(double));
@@ -105,7 +78,7 @@ struct RunFile::State {
   std::string journal_path() const { return path + ".journal"; }
   void open_journal(bool resume) {
     journal.emplace(journal_path(),
-                    RunJournal::Shape{describe(settings), fingerprint_of_start(first_state, first_v),
+                    RunJournal::Shape{journal_text(settings), fingerprint_of_start(first_state, first_v),
                                       static_cast<std::uint64_t>(fingerprint_of(task)), first_state.size(), frame_size},
                     resume);
   }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 
 #include "attsvm/files.h"
 #include "base/refuse.h"
@@ -10,18 +9,45 @@ using namespace internal;
 
 namespace {
 
-// Arrays of a full solution, and arrays that a file with only W may hold too.
-constexpr std::array<std::string_view, 10> kClaims{"status", "row_query", "row_keep", "row_drop",  "row_equal",
-                                                   "rhs",    "slack",     "dual",     "objective", "dual_objective"};
-constexpr std::array<std::string_view, 8> kOthers{"W", "K", "Q", "norm", "problem", "select", "relax", "tolerance"};
+/// When a file has an array. Files are read part by part, in this order.
+enum class Part : std::uint8_t {
+  matrix,    // always
+  factors,   // all of them or none
+  question,  // may be left out, and may stand beside W alone
+  status,    // as claims; read before them
+  claims,    // all of them, or none if the file is another program's answer
+};
 
-bool is_known(std::string_view name) {
-  return std::find(kClaims.begin(), kClaims.end(), name) != kClaims.end() ||
-         std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end();
+/// Calls visit(name, part, member) for every array of a solution file, in the order of the file.
+template <class Visit>
+void for_each_array(Visit&& visit) {
+  using S = StoredSolution;
+  visit("W", Part::matrix, &S::W);
+  visit("row_query", Part::claims, &S::row_query);
+  visit("row_keep", Part::claims, &S::row_keep);
+  visit("row_drop", Part::claims, &S::row_drop);
+  visit("row_equal", Part::claims, &S::row_equal);
+  visit("rhs", Part::claims, &S::rhs);
+  visit("slack", Part::claims, &S::slack);
+  visit("dual", Part::claims, &S::dual);
+  visit("status", Part::status, &S::status);
+  visit("norm", Part::question, &S::norm);
+  visit("problem", Part::question, &S::problem);
+  visit("tolerance", Part::claims, &S::tolerance);
+  visit("objective", Part::claims, &S::objective);
+  visit("dual_objective", Part::claims, &S::dual_objective);
+  visit("select", Part::question, &S::select);
+  visit("relax", Part::question, &S::relax);
+  visit("K", Part::factors, &S::K);
+  visit("Q", Part::factors, &S::Q);
 }
 
+Array to_array(const RowMatrix& matrix) { return Array::own(matrix); }
+Array to_array(const std::string& text) { return Array::text(text); }
+Array to_array(double number) { return Array::number(number); }
+Array to_array(const Array& array) { return array; }
 template <class T>
-Array list(const std::vector<T>& items) {
+Array to_array(const std::vector<T>& items) {
   return Array::own(items, {static_cast<Index>(items.size())});
 }
 
@@ -30,41 +56,41 @@ std::vector<double> to_doubles(const Array& array) {
   return {f64_span(numbers).begin(), f64_span(numbers).end()};
 }
 
-std::vector<bool> to_flags(const Array& array, const std::string& name) {
-  if (array.scalar != Scalar::boolean || array.rank() != 1) refuse("{} must be a list of bool", name);
-  const auto numbers = to_doubles(array);
-  return {numbers.begin(), numbers.end()};
+void read(const Array& array, const std::string& name, RowMatrix& to) {
+  if (array.rank() != 2 || array.scalar == Scalar::character)
+    refuse("{} has shape {}; must have two sizes", name, shape_text(array.shape));
+  const Array numbers = to_f64(array);
+  to = ConstRows(f64_span(numbers).data(), numbers.shape[0], numbers.shape[1]);
 }
 
-double to_number(const Array& array, const std::string& name) {
-  if (array.size() != 1 || array.scalar == Scalar::character) refuse("{} must be a single number", name);
-  return to_doubles(array).front();
+void read(const Array& array, const std::string& name, std::vector<double>& to) {
+  if (array.rank() != 1 || array.scalar == Scalar::character) refuse("{} must be a list of numbers", name);
+  to = to_doubles(array);
 }
+
+void read(const Array& array, const std::string& name, std::vector<bool>& to) {
+  if (array.scalar != Scalar::boolean || array.rank() != 1) refuse("{} must be a list of bool", name);
+  const auto numbers = to_doubles(array);
+  to.assign(numbers.begin(), numbers.end());
+}
+
+void read(const Array& array, const std::string& name, double& to) {
+  if (array.size() != 1 || array.scalar == Scalar::character) refuse("{} must be a single number", name);
+  to = to_doubles(array).front();
+}
+
+void read(const Array& array, const std::string& name, std::vector<Index>& to) { to = to_indices(array, name); }
+void read(const Array& array, const std::string& name, std::string& to) { to = to_text(array, name); }
+void read(const Array& array, const std::string&, Array& to) { to = to_native(array); }
 
 }  // namespace
 
 NamedArrays solution_arrays(const StoredSolution& solution) {
-  if (solution.w_only) return {{"W", Array::own(solution.W)}};
-  NamedArrays arrays{{"W", Array::own(solution.W)},
-                     {"row_query", list(solution.row_query)},
-                     {"row_keep", list(solution.row_keep)},
-                     {"row_drop", list(solution.row_drop)},
-                     {"row_equal", list(solution.row_equal)},
-                     {"rhs", list(solution.rhs)},
-                     {"slack", list(solution.slack)},
-                     {"dual", list(solution.dual)},
-                     {"status", Array::text(solution.status)},
-                     {"norm", Array::text(solution.norm)},
-                     {"problem", Array::text(solution.problem)},
-                     {"tolerance", Array::number(solution.tolerance)},
-                     {"objective", Array::number(solution.objective)},
-                     {"dual_objective", Array::number(solution.dual_objective)},
-                     {"select", solution.select},
-                     {"relax", list(solution.relax)}};
-  if (solution.has_factors) {
-    arrays.emplace_back("K", Array::own(solution.K));
-    arrays.emplace_back("Q", Array::own(solution.Q));
-  }
+  NamedArrays arrays;
+  for_each_array([&](const char* name, Part part, auto member) {
+    if (part != Part::matrix && (solution.w_only || (part == Part::factors && !solution.has_factors))) return;
+    arrays.emplace_back(name, to_array(solution.*member));
+  });
   return arrays;
 }
 
@@ -73,53 +99,27 @@ void save_solution(const std::string& path, const StoredSolution& solution, bool
 }
 
 StoredSolution solution_from(const NamedArrays& arrays) {
-  const auto find = [&](const std::string& name) {
+  const auto find = [&](std::string_view name) {
     return std::find_if(arrays.begin(), arrays.end(), [&](const auto& one) { return one.first == name; });
   };
-  const auto has = [&](const std::string& name) { return find(name) != arrays.end(); };
-  const auto with = [&](const std::string& name, auto&& use) {
-    if (!has(name)) refuse("{}: there is no such array", name);
-    return use(find(name)->second, name);
-  };
-  const auto indices = [](const Array& array, const std::string& name) { return to_indices(array, name); };
-  const auto doubles = [](const Array& array, const std::string& name) {
-    if (array.rank() != 1 || array.scalar == Scalar::character) refuse("{} must be a list of numbers", name);
-    return to_doubles(array);
-  };
-  const auto text = [](const Array& array, const std::string& name) { return to_text(array, name); };
   StoredSolution solution;
-  const auto matrix = [](const Array& array, const std::string& name) -> RowMatrix {
-    if (array.rank() != 2 || array.scalar == Scalar::character)
-      refuse("{} has shape {}; must have two sizes", name, shape_text(array.shape));
-    const Array numbers = to_f64(array);
-    return ConstRows(f64_span(numbers).data(), numbers.shape[0], numbers.shape[1]);
-  };
-  solution.W = with("W", matrix);
-  if (has("K") || has("Q")) {
-    solution.K = with("K", matrix);
-    solution.Q = with("Q", matrix);
-    solution.has_factors = true;
-  }
   solution.w_only = true;
-  for (const std::string_view claim : kClaims) solution.w_only = solution.w_only && !has(std::string(claim));
-  if (has("norm")) solution.norm = with("norm", text);
-  if (has("problem")) solution.problem = with("problem", text);
-  if (has("select")) {
-    solution.select = with("select", [](const Array& array, const std::string&) { return to_native(array); });
+  for_each_array([&](std::string_view name, Part part, auto) {
+    if (find(name) == arrays.end() || name == "tolerance") return;  // a tolerance alone claims nothing
+    if (part == Part::factors) solution.has_factors = true;
+    if (part == Part::status || part == Part::claims) solution.w_only = false;
+  });
+  for (const Part now : {Part::matrix, Part::factors, Part::question, Part::status, Part::claims}) {
+    for_each_array([&](const char* name, Part part, auto member) {
+      if (part != now || (part == Part::factors && !solution.has_factors)) return;
+      if (solution.w_only && (part == Part::status || part == Part::claims)) return;
+      if (const auto found = find(name); found != arrays.end()) {
+        read(found->second, name, solution.*member);
+      } else if (part != Part::question) {
+        refuse("{}: there is no such array", name);
+      }
+    });
   }
-  if (has("relax")) solution.relax = with("relax", to_flags);
-  if (solution.w_only) return solution;
-  solution.status = with("status", text);
-  solution.row_query = with("row_query", indices);
-  solution.row_keep = with("row_keep", indices);
-  solution.row_drop = with("row_drop", indices);
-  solution.row_equal = with("row_equal", to_flags);
-  solution.rhs = with("rhs", doubles);
-  solution.slack = with("slack", doubles);
-  solution.dual = with("dual", doubles);
-  solution.tolerance = with("tolerance", to_number);
-  solution.objective = with("objective", to_number);
-  solution.dual_objective = with("dual_objective", to_number);
   return solution;
 }
 
@@ -130,7 +130,9 @@ StoredSolution load_solution(const std::string& path, Threads& threads) {
     refuse("{}: is a run (it has record_ arrays), not a solution; attsvm check --run judges it", path);
   }
   for (const std::string& name : file.names()) {
-    if (is_known(name)) arrays.emplace_back(name, file.read(name, threads));
+    for_each_array([&](std::string_view known, Part, auto) {
+      if (name == known) arrays.emplace_back(name, file.read(name, threads));
+    });
   }
   return with_place(path, [&] { return solution_from(arrays); });
 }

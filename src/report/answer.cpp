@@ -10,6 +10,7 @@
 #include "attsvm/margin.h"
 #include "attsvm/task.h"
 #include "base/spectrum.h"
+#include "margin/stored_solution.h"
 #include "report/conflict.h"
 
 namespace attsvm::internal {
@@ -39,11 +40,6 @@ bool has_margin(const StoredSolution& stored) {
     if (!stored.row_equal[k] && stored.rhs[k] > 0) return true;
   }
   return false;
-}
-
-bool is_support(const StoredSolution& stored, std::size_t k) {
-  return stored.status != "infeasible" &&
-         std::abs(stored.slack[k]) <= kSupportTolerance * std::max(1.0, std::abs(stored.rhs[k]));
 }
 
 Index support_count(const StoredSolution& stored) {
@@ -147,6 +143,19 @@ Json rows_json(const StoredSolution& stored) {
 
 }  // namespace
 
+Json numbers_json(const StoredSolution& solution, double gap, double violation) {
+  const bool bounded = solution.w_only || std::isfinite(gap);  // else W is not feasible
+  return {{"objective", solution.objective},
+          {"dual_objective", solution.w_only ? Json(nullptr) : Json(solution.dual_objective)},
+          {"gap", gap},
+          {"violation", violation},
+          {"margin",
+           bounded && has_margin(solution) && solution.objective > 0 ? Json(1 / solution.objective) : Json(nullptr)},
+          {"rank", solution.status == "infeasible" ? Json(nullptr) : Json(rank_of(solution))},
+          {"support", support_count(solution)},
+          {"constraints", solution.rhs.size()}};
+}
+
 Json spectrum_json(const RowMatrix& W) {
   const Eigen::VectorXd values = singular_values(W);
   if (values.size() == 0 || !(values(0) > 0)) return nullptr;
@@ -241,13 +250,7 @@ Json answer_json(const AttentionTask& task, const Axes& axes, const Answer& answ
     data["conflict"] = conflict_json(problem_of(task, s), s);
   }
   if (!feasible) return data;
-  data["objective"] = s.objective;
-  if (!s.w_only) data["dual_objective"] = s.dual_objective;
-  data["gap"] = v.gap;
-  data["violation"] = v.violation;
-  if (has_margin(s) && s.objective > 0) data["margin"] = 1 / s.objective;
-  data["rank"] = s.norm == "nuc" && s.has_factors ? s.K.cols() : numerical_rank(s.W);
-  data["support"] = support_count(s);
+  data.update(numbers_json(s, v.gap, v.violation));
   if (s.problem == "att") data["singular_values"] = spectrum_json(s.W);
   if (answer.has_W()) {
     const Index queries = std::min(task.queries(), kPageNumbers / (axes.count() + 1));

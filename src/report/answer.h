@@ -22,6 +22,10 @@ struct Answer {
 /// Checks a solution against the task. InputError with the file's name if it does not fit the task.
 Answer judged(const AttentionTask& task, const ReportSolution& given);
 
+/// The numbers of an answer that JSON holds wherever it tells about one: objective, dual_objective, gap, violation,
+/// margin, rank, support and constraints, null where the answer has none.
+Json numbers_json(const StoredSolution& solution, double gap, double violation);
+
 /// Numbers, proof in words, conflict, rows, spectrum and directions.
 Json answer_json(const AttentionTask& task, const Axes& axes, const Answer& answer);
 

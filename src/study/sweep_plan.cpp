@@ -7,6 +7,7 @@
 
 #include "base/refuse.h"
 #include "study/fields.h"
+#include "train/settings.h"
 
 namespace attsvm::internal {
 namespace {
@@ -17,15 +18,6 @@ const std::vector<std::pair<std::string, QueryPattern>> kPatterns{{"cross", Quer
                                                                   {"causal", QueryPattern::causal}};
 const std::vector<std::pair<std::string, HeadKind>> kHeads{
     {"linear", HeadKind::linear}, {"relu", HeadKind::hidden}, {"quadratic", HeadKind::quadratic}};
-const std::vector<std::pair<std::string, Parametrization>> kParams{
-    {"W", Parametrization::W}, {"KQ", Parametrization::KQ}, {"p", Parametrization::p}};
-const std::vector<std::pair<std::string, Arithmetic>> kArithmetics{{"exact", Arithmetic::exact},
-                                                                   {"plain", Arithmetic::plain}};
-const std::vector<std::pair<std::string, Loss>> kLosses{
-    {"logistic", Loss::logistic}, {"exponential", Loss::exponential}, {"linear", Loss::linear}};
-const std::vector<std::pair<std::string, Optimizer>> kOptimizers{
-    {"ngd", Optimizer::ngd}, {"gd", Optimizer::gd}, {"polyak", Optimizer::polyak}, {"adam", Optimizer::adam}};
-
 template <class Kind>
 Kind choose(const std::string& field, const std::string& text, const std::vector<std::pair<std::string, Kind>>& kinds) {
   std::vector<std::string> words;
@@ -36,11 +28,16 @@ Kind choose(const std::string& field, const std::string& text, const std::vector
   refuse("{} = \"{}\"; must be one of {}", field, text, fmt::join(words, ", "));
 }
 
+template <class Kind>
+Kind choose(const std::string& field, const std::string& text) {
+  return value_named<Kind>(one_of(field, text, {kNames<Kind>.begin(), kNames<Kind>.end()})).value();
+}
+
 /// "ngd", "mirror:3", …
 void choose_optimizer(const std::string& field, const std::string& text, TrainSettings& settings) {
   constexpr std::string_view kMirror = "mirror:";
   if (!text.starts_with(kMirror)) {
-    settings.optimizer = choose(field, text, kOptimizers);
+    settings.optimizer = value_named<Optimizer>(one_of(field, text, {"ngd", "gd", "polyak", "adam"})).value();
     return;
   }
   settings.optimizer = Optimizer::mirror;
@@ -117,16 +114,15 @@ void parse_training(Fields fields, SweepPlan& plan) {
     cross(plan, name, fields.texts(name),
           [&](SweepPoint& point, const std::string& text) { set(fields.place_of(name), text, *point.training); });
   };
-  vary("param", [](const std::string& field, const std::string& text, TrainSettings& training) {
-    training.param = choose(field, text, kParams);
-  });
+  const auto vary_choice = [&]<class Kind>(const std::string& name, Kind TrainSettings::*member) {
+    vary(name, [&](const std::string& field, const std::string& text, TrainSettings& training) {
+      training.*member = choose<Kind>(field, text);
+    });
+  };
+  vary_choice("param", &TrainSettings::param);
   vary("optimizer", choose_optimizer);
-  vary("arithmetic", [](const std::string& field, const std::string& text, TrainSettings& training) {
-    training.arithmetic = choose(field, text, kArithmetics);
-  });
-  vary("loss", [](const std::string& field, const std::string& text, TrainSettings& training) {
-    training.loss = choose(field, text, kLosses);
-  });
+  vary_choice("arithmetic", &TrainSettings::arithmetic);
+  vary_choice("loss", &TrainSettings::loss);
   fields.done();
 }
 

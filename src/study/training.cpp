@@ -6,19 +6,9 @@
 
 #include "attsvm/margin.h"
 #include "study/instances.h"
+#include "train/settings.h"
 
 namespace attsvm::internal {
-namespace {
-
-template <class Kind>
-Kind kind_of(const std::string& name, std::initializer_list<Kind> kinds) {
-  for (const Kind kind : kinds) {
-    if (name == name_of(kind)) return kind;
-  }
-  throw std::logic_error("unknown name in settings: " + name);
-}
-
-}  // namespace
 
 Json json_of(const TrainSettings& settings) {
   Json json{{"param", name_of(settings.param)},
@@ -39,11 +29,10 @@ Json json_of(const TrainSettings& settings) {
 
 TrainSettings training_of(const Json& json) {
   TrainSettings settings;
-  settings.param = kind_of(json.at("param"), {Parametrization::W, Parametrization::KQ, Parametrization::p});
-  settings.optimizer = kind_of(json.at("optimizer"),
-                               {Optimizer::gd, Optimizer::ngd, Optimizer::polyak, Optimizer::mirror, Optimizer::adam});
-  settings.arithmetic = kind_of(json.at("arithmetic"), {Arithmetic::exact, Arithmetic::plain});
-  settings.loss = kind_of(json.at("loss"), {Loss::logistic, Loss::exponential, Loss::linear});
+  settings.param = value_named<Parametrization>(json.at("param").get<std::string>()).value();
+  settings.optimizer = value_named<Optimizer>(json.at("optimizer").get<std::string>()).value();
+  settings.arithmetic = value_named<Arithmetic>(json.at("arithmetic").get<std::string>()).value();
+  settings.loss = value_named<Loss>(json.at("loss").get<std::string>()).value();
   settings.step = json.at("step");
   settings.steps = json.at("steps");
   settings.epsilon = json.at("epsilon");

@@ -4,24 +4,6 @@
 #include <cmath>
 #include <stdexcept>
 
-namespace attsvm {
-
-std::string_view name_of(Loss loss) {
-  switch (loss) {
-    case Loss::logistic:
-      return "logistic";
-    case Loss::exponential:
-      return "exponential";
-    case Loss::linear:
-      return "linear";
-  }
-  throw std::logic_error("unknown loss");
-}
-
-std::string_view name_of(Arithmetic arithmetic) { return arithmetic == Arithmetic::exact ? "exact" : "plain"; }
-
-}  // namespace attsvm
-
 namespace attsvm::internal {
 namespace {
 

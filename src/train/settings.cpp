@@ -1,108 +1,40 @@
 #include "train/settings.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
-#include <stdexcept>
 
 #include "base/refuse.h"
 
 namespace attsvm {
 
-std::string_view name_of(Parametrization param) {
-  switch (param) {
-    case Parametrization::W:
-      return "W";
-    case Parametrization::KQ:
-      return "KQ";
-    case Parametrization::p:
-      return "p";
-  }
-  throw std::logic_error("unknown parametrization");
+using namespace internal;
+
+namespace {
+
+template <class Kind>
+std::string_view name_among(Kind kind) {
+  return kNames<Kind>.at(static_cast<std::size_t>(kind));
 }
 
-std::string_view name_of(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::gd:
-      return "gd";
-    case Optimizer::ngd:
-      return "ngd";
-    case Optimizer::polyak:
-      return "polyak";
-    case Optimizer::mirror:
-      return "mirror";
-    case Optimizer::adam:
-      return "adam";
-  }
-  throw std::logic_error("unknown optimizer");
-}
+}  // namespace
 
-std::string_view name_of(Schedule schedule) {
-  switch (schedule) {
-    case Schedule::constant:
-      return "constant";
-    case Schedule::sqrt:
-      return "sqrt";
-    case Schedule::cosine:
-      return "cosine";
-  }
-  throw std::logic_error("unknown schedule");
-}
+std::string_view name_of(Loss loss) { return name_among(loss); }
+std::string_view name_of(Arithmetic arithmetic) { return name_among(arithmetic); }
+std::string_view name_of(Parametrization param) { return name_among(param); }
+std::string_view name_of(Optimizer optimizer) { return name_among(optimizer); }
+std::string_view name_of(Schedule schedule) { return name_among(schedule); }
+std::string_view name_of(Init init) { return name_among(init); }
+std::string_view name_of(TrainStop stop) { return name_among(stop); }
 
 std::string words_of(const TrainSettings& settings) {
   const TrainSettings usual;
-  std::string optimizer(name_of(settings.optimizer));
-  if (settings.optimizer == Optimizer::mirror) optimizer += fmt::format(":{}", settings.power);
-  std::string words =
-      fmt::format("{}, {}, step {}, {} steps, {} loss, {} arithmetic, seed {}", name_of(settings.param), optimizer,
-                  settings.step, settings.steps, name_of(settings.loss), name_of(settings.arithmetic), settings.seed);
-  const auto add = [&](bool differs, const std::string& word) {
-    if (differs) words += ", " + word;
-  };
-  add(settings.joint, "head trained too");
-  add(settings.width != usual.width, fmt::format("width {}", settings.width));
-  add(settings.normalize, "normalized");
-  add(settings.schedule != usual.schedule, fmt::format("{} schedule", name_of(settings.schedule)));
-  add(settings.epsilon != usual.epsilon, fmt::format("epsilon {}", settings.epsilon));
-  add(settings.head_epsilon.has_value(),
-      fmt::format("epsilon {} for the head", settings.head_epsilon.value_or(settings.epsilon)));
-  add(settings.ridge != usual.ridge, fmt::format("ridge {}", settings.ridge));
-  add(settings.weight_decay != usual.weight_decay, fmt::format("weight decay {}", settings.weight_decay));
-  add(settings.dropout != usual.dropout, fmt::format("dropout {}", settings.dropout));
-  add(settings.batch != usual.batch, fmt::format("batches of {}", settings.batch));
-  add(settings.init == Init::zero, "start zero");
-  add(settings.init == Init::random, "start random");
-  add(settings.stop_direction != usual.stop_direction,
-      fmt::format("stop once the direction moves less than {}", settings.stop_direction));
-  return words;
-}
-
-std::string_view name_of(Init init) {
-  switch (init) {
-    case Init::usual:
-      return "usual";
-    case Init::zero:
-      return "zero";
-    case Init::random:
-      return "random";
-  }
-  throw std::logic_error("unknown init");
-}
-
-std::string_view name_of(TrainStop stop) {
-  switch (stop) {
-    case TrainStop::finished:
-      return "steps";
-    case TrainStop::zero_gradient:
-      return "zero gradient";
-    case TrainStop::direction:
-      return "direction";
-    case TrainStop::overflow:
-      return "overflow";
-    case TrainStop::asked:
-      return "asked";
-  }
-  throw std::logic_error("unknown reason to stop");
+  std::vector<std::string> always, others;
+  for_each_setting([&](const Setting& setting, auto member) {
+    if (setting.words.empty() || (!setting.always && settings.*member == usual.*member)) return;
+    auto& list = setting.always ? always : others;
+    list.push_back(fmt::format(fmt::runtime(setting.words), text_of(settings, member)));
+  });
+  always.insert(always.end(), others.begin(), others.end());
+  return fmt::format("{}", fmt::join(always, ", "));
 }
 
 }  // namespace attsvm
@@ -124,6 +56,22 @@ void require_count(std::string_view name, Index value, Index least) {
 }
 
 }  // namespace
+
+std::string journal_text(const TrainSettings& settings) {
+  std::string text;
+  for_each_setting([&](const Setting& setting, auto member) {
+    if (setting.name == "power") return;  // part of the optimizer's text
+    if (setting.name == "head_epsilon") {
+      text.back() = ',';  // ends the line of epsilon
+    } else {
+      text += setting.name;
+      std::replace(text.end() - static_cast<std::ptrdiff_t>(setting.name.size()), text.end(), '_', '-');
+      text += ' ';
+    }
+    text += text_of(settings, member) + '\n';
+  });
+  return text;
+}
 
 void require_usable(const TrainSettings& settings, const AttentionTask& task) {
   require(std::isfinite(settings.step) && settings.step > 0, "step", settings.step, "a number above 0");

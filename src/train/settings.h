@@ -1,8 +1,101 @@
 #pragma once
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <type_traits>
+
 #include "attsvm/train.h"
 
 namespace attsvm::internal {
+
+/// The names of the values of an enumeration, in the order of the values.
+template <class Kind>
+inline constexpr std::array<std::string_view, 0> kNames{};
+template <>
+inline constexpr std::array<std::string_view, 3> kNames<Parametrization>{"W", "KQ", "p"};
+template <>
+inline constexpr std::array<std::string_view, 5> kNames<Optimizer>{"gd", "ngd", "polyak", "mirror", "adam"};
+template <>
+inline constexpr std::array<std::string_view, 3> kNames<Schedule>{"constant", "sqrt", "cosine"};
+template <>
+inline constexpr std::array<std::string_view, 3> kNames<Loss>{"logistic", "exponential", "linear"};
+template <>
+inline constexpr std::array<std::string_view, 2> kNames<Arithmetic>{"exact", "plain"};
+template <>
+inline constexpr std::array<std::string_view, 3> kNames<Init>{"usual", "zero", "random"};
+template <>
+inline constexpr std::array<std::string_view, 5> kNames<TrainStop>{"steps", "zero gradient", "direction", "overflow",
+                                                                   "asked"};
+
+/// The value with this name; nullopt if there is none.
+template <class Kind>
+std::optional<Kind> value_named(std::string_view name) {
+  const auto at = std::find(kNames<Kind>.begin(), kNames<Kind>.end(), name);
+  if (at == kNames<Kind>.end()) return std::nullopt;
+  return static_cast<Kind>(at - kNames<Kind>.begin());
+}
+
+/// What files, messages and bindings say about a member of TrainSettings.
+struct Setting {
+  std::string_view name;   ///< in Python; the option of the command line has - for _
+  std::string_view words;  ///< in words_of(), where {} is the value; empty: words_of() leaves it out
+  bool always = false;     ///< words_of() has it even if it is the default
+};
+
+/// Calls visit(setting, member) for every member that determines what a run computes, in the order of the command line.
+/// Journals hold the names and values in this order: a change of either makes older journals useless.
+template <class Visit>
+void for_each_setting(Visit&& visit) {
+  using S = TrainSettings;
+  visit(Setting{"param", "{}", true}, &S::param);
+  visit(Setting{"joint", "head trained too"}, &S::joint);
+  visit(Setting{"width", "width {}"}, &S::width);
+  visit(Setting{"optimizer", "{}", true}, &S::optimizer);
+  visit(Setting{"power", ""}, &S::power);
+  visit(Setting{"normalize", "normalized"}, &S::normalize);
+  visit(Setting{"step", "step {}", true}, &S::step);
+  visit(Setting{"steps", "{} steps", true}, &S::steps);
+  visit(Setting{"schedule", "{} schedule"}, &S::schedule);
+  visit(Setting{"epsilon", "epsilon {}"}, &S::epsilon);
+  visit(Setting{"head_epsilon", "epsilon {} for the head"}, &S::head_epsilon);
+  visit(Setting{"ridge", "ridge {}"}, &S::ridge);
+  visit(Setting{"weight_decay", "weight decay {}"}, &S::weight_decay);
+  visit(Setting{"dropout", "dropout {}"}, &S::dropout);
+  visit(Setting{"batch", "batches of {}"}, &S::batch);
+  visit(Setting{"loss", "{} loss", true}, &S::loss);
+  visit(Setting{"arithmetic", "{} arithmetic", true}, &S::arithmetic);
+  visit(Setting{"init", "start {}"}, &S::init);
+  visit(Setting{"seed", "seed {}", true}, &S::seed);
+  visit(Setting{"instance", ""}, &S::instance);
+  visit(Setting{"record", ""}, &S::record);
+  visit(Setting{"stop_direction", "stop once the direction moves less than {}"}, &S::stop_direction);
+}
+
+/// A setting's value in words and journals. That of the optimizer includes the power, as on the command line.
+template <class Value>
+std::string text_of(const TrainSettings& settings, Value TrainSettings::*member) {
+  const Value& value = settings.*member;
+  if constexpr (std::is_same_v<Value, RecordPlan>) {
+    return fmt::format("{},every:{}", fmt::join(value.at, ","), value.every);
+  } else if constexpr (std::is_same_v<Value, std::optional<double>>) {
+    return fmt::format("{}", value.value_or(settings.epsilon));
+  } else if constexpr (std::is_enum_v<Value>) {
+    std::string text(name_of(value));
+    if constexpr (std::is_same_v<Value, Optimizer>) {
+      if (value == Optimizer::mirror) text += fmt::format(":{}", settings.power);
+    }
+    return text;
+  } else {
+    return fmt::format("{}", value);
+  }
+}
+
+/// The settings as a journal holds them, by their names on the command line: runs are the same if these lines and the
+/// starting points are.
+std::string journal_text(const TrainSettings& settings);
 
 /// Throws InputError with the setting, its value and the rule unless the settings can be used for this task.
 void require_usable(const TrainSettings& settings, const AttentionTask& task);
