@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "io/output.h"
 #include "session.h"
 
 namespace attsvm::internal {

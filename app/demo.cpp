@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "io/output.h"
 #include "options.h"
 
 namespace attsvm::internal {

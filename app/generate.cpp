@@ -92,7 +92,7 @@ void add_generate(CLI::App& program, Session& session) {
                                {"rank", recipe.rank},
                                {"norm", recipe.norm == PlantedNorm::nuclear ? "nuc" : "fro"},
                                {"C", recipe.c},
-                               {"threads", session.threads},
+                               {"threads", Threads(session.threads).count()},
                                {"extras", extras}});
         } else {
           fmt::print("{}: {} attention, {}, {} of up to {}, d = {}, dz = {} ({}, seed {})\n", options->out,

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
-#include <system_error>
 
 namespace attsvm::internal {
 
@@ -84,13 +82,6 @@ void ProgressLine::show(const std::function<std::string()>& text) {
   last_ = watch_.seconds();
   fmt::print(stderr, "\r\x1b[K{}", text());
   std::fflush(stderr);
-}
-
-void make_folder(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (!error && !std::filesystem::is_directory(path)) error = std::make_error_code(std::errc::not_a_directory);
-  if (error) throw InputError(fmt::format("{}: cannot create the output folder: {}", path, error.message()));
 }
 
 std::vector<std::string> wrapped(std::string_view text) {

@@ -60,9 +60,6 @@ class Stopwatch {
 /// Accepts numbers above 0.
 CLI::Validator positive_number();
 
-/// Creates a folder for output unless it exists. InputError if that fails.
-void make_folder(const std::string& path);
-
 /// Breaks text into lines that fit a terminal.
 std::vector<std::string> wrapped(std::string_view text);
 

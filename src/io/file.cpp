@@ -73,6 +73,13 @@ void require_writable(const std::string& path, bool replace) {
   }
 }
 
+void make_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error || !std::filesystem::is_directory(path))
+    refuse("{}: cannot create the folder: {}", path, error ? error.message() : "a file of that name exists");
+}
+
 void require_other_file(const std::string& output, const std::string& input) {
   std::error_code ignored;
   if (std::filesystem::equivalent(output, input, ignored))

@@ -5,15 +5,12 @@
 #include <cmath>
 
 #include "attsvm/theory.h"
-#include "study/instances.h"
+#include "study/panels.h"
 #include "study/training.h"
 
 namespace attsvm::internal {
 namespace {
 
-struct Size {
-  Index n, T;
-};
 constexpr std::array kSizes{Size{3, 5}, Size{5, 5}, Size{10, 5}, Size{5, 3}, Size{5, 10}};
 constexpr std::array<Index, 7> kDimensions{2, 4, 6, 8, 10, 15, 20};
 constexpr std::array kVerdicts{"global", "local", "neither"};
@@ -25,10 +22,8 @@ class ConvergenceTypes final : public Study {
             .title = "Over-parametrization makes runs end at the global solution",
             .setting =
                 "Cross attention, unit Gaussian data, random labels, linear head; (n,T) is (3,5), (5,5), (10,5), "
-                "(5,3), (5,10), d "
-                "from 2 to 20; 200 tasks each; W trained from zero with 2,000 exact normalized gradient steps of 0.1. "
-                "Sizes "
-                "and counts are ours.",
+                "(5,3), (5,10), d from 2 to 20; 200 tasks each; W trained from zero with 2,000 exact normalized "
+                "gradient steps of 0.1. Sizes and counts are ours.",
             .paper =
                 "Transformers as Support Vector Machines: as d grows, more runs end at the SVM of the optimal tokens "
                 "(global), fewer at that of another locally optimal selection (local)."};
@@ -38,10 +33,8 @@ class ConvergenceTypes final : public Study {
     std::vector<StudyCell> cells;
     for (const Size& size : kSizes) {
       for (const Index d : kDimensions) {
-        Json settings{{"n", size.n}, {"T", size.T}, {"d", d}};
-        settings.update(json_of({.init = Init::zero}));
-        cells.push_back({.name = fmt::format("n={} T={} d={}", size.n, size.T, d),
-                         .settings = std::move(settings),
+        cells.push_back({.name = cell_name(size, d),
+                         .settings = cell_settings({{"n", size.n}, {"T", size.T}, {"d", d}}, {.init = Init::zero}),
                          .runs = 200,
                          .cost = 2000 * 4.0 * static_cast<double>(size.n * size.T) / 48});
       }
@@ -49,14 +42,10 @@ class ConvergenceTypes final : public Study {
     return cells;
   }
 
-  std::uint32_t batch() const override { return 100; }
+  Index batch() const override { return 100; }
 
-  std::vector<StudyRow> run(const StudyCell& cell, std::uint64_t seed, std::uint32_t first, std::uint32_t count,
-                            Threads& threads) const override {
-    const Json& s = cell.settings;
-    const std::vector<AttentionTask> tasks =
-        draw_tasks({.n = s.at("n"), .T = s.at("T"), .d = s.at("d")}, seed, first, count, threads);
-    return train_and_judge(tasks, training_of(s), seed, first, threads, judge);
+  std::vector<StudyRow> run(const StudyCell& cell, const Draws& draws, Threads& threads) const override {
+    return train_and_judge(recipe_of(cell.settings), training_of(cell.settings), draws, threads, judge);
   }
 
   Summary summarise(const std::vector<CellRows>& cells) const override {
@@ -82,11 +71,9 @@ class ConvergenceTypes final : public Study {
   static StudyRow judge(const AttentionTask& task, const TrainedRun& run, Threads& alone) {
     const AttentionMap map = attention_map(task, run.W, alone);
     const Check check = check_selection(task, Selection::single(map.selected), {}, alone);
-    bool verified = true;
-    MarginSolver solver(alone);
-    const MarginSolution fro =
-        solve_verified(MarginProblem::attention(task, check.selection), Norm::frobenius(), solver, verified);
-    if (!verified) return {"SVM not verified", Json::object()};
+    VerifyingSolver solver(alone);
+    const MarginSolution fro = solver.solve(MarginProblem::attention(task, check.selection));
+    if (!solver.verified()) return StudyRow::rejected(kNotVerified);
     double attention = 0;
     for (Index i = 0; i < task.queries(); ++i) attention += map.weight(i) / static_cast<double>(task.queries());
     Json result{{"verdict", name_of(check.verdict)},
@@ -104,8 +91,8 @@ class ConvergenceTypes final : public Study {
   static void add_row(const CellRows& rows, Table& table) {
     const auto results = rows.results();
     const auto runs = static_cast<double>(results.size());
-    Json row = Json::array(
-        {rows.cell.settings.at("n"), rows.cell.settings.at("T"), rows.cell.settings.at("d"), results.size()});
+    const Json& s = rows.cell.settings;
+    Json row = Json::array({s.at("n"), s.at("T"), s.at("d"), results.size()});
     const auto count = [&](const char* verdict) {
       return static_cast<double>(std::count_if(results.begin(), results.end(),
                                                [&](const Json* result) { return result->at("verdict") == verdict; }));
@@ -113,33 +100,34 @@ class ConvergenceTypes final : public Study {
     const double global = count("global") / runs, local = count("local") / runs;
     for (const double share : {global, local, (runs - count("global") - count("local")) / runs}) row.push_back(share);
     row.push_back(std::sqrt(global * (1 - global) / runs));
-    for (const char* name : {"support_share", "attention", "correlation"})
-      row.push_back(sample_of(numbers_of(results, name)).mean);
+    for (const char* name : {"support_share", "attention", "correlation"}) row.push_back(sample_of(results, name).mean);
     table.rows.push_back(std::move(row));
   }
 
   static void draw(Summary& summary) {
-    summary.figure = {.title = "How runs end as d grows",
-                      .caption =
-                          "Share of runs that select the optimal tokens (global), another locally optimal selection "
-                          "(local), or neither. "
-                          "(f) share of the tokens not selected that are support tokens of the run's SVM.",
-                      .columns = 3};
+    summary.figure = {
+        .title = "How runs end as d grows",
+        .caption =
+            "Share of runs that select the optimal tokens (global), another locally optimal selection (local), or "
+            "neither. (f) share of the tokens not selected that are support tokens of the run's SVM.",
+        .columns = 3};
     Panel support{
         .title = "Support tokens", .x_label = "d", .y_label = "share", .y_range = {{0, 1.02}}, .key = kOutside};
     int style = 0;
     for (const Size& size : kSizes) {
-      Panel panel{.title = fmt::format("n = {}, T = {}", size.n, size.T),
+      const std::string name = fmt::format("n = {}, T = {}", size.n, size.T);
+      Panel panel{.title = name,
                   .x_label = "d",
                   .y_label = "share of runs",
                   .y_range = {{0, 1.25}},
                   .key = "top center horizontal"};
-      Curve tokens{.label = fmt::format("n = {}, T = {}", size.n, size.T), .style = style++};
+      Curve tokens{.label = name, .style = style++};
       for (std::size_t v = 0; v < kVerdicts.size(); ++v)
         panel.curves.push_back(
             {.label = kVerdicts[v], .mark = Mark::boxes, .style = static_cast<int>(v), .width = 1.6});
-      for (const Json& row : summary.table.rows) {
-        if (row[0] != size.n || row[1] != size.T || row[3] == 0) continue;
+      for (const Json* at : rows_of(summary.table, size)) {
+        const Json& row = *at;
+        if (row[3] == 0) continue;
         double from = 0;
         for (std::size_t v = 0; v < kVerdicts.size(); ++v) {
           Curve& curve = panel.curves[v];
@@ -151,7 +139,7 @@ class ConvergenceTypes final : public Study {
           from += share;
         }
         tokens.x.push_back(row[2]);
-        tokens.y.push_back(row[8].is_number() ? row[8].get<double>() : std::nan(""));
+        tokens.y.push_back(row[8]);
       }
       summary.figure.panels.push_back(std::move(panel));
       support.curves.push_back(std::move(tokens));
@@ -160,20 +148,21 @@ class ConvergenceTypes final : public Study {
   }
 
   static void explain(Summary& summary) {
-    std::string ends;
+    std::vector<std::string> ends;
     for (const Size& size : kSizes) {
       std::string first = "none", last = "none";
-      for (const Json& row : summary.table.rows) {
-        if (row[0] != size.n || row[1] != size.T || row[3] == 0) continue;
+      for (const Json* at : rows_of(summary.table, size)) {
+        const Json& row = *at;
+        if (row[3] == 0) continue;
         std::string& text = row[2] == kDimensions.front() ? first : last;
         text = fmt::format("{:.0f} ± {:.0f}", 100 * row[4].get<double>(), 100 * row[7].get<double>());
       }
-      ends += fmt::format("{}(n,T) = ({},{}): {} to {}", ends.empty() ? "" : "; ", size.n, size.T, first, last);
+      ends.push_back(fmt::format("(n,T) = ({},{}): {} to {}", size.n, size.T, first, last));
     }
     summary.findings = {
         {.paper = "Over-parametrization helps: the share of global runs grows with d.",
          .ours = fmt::format("Share of global runs in percent, with its standard error, from d = {} to d = {}: {}.",
-                             kDimensions.front(), kDimensions.back(), ends),
+                             kDimensions.front(), kDimensions.back(), fmt::join(ends, "; ")),
          .why = ""}};
   }
 };

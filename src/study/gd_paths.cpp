@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "attsvm/theory.h"
-#include "study/instances.h"
+#include "study/panels.h"
 #include "study/training.h"
 
 namespace attsvm::internal {
@@ -75,9 +75,8 @@ class GdPaths final : public Study {
             .title = "Paths of W z in the plane",
             .setting =
                 "The two published data sets, n = 2, d = 2, T = 3 and T = 5; W from zero, and (K,Q) from a small K and "
-                "Q = 0; 2,000 "
-                "normalized gradient steps of 0.1. Plain arithmetic adds 2^-52 to norms and as ridge on (K,Q), as "
-                "published.",
+                "Q = 0; 2,000 normalized gradient steps of 0.1. Plain arithmetic adds 2^-52 to norms and as ridge on "
+                "(K,Q), as published.",
             .paper =
                 "Transformers as Support Vector Machines (figure): W z_1 and W z_2 leave the origin and turn into the "
                 "directions that the Frobenius SVM predicts for W runs and, with vanishing regularization, the nuclear "
@@ -88,16 +87,15 @@ class GdPaths final : public Study {
     std::vector<StudyCell> cells;
     for (const DataSet& set : data_sets()) {
       for (const Parametrization param : {Parametrization::W, Parametrization::KQ}) {
-        for (const Arithmetic arithmetic : {Arithmetic::plain, Arithmetic::exact}) {
+        for (const Arithmetic arithmetic : kArithmetics) {
           const bool plain = arithmetic == Arithmetic::plain;
-          Json settings{{"data", "published"}, {"n", 2}, {"T", set.T}, {"d", 2}};
-          settings.update(json_of({.param = param,
-                                   .epsilon = plain ? 0x1p-52 : 0,
-                                   .ridge = plain && param == Parametrization::KQ ? 0x1p-52 : 0,
-                                   .arithmetic = arithmetic,
-                                   .init = Init::zero}));
           cells.push_back({.name = fmt::format("T={} {} {}", set.T, name_of(param), name_of(arithmetic)),
-                           .settings = std::move(settings),
+                           .settings = cell_settings({{"data", "published"}, {"n", 2}, {"T", set.T}, {"d", 2}},
+                                                     {.param = param,
+                                                      .epsilon = plain ? 0x1p-52 : 0,
+                                                      .ridge = plain && param == Parametrization::KQ ? 0x1p-52 : 0,
+                                                      .arithmetic = arithmetic,
+                                                      .init = Init::zero}),
                            .most_runs = 1,
                            .cost = 2000 * 1.0});
         }
@@ -106,15 +104,12 @@ class GdPaths final : public Study {
     return cells;
   }
 
-  std::vector<StudyRow> run(const StudyCell& cell, std::uint64_t, std::uint32_t, std::uint32_t count,
-                            Threads& threads) const override {
+  std::vector<StudyRow> run(const StudyCell& cell, const Draws&, Threads& threads) const override {
     const AttentionTask task = make_task(cell.settings.at("T"));
-    TrainSettings training = training_of(cell.settings);
-    training.record.at = path_steps(training.steps);
+    const TrainSettings training = recorded(cell.settings, path_steps);
     Start start;
     if (training.param == Parametrization::KQ) start = {.K = published_K0(), .Q = RowMatrix::Zero(2, 2)};
-    const TrainedRun run = train(task, training, threads, start);
-    return std::vector<StudyRow>(count, judge(task, run, threads));  // there is one data set and one start
+    return {judge(task, train(task, training, threads, start), threads)};
   }
 
   Summary summarise(const std::vector<CellRows>& cells) const override {
@@ -129,16 +124,15 @@ class GdPaths final : public Study {
                              {"z2_y", "second"},
                              {"correlation_fro", "of W with the Frobenius SVM"},
                              {"correlation_nuc", "of W with the nuclear SVM"}};
-    summary.figure = {
-        .title = "Paths of W z in the plane",
-        .caption =
-            "Lines end after 2,000 steps or at the edge of the window. Rays: what the SVM of the selected tokens "
-            "predicts, W^mm z_i for W runs and "
-            "W*^mm z_i for (K,Q) runs. Exact and plain runs lie on each other until gradients underflow.",
-        .columns = 2};
+    summary.figure = {.title = "Paths of W z in the plane",
+                      .caption =
+                          "Lines end after 2,000 steps or at the edge of the window. Rays: what the SVM of the "
+                          "selected tokens predicts, W^mm z_i for W runs and W*^mm z_i for (K,Q) runs. Exact and plain "
+                          "runs lie on each other until gradients underflow.",
+                      .columns = 2};
     for (const CellRows& rows : cells) {
       if (rows.results().empty()) continue;
-      add_rows(rows, summary.table);
+      add_steps(rows.cell.settings, *rows.results().front(), summary.table);
       draw(rows, summary.figure);
     }
     explain(cells, summary.findings);
@@ -148,42 +142,25 @@ class GdPaths final : public Study {
  private:
   static StudyRow judge(const AttentionTask& task, const TrainedRun& run, Threads& threads) {
     const AttentionMap map = attention_map(task, run.W, threads);
-    MarginSolver solver(threads);
-    bool verified = true;
+    VerifyingSolver solver(threads);
     const MarginProblem problem = MarginProblem::attention(task, Selection::single(map.selected));
-    const MarginSolution fro = solve_verified(problem, Norm::frobenius(), solver, verified);
-    if (fro.status != MarginStatus::optimal) return {"selected tokens not separable", Json::object()};
-    const MarginSolution nuc = solve_verified(problem, Norm::nuclear(), solver, verified);
-    if (!verified) return {"SVM not verified", Json::object()};
+    const MarginSolution fro = solver.solve(problem);
+    if (fro.status != MarginStatus::optimal) return StudyRow::rejected("selected tokens not separable");
+    const MarginSolution nuc = solver.solve(problem, Norm::nuclear());
+    if (!solver.verified()) return StudyRow::rejected(kNotVerified);
     Json result{{"selected", map.selected}, {"step", json_list(steps_of(run))}};
     for (Index i = 0; i < 2; ++i) {
       for (Index c = 0; c < 2; ++c) {
-        std::vector<double> list;
-        for (const Record& record : run.records) list.push_back((record.W * task.query(i))(c));
-        result[fmt::format("z{}_{}", i + 1, c == 0 ? "x" : "y")] = json_list(list);
-        result[fmt::format("fro_z{}_{}", i + 1, c == 0 ? "x" : "y")] = (fro.W * task.query(i))(c);
-        result[fmt::format("nuc_z{}_{}", i + 1, c == 0 ? "x" : "y")] = (nuc.W * task.query(i))(c);
+        const std::string name = fmt::format("z{}_{}", i + 1, c == 0 ? "x" : "y");
+        const auto at = [&](const RowMatrix& W) { return (W * task.query(i))(c); };
+        result[name] = json_list(along(run, [&](const Record& record) { return at(record.W); }));
+        result["fro_" + name] = at(fro.W);
+        result["nuc_" + name] = at(nuc.W);
       }
     }
-    std::vector<double> to_fro, to_nuc;
-    for (const Record& record : run.records) {
-      to_fro.push_back(correlation(record.W, fro.W));
-      to_nuc.push_back(correlation(record.W, nuc.W));
-    }
-    result["correlation_fro"] = json_list(to_fro);
-    result["correlation_nuc"] = json_list(to_nuc);
+    result["correlation_fro"] = json_list(correlations(run, fro.W));
+    result["correlation_nuc"] = json_list(correlations(run, nuc.W));
     return {"", std::move(result)};
-  }
-
-  static void add_rows(const CellRows& rows, Table& table) {
-    const Json& result = *rows.results().front();
-    const Json& s = rows.cell.settings;
-    for (std::size_t k = 0; k < result.at("step").size(); ++k) {
-      Json row = Json::array({s.at("T"), s.at("param"), s.at("arithmetic"), result.at("step")[k]});
-      for (const char* name : {"z1_x", "z1_y", "z2_x", "z2_y", "correlation_fro", "correlation_nuc"})
-        row.push_back(result.at(name)[k]);
-      table.rows.push_back(std::move(row));
-    }
   }
 
   /// Plain and exact runs of one setting share a panel.
@@ -193,38 +170,33 @@ class GdPaths final : public Study {
     const double reach = s.at("T") == 3 ? 60 : 8;
     const std::string title = fmt::format("T = {}, {} trained", s.at("T").get<Index>(), is_W ? "W" : "(K,Q)");
     if (figure.panels.empty() || figure.panels.back().title != title) {
-      figure.panels.push_back(plane(title, reach));
+      figure.panels.push_back(plane(title, {-reach, reach}, {-reach, reach}));
       if (is_W) figure.panels.back().key.clear();  // the panel to the right of it has the same legend
     }
     Panel& panel = figure.panels.back();
     for (int i = 1; i <= 2; ++i) {
-      const auto name = [&](const char* of, const char* c) { return fmt::format("{}z{}_{}", of, i, c); };
-      Curve path{.label = fmt::format("W z_{}, {}", i, arithmetic_words(s.at("arithmetic"))),
-                 .style = (i - 1) + (exact ? 0 : 2),
-                 .x = numbers_list(result.at(name("", "x"))),
-                 .y = numbers_list(result.at(name("", "y")))};
-      if (exact) {
-        const char* svm = is_W ? "fro_" : "nuc_";
+      const std::string x = fmt::format("z{}_x", i), y = fmt::format("z{}_y", i), svm = is_W ? "fro_" : "nuc_";
+      if (exact)
         panel.curves.push_back(
-            ray(fmt::format("SVM, z_{}", i), 5 + i, result.at(name(svm, "x")), result.at(name(svm, "y")), 2 * reach));
-      }
-      panel.curves.push_back(std::move(path));
+            ray(fmt::format("SVM, z_{}", i), 5 + i, Json::array({result.at(svm + x), result.at(svm + y)}), 2 * reach));
+      panel.curves.push_back(curve_of(result, x, y, fmt::format("W z_{}, {}", i, arithmetic_words(s.at("arithmetic"))),
+                                      (i - 1) + (exact ? 0 : 2)));
     }
   }
 
   static void explain(const std::vector<CellRows>& cells, std::vector<Finding>& findings) {
-    std::string ours;
+    std::vector<std::string> ours;
     for (const CellRows& rows : cells) {
       if (rows.results().empty()) continue;
       const Json &s = rows.cell.settings, &result = *rows.results().front();
-      ours += fmt::format("{}T = {}, {}, {}: {:.6f} Frobenius, {:.6f} nuclear", ours.empty() ? "" : "; ",
-                          s.at("T").get<Index>(), s.at("param").get<std::string>(),
-                          arithmetic_words(s.at("arithmetic")), result.at("correlation_fro").back().get<double>(),
-                          result.at("correlation_nuc").back().get<double>());
+      ours.push_back(fmt::format("T = {}, {}, {}: {:.6f} Frobenius, {:.6f} nuclear", s.at("T").get<Index>(),
+                                 s.at("param").get<std::string>(), arithmetic_words(s.at("arithmetic")),
+                                 result.at("correlation_fro").back().get<double>(),
+                                 result.at("correlation_nuc").back().get<double>()));
     }
     findings.push_back(
         {.paper = "W runs turn to W^mm z, (K,Q) runs (with a tiny ridge) to the nuclear solution's direction.",
-         .ours = fmt::format("Correlation after 2,000 steps: {}.", ours),
+         .ours = fmt::format("Correlation after 2,000 steps: {}.", fmt::join(ours, "; ")),
          .why =
              "Where gradients underflow, plain arithmetic moves in a random direction; exact directions stay right."});
   }

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "attsvm/theory.h"
-#include "study/instances.h"
+#include "study/panels.h"
 #include "study/training.h"
 
 namespace attsvm::internal {
@@ -19,10 +19,9 @@ class LocalConvergence final : public Study {
             .title = "Training selects tokens and turns towards their SVM",
             .setting =
                 "Cross attention, n = 6, T = 8, d = 10, unit Gaussian data, random labels, linear head; W and (K,Q) "
-                "trained "
-                "from uniform random starts with 2,000 normalized gradient steps of 0.1; 100 seeds. Plain arithmetic "
-                "adds 2^-52 to norms and as ridge on (K,Q), as published, and is run without that ridge too; exact "
-                "arithmetic has neither.",
+                "trained from uniform random starts with 2,000 normalized gradient steps of 0.1; 100 seeds. Plain "
+                "arithmetic adds 2^-52 to norms and as ridge on (K,Q), as published, and is run without that ridge "
+                "too; exact arithmetic has neither.",
             .paper =
                 "Transformers as Support Vector Machines (figure): softmax weights of the selected tokens go to one; W "
                 "runs align with the Frobenius SVM of the tokens they select, (K,Q) runs, with vanishing "
@@ -43,25 +42,20 @@ class LocalConvergence final : public Study {
           Variant{"W exact", Parametrization::W, Arithmetic::exact, 0, 0},
           Variant{"KQ exact", Parametrization::KQ, Arithmetic::exact, 0, 0},
           Variant{"KQ plain without ridge", Parametrization::KQ, Arithmetic::plain, kPublishedEpsilon, 0}}) {
-      Json settings{{"n", 6}, {"T", 8}, {"d", 10}};
-      settings.update(json_of({.param = one.param,
-                               .epsilon = one.epsilon,
-                               .ridge = one.ridge,
-                               .arithmetic = one.arithmetic,
-                               .init = Init::random}));
-      cells.push_back({.name = one.name, .settings = std::move(settings), .runs = 100, .cost = 2000 * 4});
+      cells.push_back({.name = one.name,
+                       .settings = cell_settings({{"n", 6}, {"T", 8}, {"d", 10}}, {.param = one.param,
+                                                                                   .epsilon = one.epsilon,
+                                                                                   .ridge = one.ridge,
+                                                                                   .arithmetic = one.arithmetic,
+                                                                                   .init = Init::random}),
+                       .runs = 100,
+                       .cost = 2000 * 4});
     }
     return cells;
   }
 
-  std::vector<StudyRow> run(const StudyCell& cell, std::uint64_t seed, std::uint32_t first, std::uint32_t count,
-                            Threads& threads) const override {
-    const Json& s = cell.settings;
-    const std::vector<AttentionTask> tasks =
-        draw_tasks({.n = s.at("n"), .T = s.at("T"), .d = s.at("d")}, seed, first, count, threads);
-    TrainSettings training = training_of(s);
-    training.record.at = curve_steps(training.steps);
-    return train_and_judge(tasks, training, seed, first, threads, judge);
+  std::vector<StudyRow> run(const StudyCell& cell, const Draws& draws, Threads& threads) const override {
+    return train_and_judge(recipe_of(cell.settings), recorded(cell.settings, curve_steps), draws, threads, judge);
   }
 
   Summary summarise(const std::vector<CellRows>& cells) const override {
@@ -86,19 +80,15 @@ class LocalConvergence final : public Study {
   static StudyRow judge(const AttentionTask& task, const TrainedRun& run, Threads& alone) {
     const AttentionMap map = attention_map(task, run.W, alone);
     const Selection selection = Selection::single(map.selected);
-    MarginSolver solver(alone);
-    bool verified = true;
+    VerifyingSolver solver(alone);
     const MarginProblem problem = MarginProblem::attention(task, selection);
-    const MarginSolution fro = solve_verified(problem, Norm::frobenius(), solver, verified);
-    if (fro.status == MarginStatus::infeasible) return {"selected tokens not separable", Json::object()};
-    const MarginSolution nuc = solve_verified(problem, Norm::nuclear(), solver, verified);
-    if (!verified) return {"SVM not verified", Json::object()};
-    std::vector<double> attention, to_fro, to_nuc;
-    for (const Record& record : run.records) {
-      attention.push_back(mean_weight(task, record.W, map.selected, alone));
-      to_fro.push_back(correlation(record.W, fro.W));
-      to_nuc.push_back(correlation(record.W, nuc.W));
-    }
+    const MarginSolution fro = solver.solve(problem);
+    if (fro.status == MarginStatus::infeasible) return StudyRow::rejected("selected tokens not separable");
+    const MarginSolution nuc = solver.solve(problem, Norm::nuclear());
+    if (!solver.verified()) return StudyRow::rejected(kNotVerified);
+    const std::vector<double> to_fro = correlations(run, fro.W), to_nuc = correlations(run, nuc.W);
+    const std::vector<double> attention =
+        along(run, [&](const Record& record) { return mean_weight(task, record.W, map.selected, alone); });
     return {"",
             {{"optimal", selection == optimal_tokens(task).selection},
              {"attention", json_list(attention)},
@@ -126,13 +116,14 @@ class LocalConvergence final : public Study {
 
   static Curve curve(const CellRows& rows, const std::string& measure, const std::string& label, int style,
                      bool one_minus) {
-    Curve curve{.label = label, .mark = one_minus ? Mark::line : Mark::band, .style = style};
     const MeanCurve mean = mean_curve(rows.results(), measure);
-    const auto steps = curve_steps(rows.cell.settings.at("steps"));
-    for (std::size_t k = 1; k < mean.mean.size(); ++k) {  // skips step 0, which a logarithmic axis cannot show
-      curve.x.push_back(static_cast<double>(steps[k]));
-      curve.y.push_back(one_minus ? 1 - mean.mean[k] : mean.mean[k]);
-      if (one_minus) continue;
+    Curve curve = mean_over_steps(mean, curve_steps(rows.cell.settings.at("steps")), label, style);
+    if (one_minus) {
+      for (double& y : curve.y) y = 1 - y;
+      return curve;
+    }
+    curve.mark = Mark::band;
+    for (std::size_t k = 1; k < mean.mean.size(); ++k) {
       curve.low.push_back(mean.low[k]);
       curve.high.push_back(std::min(1.0, mean.high[k]));
     }
@@ -140,39 +131,23 @@ class LocalConvergence final : public Study {
   }
 
   static void draw(const std::vector<CellRows>& cells, Figure& figure) {
-    figure = {
-        .title = "Training selects tokens and turns towards their SVM (n = 6, T = 8, d = 10)",
-        .caption =
-            "Means over runs; bands are one standard deviation. (a, b) plain double arithmetic, as published. The "
-            "published "
-            "curve labelled (K,Q) in (b) is the dashed one, the W run against the nuclear solution. (c) exact gradient "
-            "directions. (d) distance from the own SVM: W runs in plain arithmetic stop improving once gradients "
-            "underflow.",
-        .columns = 2};
-    Panel weights{.title = "Softmax weight of the selected token",
-                  .x_label = "steps",
-                  .y_label = "weight",
-                  .log_x = true,
-                  .x_range = {{1, 2000}},
-                  .y_range = {{0, 1.02}},
-                  .key = "right bottom"};
-    Panel plain{.title = "Correlation with the SVMs, plain arithmetic",
-                .x_label = "steps",
-                .y_label = "correlation",
-                .log_x = true,
-                .x_range = {{1, 2000}},
-                .y_range = {{0, 1.02}},
-                .key = "right bottom"};
-    Panel exact = plain, distance;
-    exact.title = "Correlation with the SVMs, exact";
-    distance = {.title = "1 − correlation with the own SVM",
-                .x_label = "steps",
-                .y_label = "1 − mean correlation",
-                .log_x = true,
-                .log_y = true,
-                .x_range = {{1, 2000}},
-                .y_range = {{1e-5, 1}},  // room for the key below the curves
-                .key = "left bottom"};
+    figure = {.title = "Training selects tokens and turns towards their SVM (n = 6, T = 8, d = 10)",
+              .caption =
+                  "Means over runs; bands are one standard deviation. (a, b) plain double arithmetic, as published. "
+                  "The published curve labelled (K,Q) in (b) is the dashed one, the W run against the nuclear "
+                  "solution. (c) exact gradient directions. (d) distance from the own SVM: W runs in plain arithmetic "
+                  "stop improving once gradients underflow.",
+              .columns = 2};
+    Panel weights = over_steps("Softmax weight of the selected token", "weight", 2000),
+          plain = over_steps("Correlation with the SVMs, plain arithmetic", "correlation", 2000),
+          exact = over_steps("Correlation with the SVMs, exact", "correlation", 2000),
+          distance = distance_over_steps("1 − correlation with the own SVM", 2000);
+    for (Panel* panel : {&weights, &plain, &exact}) {
+      panel->y_range = {0, 1.02};
+      panel->key = "right bottom";
+    }
+    distance.y_label = "1 − mean correlation";
+    distance.y_range = {1e-5, 1};  // room for the key below the curves
     for (const CellRows& rows : cells) {
       const bool is_plain = rows.cell.settings.at("arithmetic") == "plain",
                  is_W = rows.cell.settings.at("param") == "W";
@@ -191,15 +166,11 @@ class LocalConvergence final : public Study {
     figure.panels = {std::move(weights), std::move(plain), std::move(exact), std::move(distance)};
   }
 
-  static std::string words(const CellRows& rows, const char* name) {
-    return words_of(sample_of(numbers_of(rows.results(), name)));
-  }
+  static std::string words(const CellRows& rows, const char* name) { return words_of(sample_of(rows.results(), name)); }
 
   static void explain(const std::vector<CellRows>& cells, std::vector<Finding>& findings) {
     const CellRows &W = cells[0], &KQ = cells[1], &exact_W = cells[2], &exact_KQ = cells[3], &bare_KQ = cells[4];
-    const auto optimal = [](const CellRows& rows) {
-      return 100 * sample_of(numbers_of(rows.results(), "optimal")).mean;
-    };
+    const auto optimal = [](const CellRows& rows) { return 100 * sample_of(rows.results(), "optimal").mean; };
     findings.push_back(
         {.paper = "W runs reach correlation 0.9962 ± 0.0023 with W^mm and 0.863 ± 0.044 with the nuclear solution.",
          .ours = fmt::format("{} and {} after 2,000 steps in plain arithmetic.", words(W, "final_correlation_fro"),
@@ -212,24 +183,19 @@ class LocalConvergence final : public Study {
                              words(KQ, "final_correlation_fro")),
          .why = "The statement holds, but the curve labelled (K,Q) in the published correlation plot is the W run's "
                 "correlation with the nuclear solution."});
-    findings.push_back(
-        {.paper = "Correlations level off.",
-         .ours = fmt::format("With exact directions W runs reach {} and go on improving.",
-                             words(exact_W, "final_correlation_fro")),
-         .why =
-             "After a few hundred steps the gradient is below 2^-52, and what plain arithmetic normalizes is rounding "
-             "noise."});
+    findings.push_back({.paper = "Correlations level off.",
+                        .ours = fmt::format("With exact directions W runs reach {} and go on improving.",
+                                            words(exact_W, "final_correlation_fro")),
+                        .why = "After a few hundred steps the gradient is below 2^-52, and what plain arithmetic "
+                               "normalizes is rounding noise."});
     findings.push_back(
         {.paper = "The published code adds a ridge of 2^-52 on (K,Q).",
-         .ours = fmt::format(
-             "Without it (K,Q) runs in plain arithmetic end at {} with the nuclear solution, and with exact "
-             "directions and no ridge at {}.",
-             words(bare_KQ, "final_correlation_nuc"), words(exact_KQ, "final_correlation_nuc")),
-         .why =
-             "Once gradients have fallen to the size of the ridge, the run settles at the minimiser of loss plus "
-             "ridge, a "
-             "point of the regularization path, which is close to the nuclear solution. Without the ridge, exact runs "
-             "approach it only slowly."});
+         .ours = fmt::format("Without it (K,Q) runs in plain arithmetic end at {} with the nuclear solution, and with "
+                             "exact directions and no ridge at {}.",
+                             words(bare_KQ, "final_correlation_nuc"), words(exact_KQ, "final_correlation_nuc")),
+         .why = "Once gradients have fallen to the size of the ridge, the run settles at the minimiser of loss plus "
+                "ridge, a point of the regularization path, which is close to the nuclear solution. Without the ridge, "
+                "exact runs approach it only slowly."});
     findings.push_back(
         {.paper = "The selection is the optimal one in 70 of 100 W runs and 76 of 100 (K,Q) runs (published code).",
          .ours = fmt::format("In {:.0f} % and {:.0f} % of the runs.", optimal(W), optimal(KQ)),

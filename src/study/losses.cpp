@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "attsvm/theory.h"
-#include "study/instances.h"
+#include "study/panels.h"
 #include "study/training.h"
 
 namespace attsvm::internal {
@@ -21,27 +21,25 @@ class Losses final : public Study {
             .title = "The path depends on the loss, the limit does not",
             .setting =
                 "Prompt attention, n = 2, T = 2: {(0,0,0),(1,1,C)}, {(0,0,0),(1,−1,1)}, keys without the third "
-                "coordinate, v = e3; C from 1 to 10 and "
-                "100; linear, logistic and exponential loss; p from zero; 999 normalized gradient steps of 0.1. Plain "
-                "arithmetic adds 1e-9 to norms, as published.",
+                "coordinate, v = e3; C from 1 to 10 and 100; linear, logistic and exponential loss; p from zero; 999 "
+                "normalized gradient steps of 0.1. Plain arithmetic adds 1e-9 to norms, as published.",
             .paper =
-                "Max-Margin Token Selection: the larger C, the more the path bends before it turns to the p-SVM, "
-                "and losses bend differently; the limit is the same."};
+                "Max-Margin Token Selection: the larger C, the more the path bends before it turns to the p-SVM, and "
+                "losses bend differently; the limit is the same."};
   }
 
   std::vector<StudyCell> cells() const override {
     std::vector<StudyCell> cells;
     for (const Loss loss : {Loss::linear, Loss::logistic, Loss::exponential}) {
-      for (const Arithmetic arithmetic : {Arithmetic::plain, Arithmetic::exact}) {
-        Json settings{{"data", "losses"}, {"C", kScores}};
-        settings.update(json_of({.param = Parametrization::p,
-                                 .steps = 999,
-                                 .epsilon = arithmetic == Arithmetic::plain ? 1e-9 : 0,
-                                 .loss = loss,
-                                 .arithmetic = arithmetic,
-                                 .init = Init::zero}));
+      for (const Arithmetic arithmetic : kArithmetics) {
         cells.push_back({.name = fmt::format("{} {}", name_of(loss), name_of(arithmetic)),
-                         .settings = std::move(settings),
+                         .settings = cell_settings({{"data", "losses"}, {"C", kScores}},
+                                                   {.param = Parametrization::p,
+                                                    .steps = 999,
+                                                    .epsilon = arithmetic == Arithmetic::plain ? 1e-9 : 0,
+                                                    .loss = loss,
+                                                    .arithmetic = arithmetic,
+                                                    .init = Init::zero}),
                          .runs = static_cast<Index>(kScores.size()),
                          .most_runs = static_cast<Index>(kScores.size()),
                          .cost = 999 * 0.5});
@@ -50,35 +48,21 @@ class Losses final : public Study {
     return cells;
   }
 
-  std::vector<StudyRow> run(const StudyCell& cell, std::uint64_t, std::uint32_t first, std::uint32_t count,
-                            Threads& threads) const override {
-    TrainSettings training = training_of(cell.settings);
-    training.record.at = path_steps(training.steps);
-    std::vector<StudyRow> rows(count);
-    for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
-      const double C = kScores.at(first + k);
+  std::vector<StudyRow> run(const StudyCell& cell, const Draws& draws, Threads& threads) const override {
+    const TrainSettings training = recorded(cell.settings, path_steps);
+    return make_rows(draws.count, threads, [&](std::size_t k, Threads& alone) {
+      const double C = kScores.at(draws.instance(k));
       const AttentionTask task = generate({.law = Law::losses, .c = C}, 0).task;
       const TrainedRun run = train(task, training, alone);
-      bool verified = true;
-      MarginSolver solver(alone);
-      const MarginSolution svm =
-          solve_verified(MarginProblem::attention(task, *task.select()), Norm::frobenius(), solver, verified);
-      if (!verified) {
-        rows[k] = {"SVM not verified", Json::object()};
-        return;
-      }
-      std::vector<double> list;
-      for (const Record& record : run.records) list.push_back(correlation(record.W, svm.W));
-      rows[k].result = {{"C", C},
-                        {"stopped", name_of(run.stop)},
-                        {"step", json_list(steps_of(run))},
-                        {"p1", json_list(coordinate(run, 0))},
-                        {"p2", json_list(coordinate(run, 1))},
-                        {"correlation", json_list(list)},
-                        {"final_correlation", list.back()},
-                        {"svm", {svm.W(0, 0), svm.W(1, 0)}}};
+      VerifyingSolver solver(alone);
+      const MarginSolution svm = solver.solve(MarginProblem::attention(task, *task.select()));
+      if (!solver.verified()) return StudyRow::rejected(kNotVerified);
+      const std::vector<double> list = correlations(run, svm.W);
+      Json result{{"C", C}, {"stopped", name_of(run.stop)}};
+      add_prompt_path(run, result);
+      result.update({{"correlation", json_list(list)}, {"final_correlation", list.back()}, {"svm", first_two(svm.W)}});
+      return StudyRow{"", std::move(result)};
     });
-    return rows;
   }
 
   Summary summarise(const std::vector<CellRows>& cells) const override {
@@ -90,50 +74,31 @@ class Losses final : public Study {
                              {"p1", "first coordinate of p"},
                              {"p2", "second"},
                              {"correlation", "of p with the p-SVM"}};
-    summary.figure = {.title = "The path depends on the loss, the limit does not",
-                      .caption =
-                          "Paths of p for four values of C, exact directions (a to c), and 1 − correlation with the "
-                          "p-SVM for C = 10 and 100 (d). The exponential "
-                          "loss is in the published legend but was never run.",
-                      .columns = 2};
-    Panel distance{.title = "1 − correlation with the p-SVM",
-                   .x_label = "steps",
-                   .y_label = "1 − correlation",
-                   .log_x = true,
-                   .log_y = true,
-                   .y_range = {{1e-5, 1}},
-                   .key = "left bottom"};
+    summary.figure = {
+        .title = "The path depends on the loss, the limit does not",
+        .caption =
+            "Paths of p for four values of C, exact directions (a to c), and 1 − correlation with the p-SVM for C = 10 "
+            "and 100 (d). The exponential loss is in the published legend but was never run.",
+        .columns = 2};
+    Panel distance = distance_over_steps("1 − correlation with the p-SVM");
+    distance.y_range = {1e-5, 1};
     int style = 0;
     for (const CellRows& rows : cells) {
       const Json& s = rows.cell.settings;
       const bool exact = s.at("arithmetic") == "exact";
       const std::string loss = s.at("loss");
-      Panel panel{.title = fmt::format("{} loss", loss),
-                  .x_label = "first coordinate",
-                  .y_label = "second coordinate",
-                  .x_range = {{0, 24}},
-                  .y_range = {{-16, 5}},
-                  .square = true,
-                  .key = "left bottom"};
+      Panel panel = plane(fmt::format("{} loss", loss), {0, 24}, {-16, 5});
+      panel.key = "left bottom";
       for (const Json* result : rows.results()) {
         const double C = result->at("C");
-        for (std::size_t k = 0; k < result->at("step").size(); ++k)
-          summary.table.rows.push_back(
-              Json::array({s.at("loss"), s.at("arithmetic"), C, result->at("step")[k], result->at("p1")[k],
-                           result->at("p2")[k], result->at("correlation")[k]}));
+        add_steps(s, *result, summary.table);
         const auto drawn = std::find(kDrawn.begin(), kDrawn.end(), C);
         if (!exact || drawn == kDrawn.end()) continue;
-        if (panel.curves.empty())
-          panel.curves.push_back(ray("p-SVM", 6, result->at("svm")[0], result->at("svm")[1], 20));
-        panel.curves.push_back({.label = fmt::format("C = {}", C),
-                                .style = static_cast<int>(drawn - kDrawn.begin()),
-                                .x = numbers_list(result->at("p1")),
-                                .y = numbers_list(result->at("p2"))});
+        if (panel.curves.empty()) panel.curves.push_back(ray("p-SVM", 6, result->at("svm"), 20));
+        panel.curves.push_back(
+            curve_of(*result, "p1", "p2", fmt::format("C = {}", C), static_cast<int>(drawn - kDrawn.begin())));
         if (C < 10) continue;
-        Curve curve{.label = fmt::format("{}, C = {}", loss, C),
-                    .style = style++,
-                    .x = numbers_list(result->at("step")),
-                    .y = numbers_list(result->at("correlation"))};
+        Curve curve = curve_of(*result, "step", "correlation", fmt::format("{}, C = {}", loss, C), style++);
         for (double& y : curve.y) y = 1 - y;
         distance.curves.push_back(std::move(curve));
       }
@@ -146,24 +111,23 @@ class Losses final : public Study {
 
  private:
   static void explain(const std::vector<CellRows>& cells, std::vector<Finding>& findings) {
-    std::string ours;
+    std::vector<std::string> ours;
     for (const CellRows& rows : cells) {
       double least = 1, farthest = 1;
       for (const Json* result : rows.results()) {
         double& of = result->at("C").get<double>() <= 10 ? least : farthest;
         of = std::min(of, result->at("final_correlation").get<double>());
       }
-      ours += fmt::format("{}{} {:.5f} ({:.5f})", ours.empty() ? "" : ", ", rows.cell.name, least, farthest);
+      ours.push_back(fmt::format("{} {:.5f} ({:.5f})", rows.cell.name, least, farthest));
     }
     findings.push_back(
         {.paper = "All losses and all C have the same limit.",
-         .ours = fmt::format(
-             "Smallest correlation with the p-SVM over C = 1 to 10 (and for C = 100) after 999 steps: {}.", ours),
+         .ours =
+             fmt::format("Smallest correlation with the p-SVM over C = 1 to 10 (and for C = 100) after 999 steps: {}.",
+                         fmt::join(ours, ", ")),
          .why = "The limit is the same, but 999 steps are not enough to see it for C = 100 and a loss that levels off: "
-                "the "
-                "first input's gradient is e^-100 of the second's until the path is far out. Plain arithmetic never "
-                "feels it. "
-                "The exponential loss is in the published legend but was not run; here it is."});
+                "the first input's gradient is e^-100 of the second's until the path is far out. Plain arithmetic "
+                "never feels it. The exponential loss is in the published legend but was not run; here it is."});
   }
 };
 

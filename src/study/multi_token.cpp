@@ -4,9 +4,9 @@
 #include <array>
 #include <cmath>
 
-#include "attsvm/margin.h"
 #include "attsvm/theory.h"
-#include "study/instances.h"
+#include "study/panels.h"
+#include "study/predictions.h"
 #include "study/training.h"
 #include "theory/selections.h"
 
@@ -17,7 +17,6 @@ constexpr std::array<Index, 4> kDimensions{4, 6, 8, 10};
 constexpr std::array<double, 4> kPublishedRates{0.21, 0.10, 0.05, 0.02};  // of the published code, for time estimates
 constexpr double kKept = 1e-3, kGone = 1e-6;
 constexpr const char* kAllPositive = "all labels +1 (not trained)";
-constexpr std::array kMeasures{"equivalence", "gen", "single"};
 
 class MultiToken final : public Study {
  public:
@@ -26,24 +25,21 @@ class MultiToken final : public Study {
             .title = "Nonlinear heads keep several tokens",
             .setting =
                 "Cross attention, n = 3, T = 4, d = 4, 6, 8, 10, one-hidden-layer ReLU head with random B, random "
-                "labels; W trained "
-                "from a uniform random start with 2,001 normalized gradient steps of 0.1. A run counts when no softmax "
-                "weight lies "
-                "in (1e-6, 1e-3], at least one is at most 1e-6, some label is −1 and both SVMs have solutions; 500 "
-                "such runs for every d. Tokens with weight at least 1e-3 are kept.",
+                "labels; W trained from a uniform random start with 2,001 normalized gradient steps of 0.1. A run "
+                "counts when no softmax weight lies in (1e-6, 1e-3], at least one is at most 1e-6, some label is −1 "
+                "and both SVMs have solutions; 500 such runs for every d. Tokens with weight at least 1e-3 are kept.",
             .paper =
-                "Transformers as Support Vector Machines: W is close to W_fin + R W^mm, closer than to the "
-                "direction W^mm of the Gen-SVM alone or to the SVM of the single largest token."};
+                "Transformers as Support Vector Machines: W is close to W_fin + R W^mm, closer than to the direction "
+                "W^mm of the Gen-SVM alone or to the SVM of the single largest token."};
   }
 
   std::vector<StudyCell> cells() const override {
     std::vector<StudyCell> cells;
     for (std::size_t k = 0; k < kDimensions.size(); ++k) {
-      Json settings{{"n", 3}, {"T", 4}, {"d", kDimensions[k]}, {"kept", kKept}, {"gone", kGone}};
-      settings.update(
-          json_of({.steps = 2001, .epsilon = 0x1p-52, .arithmetic = Arithmetic::plain, .init = Init::random}));
       cells.push_back({.name = fmt::format("d={}", kDimensions[k]),
-                       .settings = std::move(settings),
+                       .settings = cell_settings(
+                           {{"n", 3}, {"T", 4}, {"d", kDimensions[k]}, {"kept", kKept}, {"gone", kGone}},
+                           {.steps = 2001, .epsilon = 0x1p-52, .arithmetic = Arithmetic::plain, .init = Init::random}),
                        .runs = 500,
                        .cost = 2000 * 1.5,
                        .acceptance = kPublishedRates[k]});
@@ -51,24 +47,20 @@ class MultiToken final : public Study {
     return cells;
   }
 
-  std::uint32_t batch() const override { return 256; }
+  Index batch() const override { return 256; }
 
-  std::vector<StudyRow> run(const StudyCell& cell, std::uint64_t seed, std::uint32_t first, std::uint32_t count,
-                            Threads& threads) const override {
-    const Json& s = cell.settings;
-    const std::vector<AttentionTask> tasks = draw_tasks(
-        {.n = s.at("n"), .T = s.at("T"), .d = s.at("d"), .head = HeadKind::hidden}, seed, first, count, threads);
-    TrainSettings training = training_of(s);
-    training.seed = seed;
-    training.record.at = curve_steps(training.steps);
-    std::vector<StudyRow> rows(count);
+  std::vector<StudyRow> run(const StudyCell& cell, const Draws& draws, Threads& threads) const override {
+    Recipe recipe = recipe_of(cell.settings);
+    recipe.head = HeadKind::hidden;
+    const std::vector<AttentionTask> tasks = draw_tasks(recipe, draws, threads);
+    TrainSettings training = recorded(cell.settings, curve_steps);
+    training.seed = draws.seed;
     // Row by row instead of train_many: most draws are rejected, many of them before training because of their labels.
-    for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
+    return make_rows(draws.count, threads, [&](std::size_t k, Threads& alone) {
       TrainSettings mine = training;
-      mine.instance = first + static_cast<std::uint32_t>(k);
-      rows[k] = run_one(tasks[k], mine, alone);
+      mine.instance = draws.instance(k);
+      return run_one(tasks[k], mine, alone);
     });
-    return rows;
   }
 
   Summary summarise(const std::vector<CellRows>& cells) const override {
@@ -77,18 +69,16 @@ class MultiToken final : public Study {
                              {"arithmetic", "plain doubles as published, or exact directions on the same draws"},
                              {"step", "gradient steps taken"},
                              {"runs", "accepted runs"},
-                             {"draws", "draws, rejected ones included"},
-                             {"equivalence", "mean 1 − correlation of W with W_fin + R W^mm"},
-                             {"equivalence_error", "its standard error"},
-                             {"gen", "mean 1 − correlation of W with W^mm of the Gen-SVM"},
-                             {"gen_error", "its standard error"},
-                             {"single", "mean 1 − correlation of W with the SVM of the largest token"},
-                             {"single_error", "its standard error"}};
+                             {"draws", "draws, rejected ones included"}};
+    for (const Prediction& one : kPredictions) {
+      summary.table.columns.push_back({one.name, one.meaning});
+      summary.table.columns.push_back({fmt::format("{}_error", one.name), "its standard error"});
+    }
     for (const CellRows& rows : cells) {
       for (const char* arithmetic : {"plain", "exact"}) add_rows(rows, arithmetic, summary.table);
     }
     draw(cells, summary.figure);
-    for (std::size_t k = 0; k < cells.size(); ++k) explain(cells[k], summary.findings);
+    for (const CellRows& rows : cells) explain(rows, summary.findings);
     return summary;
   }
 
@@ -107,13 +97,13 @@ class MultiToken final : public Study {
   static StudyRow run_one(const AttentionTask& task, TrainSettings training, Threads& alone) {
     bool negative = false;
     for (Index i = 0; i < task.queries(); ++i) negative = negative || task.label(i) < 0;
-    if (!negative) return {kAllPositive, Json::object()};
+    if (!negative) return StudyRow::rejected(kAllPositive);
     const TrainedRun plain = train(task, training, alone);
     const AttentionMap map = attention_map(task, plain.W, alone);
-    if (std::string reason = unfit(map.log_weights); !reason.empty()) return {std::move(reason), Json::object()};
+    if (std::string why = unfit(map.log_weights); !why.empty()) return StudyRow::rejected(std::move(why));
     StudyRow row;
     row.rejection = compare(task, plain, map, "plain", row.result, alone);
-    if (!row.accepted()) return {row.rejection, Json::object()};
+    if (!row.accepted()) return StudyRow::rejected(row.rejection);
     training.arithmetic = Arithmetic::exact;
     training.epsilon = 0;
     const TrainedRun exact = train(task, training, alone);
@@ -131,18 +121,7 @@ class MultiToken final : public Study {
     const Equivalence fit = fit_equivalence(task, kept, run.W, map.log_weights, {}, solver);
     if (!fit.holds_together()) return "Gen-SVM infeasible";
     if (fit.single.status != MarginStatus::optimal) return "one-token SVM infeasible";
-    const MarginProblem gen = MarginProblem::attention(task, kept),
-                        single = MarginProblem::attention(task, Selection::single(map.selected));
-    for (const auto& [problem, solution] : {std::pair{&gen, &fit.gen}, std::pair{&single, &fit.single}}) {
-      if (!verify(task, stored(*problem, *solution, 1e-8)).valid) return "SVM not verified";
-    }
-    for (const char* measure : kMeasures) {
-      const RowMatrix& W = measure == kMeasures[0] ? fit.W : (measure == kMeasures[1] ? fit.gen.W : fit.single.W);
-      std::vector<double> list;
-      for (const Record& record : run.records) list.push_back(1 - correlation(record.W, W));
-      result[fmt::format("{}_{}_final", arithmetic, measure)] = list.back();
-      result[fmt::format("{}_{}", arithmetic, measure)] = json_list(list);
-    }
+    if (!add_distances(task, kept, map, fit, run, arithmetic + "_", result)) return kNotVerified;
     double masked = -INFINITY;
     Index size = 0;
     for (Index i = 0; i < task.queries(); ++i) {
@@ -179,8 +158,8 @@ class MultiToken final : public Study {
     const auto results = fitting(rows, arithmetic);
     if (results.empty()) return;
     const auto steps = curve_steps(rows.cell.settings.at("steps"));
-    std::array<MeanCurve, 3> curves;
-    for (std::size_t m = 0; m < kMeasures.size(); ++m) curves[m] = mean_curve(results, arithmetic + "_" + kMeasures[m]);
+    std::vector<MeanCurve> curves;
+    for (const Prediction& one : kPredictions) curves.push_back(mean_curve(results, arithmetic + "_" + one.name));
     for (std::size_t k = 0; k < steps.size(); ++k) {
       Json row = Json::array({rows.cell.settings.at("d"), arithmetic, steps[k], results.size(), rows.rows.size()});
       for (const MeanCurve& curve : curves) {
@@ -195,46 +174,34 @@ class MultiToken final : public Study {
     figure = {.title = "Nonlinear heads keep several tokens: which SVM predicts W?",
               .caption =
                   "Mean 1 − correlation of W with each prediction over accepted runs, plain arithmetic, as published "
-                  "(a to c), with "
-                  "exact directions on the same draws (e), and for every run against the largest weight among dropped "
-                  "tokens (d, d = 4 to 10). "
-                  "(f) share of trained draws that count, bars are two standard errors; the published pictures do not "
-                  "say how many were rejected.",
+                  "(a to c), with exact directions on the same draws (e), and for every run against the largest weight "
+                  "among dropped tokens (d, d = 4 to 10). (f) share of trained draws that count, bars are two standard "
+                  "errors; the published pictures do not say how many were rejected.",
               .columns = 3};
-    constexpr std::array kTitles{"W_{fin} + R W^{mm}", "W^{mm} of the Gen-SVM", "SVM of the largest token"};
-    for (std::size_t m = 0; m < kMeasures.size(); ++m) {
-      Panel panel{.title = kTitles[m],
-                  .x_label = "steps",
-                  .y_label = "1 − correlation",
-                  .log_x = true,
-                  .log_y = true,
-                  .x_range = {{1, 2001}},
-                  .y_range = {{1e-3, 1}},
-                  .key = "left bottom"};
-      add_curves(cells, "plain", kMeasures[m], panel);
-      figure.panels.push_back(std::move(panel));
-    }
+    const auto distances = [&](const std::string& title, const std::string& arithmetic, const std::string& measure) {
+      Panel panel = distance_over_steps(title, 2001);
+      panel.y_range = {1e-3, 1};
+      int style = 0;
+      for (const CellRows& rows : cells)
+        panel.curves.push_back(mean_over_steps(mean_curve(fitting(rows, arithmetic), arithmetic + "_" + measure),
+                                               curve_steps(rows.cell.settings.at("steps")),
+                                               fmt::format("d = {}", rows.cell.settings.at("d").get<Index>()),
+                                               style++));
+      return panel;
+    };
+    for (const Prediction& one : kPredictions) figure.panels.push_back(distances(one.label, "plain", one.name));
     Panel scatter{.title = "Every run",
                   .x_label = "largest weight of a dropped token",
                   .y_label = "1 − correlation",
                   .log_x = true,
                   .log_y = true,
                   .key = "left top"};
-    Panel exact{.title = "W_{fin} + R W^{mm}, exact",
-                .x_label = "steps",
-                .y_label = "1 − correlation",
-                .log_x = true,
-                .log_y = true,
-                .x_range = {{1, 2001}},
-                .y_range = {{1e-3, 1}},
-                .key = "left bottom"};
     Panel rate{.title = "Accepted runs",
                .x_label = "d",
                .y_label = "percent",
                .x_range = {{3.5, 10.5}},
                .y_range = {{0, 30}},
                .key = "right top"};
-    add_curves(cells, "exact", "equivalence", exact);
     Curve ours{.label = "here", .mark = Mark::bars, .style = 0},
         published{.label = "published code, 2,600 seeds", .mark = Mark::points, .style = 1};
     for (std::size_t k = 0; k < cells.size(); ++k) {
@@ -258,24 +225,8 @@ class MultiToken final : public Study {
     }
     rate.curves = {std::move(ours), std::move(published)};
     figure.panels.push_back(std::move(scatter));
-    figure.panels.push_back(std::move(exact));
+    figure.panels.push_back(distances("W_{fin} + R W^{mm}, exact", "exact", "equivalence"));
     figure.panels.push_back(std::move(rate));
-  }
-
-  static void add_curves(const std::vector<CellRows>& cells, const std::string& arithmetic, const std::string& measure,
-                         Panel& panel) {
-    for (std::size_t k = 0; k < cells.size(); ++k) {
-      const auto steps = curve_steps(cells[k].cell.settings.at("steps"));
-      const auto results = fitting(cells[k], arithmetic);
-      const MeanCurve mean = mean_curve(results, arithmetic + "_" + measure);
-      Curve curve{.label = fmt::format("d = {}", cells[k].cell.settings.at("d").get<Index>()),
-                  .style = static_cast<int>(k)};
-      for (std::size_t i = 1; i < mean.mean.size(); ++i) {
-        curve.x.push_back(static_cast<double>(steps[i]));
-        curve.y.push_back(mean.mean[i]);
-      }
-      panel.curves.push_back(std::move(curve));
-    }
   }
 
   static void explain(const CellRows& rows, std::vector<Finding>& findings) {
@@ -289,24 +240,23 @@ class MultiToken final : public Study {
     for (const std::string arithmetic : {"plain", "exact"}) {
       const auto results = fitting(rows, arithmetic);
       ours += ours.empty() ? "Plain arithmetic " : "; exact ";
-      for (const char* measure : kMeasures) {
-        const Sample sample = sample_of(numbers_of(results, fmt::format("{}_{}_final", arithmetic, measure)));
-        if (measure != kMeasures[0]) ours += " / ";
-        ours += sample.count == 0   ? "–"
-                : sample.count == 1 ? fmt::format("{:.4f}", sample.mean)
-                                    : fmt::format("{:.4f} ± {:.4f}", sample.mean, sample.error());
+      std::vector<std::string> means;
+      for (const Prediction& one : kPredictions) {
+        const Sample sample = sample_of(results, fmt::format("{}_{}_final", arithmetic, one.name));
+        means.push_back(sample.count == 0   ? "–"
+                        : sample.count == 1 ? fmt::format("{:.4f}", sample.mean)
+                                            : fmt::format("{:.4f} ± {:.4f}", sample.mean, sample.error()));
       }
-      ours += fmt::format(" ({} runs)", results.size());
+      ours += fmt::format("{} ({} runs)", fmt::join(means, " / "), results.size());
     }
     findings.push_back(
         {.paper = fmt::format("d = {}: 1 − correlation with W_fin + R W^mm / W^mm / one token: {} (published code).", d,
                               kPublished.at(place)),
          .ours = fmt::format("{}; {:.1f} % of {} trained draws accepted (± is the standard error).", ours,
                              100 * static_cast<double>(rows.accepted()) / trained(rows), trained(rows)),
-         .why = place == 0
-                    ? "The published pictures reject silently: most trained runs still have a weight between 1e-6 and "
-                      "1e-3, and others have dropped no token."
-                    : ""});
+         .why = place == 0 ? "The published pictures reject silently: most trained runs still have a weight between "
+                             "1e-6 and 1e-3, and others have dropped no token."
+                           : ""});
   }
 };
 

@@ -4,9 +4,9 @@
 #include <array>
 #include <cmath>
 
-#include "attsvm/margin.h"
 #include "attsvm/theory.h"
-#include "study/instances.h"
+#include "study/panels.h"
+#include "study/predictions.h"
 #include "study/training.h"
 #include "theory/selections.h"
 
@@ -14,7 +14,6 @@ namespace attsvm::internal {
 namespace {
 
 constexpr std::array kLambdas{0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0};
-constexpr std::array kMeasures{"equivalence", "gen", "single"};
 constexpr double kKept = 1e-3;
 
 /// The weights s that maximise scoreᵀs − λ‖s‖² over the simplex: the best attention for orthonormal tokens.
@@ -38,47 +37,39 @@ std::vector<double> best_weights(std::vector<double> scores, double lambda) {
 class QuadraticHead final : public Study {
  public:
   StudyFacts facts() const override {
-    return {
-        .name = "quadratic-head",
-        .title = "A concave head spreads attention over several tokens",
-        .setting =
-            "Cross attention, n = 4, T = 6, d = 10, the tokens of a sequence orthonormal, head v'x − λ‖x‖² with λ from "
-            "0 to 1, labels "
-            "+1; W trained from zero with 20,000 plain gradient steps of 5 (normalized steps bounce around an interior "
-            "equilibrium); 100 tasks for every λ. Tokens with weight at least 1e-3 are kept. Sizes and λ are ours.",
-        .paper =
-            "Transformers as Support Vector Machines: the number of tokens that attention keeps grows with λ, and W is "
-            "predicted by W_fin + R W^mm of the kept sets."};
+    return {.name = "quadratic-head",
+            .title = "A concave head spreads attention over several tokens",
+            .setting =
+                "Cross attention, n = 4, T = 6, d = 10, the tokens of a sequence orthonormal, head v'x − λ‖x‖² with λ "
+                "from 0 to 1, labels +1; W trained from zero with 20,000 plain gradient steps of 5 (normalized steps "
+                "bounce around an interior equilibrium); 100 tasks for every λ. Tokens with weight at least 1e-3 are "
+                "kept. Sizes and λ are ours.",
+            .paper =
+                "Transformers as Support Vector Machines: the number of tokens that attention keeps grows with λ, and "
+                "W is predicted by W_fin + R W^mm of the kept sets."};
   }
 
   std::vector<StudyCell> cells() const override {
     std::vector<StudyCell> cells;
     for (const double lambda : kLambdas) {
-      Json settings{{"n", 4}, {"T", 6}, {"d", 10}, {"lambda", lambda}, {"kept", kKept}};
-      settings.update(json_of({.optimizer = Optimizer::gd, .step = 5, .steps = 20000, .init = Init::zero}));
-      cells.push_back({.name = fmt::format("lambda={}", lambda),
-                       .settings = std::move(settings),
-                       .runs = 100,
-                       .cost = 20000 * 2.5});
+      cells.push_back(
+          {.name = fmt::format("lambda={}", lambda),
+           .settings = cell_settings({{"n", 4}, {"T", 6}, {"d", 10}, {"lambda", lambda}, {"kept", kKept}},
+                                     {.optimizer = Optimizer::gd, .step = 5, .steps = 20000, .init = Init::zero}),
+           .runs = 100,
+           .cost = 20000 * 2.5});
     }
     return cells;
   }
 
-  std::uint32_t batch() const override { return 25; }
+  Index batch() const override { return 25; }
 
-  std::vector<StudyRow> run(const StudyCell& cell, std::uint64_t seed, std::uint32_t first, std::uint32_t count,
-                            Threads& threads) const override {
-    const Json& s = cell.settings;
-    const std::vector<AttentionTask> tasks = draw_tasks({.law = Law::orthonormal,
-                                                         .n = s.at("n"),
-                                                         .T = s.at("T"),
-                                                         .d = s.at("d"),
-                                                         .head = HeadKind::quadratic,
-                                                         .lambda = s.at("lambda")},
-                                                        seed, first, count, threads);
-    TrainSettings training = training_of(s);
-    training.record.at = curve_steps(training.steps);
-    return train_and_judge(tasks, training, seed, first, threads, judge);
+  std::vector<StudyRow> run(const StudyCell& cell, const Draws& draws, Threads& threads) const override {
+    Recipe recipe = recipe_of(cell.settings);
+    recipe.law = Law::orthonormal;
+    recipe.head = HeadKind::quadratic;
+    recipe.lambda = cell.settings.at("lambda");
+    return train_and_judge(recipe, recorded(cell.settings, curve_steps), draws, threads, judge);
   }
 
   Summary summarise(const std::vector<CellRows>& cells) const override {
@@ -88,20 +79,17 @@ class QuadraticHead final : public Study {
                              {"kept", "mean number of tokens kept per query"},
                              {"kept_sd", "its standard deviation over tasks"},
                              {"kept_best", "mean number of tokens with weight in the head's best mixture"},
-                             {"distance", "mean over tasks of the largest difference from the best mixture's weights"},
-                             {"equivalence", "mean 1 − correlation of W with W_fin + R W^mm"},
-                             {"gen", "mean 1 − correlation of W with W^mm of the Gen-SVM"},
-                             {"single", "mean 1 − correlation of W with the SVM of the largest token"},
-                             {"equivalence_runs", "tasks in which all of these exist"}};
+                             {"distance", "mean over tasks of the largest difference from the best mixture's weights"}};
+    for (const Prediction& one : kPredictions) summary.table.columns.push_back({one.name, one.meaning});
+    summary.table.columns.push_back({"equivalence_runs", "tasks in which all of these exist"});
     for (const CellRows& rows : cells) {
       const auto results = rows.results();
-      const Sample kept = sample_of(numbers_of(results, "kept"));
+      const Sample kept = sample_of(results, "kept");
       Json row = Json::array({rows.cell.settings.at("lambda"), results.size(), kept.mean, kept.sd,
-                              sample_of(numbers_of(results, "kept_best")).mean,
-                              sample_of(numbers_of(results, "distance")).mean});
+                              sample_of(results, "kept_best").mean, sample_of(results, "distance").mean});
       Index compared = 0;
-      for (const char* measure : kMeasures) {
-        const Sample sample = sample_of(numbers_of(results, fmt::format("{}_final", measure)));
+      for (const Prediction& one : kPredictions) {
+        const Sample sample = sample_of(results, fmt::format("{}_final", one.name));
         row.push_back(sample.mean);
         compared = sample.count;
       }
@@ -135,18 +123,7 @@ class QuadraticHead final : public Study {
     MarginSolver solver(alone);
     const Equivalence fit = fit_equivalence(task, kept, run.W, map.log_weights, {}, solver);
     if (!fit.holds_together() || fit.gen.objective == 0 || fit.single.status != MarginStatus::optimal) return row;
-    const MarginProblem gen = MarginProblem::attention(task, kept),
-                        single = MarginProblem::attention(task, Selection::single(map.selected));
-    for (const auto& [problem, solution] : {std::pair{&gen, &fit.gen}, std::pair{&single, &fit.single}}) {
-      if (!verify(task, stored(*problem, *solution, 1e-8)).valid) return {"SVM not verified", Json::object()};
-    }
-    for (const char* measure : kMeasures) {
-      const RowMatrix& W = measure == kMeasures[0] ? fit.W : (measure == kMeasures[1] ? fit.gen.W : fit.single.W);
-      std::vector<double> list;
-      for (const Record& record : run.records) list.push_back(1 - correlation(record.W, W));
-      row.result[fmt::format("{}_final", measure)] = list.back();
-      row.result[measure] = json_list(list);
-    }
+    if (!add_distances(task, kept, map, fit, run, "", row.result)) return StudyRow::rejected(kNotVerified);
     return row;
   }
 
@@ -156,13 +133,12 @@ class QuadraticHead final : public Study {
         .title = "A concave head spreads attention over several tokens (n = 4, T = 6, d = 10)",
         .caption =
             "(a) tokens kept per query after training, bars are one standard deviation over tasks, against the best "
-            "mixture of "
-            "the head, a projection onto the simplex. (b) mean 1 − correlation of the trained W with each prediction, "
-            "and (c) how W_fin + R W^mm of the final kept sets is approached in training.",
+            "mixture of the head, a projection onto the simplex. (b) mean 1 − correlation of the trained W with each "
+            "prediction, and (c) how W_fin + R W^mm of the final kept sets is approached in training.",
         .columns = 3};
     const auto column = [&](std::size_t at) {
       std::vector<double> list;
-      for (const Json& row : table.rows) list.push_back(row[at].is_number() ? row[at].get<double>() : std::nan(""));
+      for (const Json& row : table.rows) list.push_back(row[at]);
       return list;
     };
     Panel count{.title = "Tokens kept",
@@ -184,17 +160,11 @@ class QuadraticHead final : public Study {
                     .y_label = "1 − correlation",
                     .log_y = true,
                     .x_range = {{-0.03, 1.03}},
-                    .key = "left bottom",
-                    .curves = {{.label = "W_{fin} + R W^{mm}", .style = 0, .x = column(0), .y = column(6)},
-                               {.label = "W^{mm} of the Gen-SVM", .style = 1, .x = column(0), .y = column(7)},
-                               {.label = "SVM of the largest token", .style = 2, .x = column(0), .y = column(8)}}};
-    Panel time{.title = "W_{fin} + R W^{mm} in training",
-               .x_label = "steps",
-               .y_label = "1 − correlation",
-               .log_x = true,
-               .log_y = true,
-               .x_range = {{1, 20000}},
-               .key = "left bottom"};
+                    .key = "left bottom"};
+    for (std::size_t p = 0; p < kPredictions.size(); ++p)
+      predicted.curves.push_back(
+          {.label = kPredictions[p].label, .style = static_cast<int>(p), .x = column(0), .y = column(6 + p)});
+    Panel time = distance_over_steps("W_{fin} + R W^{mm} in training", 20000);
     int style = 0;
     for (const CellRows& rows : cells) {
       const double lambda = rows.cell.settings.at("lambda");
@@ -203,38 +173,33 @@ class QuadraticHead final : public Study {
       for (const Json* result : rows.results()) {
         if (result->contains("equivalence")) compared.push_back(result);
       }
-      const MeanCurve mean = mean_curve(compared, "equivalence");
-      const auto steps = curve_steps(rows.cell.settings.at("steps"));
-      Curve curve{.label = fmt::format("λ = {}", lambda), .style = style++};
-      for (std::size_t k = 1; k < mean.mean.size(); ++k) {
-        curve.x.push_back(static_cast<double>(steps[k]));
-        curve.y.push_back(mean.mean[k]);
-      }
-      time.curves.push_back(std::move(curve));
+      time.curves.push_back(mean_over_steps(mean_curve(compared, "equivalence"),
+                                            curve_steps(rows.cell.settings.at("steps")), fmt::format("λ = {}", lambda),
+                                            style++));
     }
     summary.figure.panels = {std::move(count), std::move(predicted), std::move(time)};
   }
 
   static void explain(Summary& summary) {
-    std::string kept, fit;
+    std::vector<std::string> kept, fit;
     double farthest = 0;
     for (const Json& row : summary.table.rows) {
-      if (!row[2].is_number() || !std::isfinite(row[2].get<double>())) continue;
-      kept += fmt::format("{}{:.2f} at λ = {}", kept.empty() ? "" : ", ", row[2].get<double>(), row[0].get<double>());
+      if (!std::isfinite(row[2].get<double>())) continue;
+      kept.push_back(fmt::format("{:.2f} at λ = {}", row[2].get<double>(), row[0].get<double>()));
       farthest = std::max(farthest, row[5].get<double>());
       if (row[9].get<Index>() > 0)
-        fit += fmt::format("{}{:.3g} / {:.3g} / {:.3g} at λ = {}", fit.empty() ? "" : ", ", row[6].get<double>(),
-                           row[7].get<double>(), row[8].get<double>(), row[0].get<double>());
+        fit.push_back(fmt::format("{:.3g} / {:.3g} / {:.3g} at λ = {}", row[6].get<double>(), row[7].get<double>(),
+                                  row[8].get<double>(), row[0].get<double>()));
     }
-    summary.findings = {{.paper = "More tokens are kept as λ grows.",
-                         .ours = fmt::format("Mean number of tokens kept: {}. The trained weights differ from the "
-                                             "head's best mixture by at most {:.2g} "
-                                             "in the mean over tasks.",
-                                             kept, farthest),
-                         .why = ""},
-                        {.paper = "W is predicted by W_fin + R W^mm, less well by W^mm alone.",
-                         .ours = fmt::format("1 − correlation with W_fin + R W^mm / W^mm / one token: {}.", fit),
-                         .why = ""}};
+    summary.findings = {
+        {.paper = "More tokens are kept as λ grows.",
+         .ours = fmt::format("Mean number of tokens kept: {}. The trained weights differ from the head's best mixture "
+                             "by at most {:.2g} in the mean over tasks.",
+                             fmt::join(kept, ", "), farthest),
+         .why = ""},
+        {.paper = "W is predicted by W_fin + R W^mm, less well by W^mm alone.",
+         .ours = fmt::format("1 − correlation with W_fin + R W^mm / W^mm / one token: {}.", fmt::join(fit, ", ")),
+         .why = ""}};
   }
 };
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/refuse.h"
+#include "io/output.h"
 #include "study/output.h"
 #include "study/runner.h"
 
@@ -32,15 +33,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Source = nlohmann::json;
-
-/// Creates a folder and its parents. InputError if that fails.
-void make_folder(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error || !fs::is_directory(path)) {
-    refuse("{}: cannot create the folder: {}", path, error ? error.message() : "a file of that name exists");
-  }
-}
 
 /// The settings of every cell, by its name; nullopt if attsvm did not write the summary.
 std::optional<Source> settings_of(const std::optional<Source>& summary) {

@@ -90,11 +90,9 @@ void StudyRunner::collect(const Study& study, CellRows& rows, Index& reused) {
     if (should_stop(study, rows, enough)) break;
     const auto first = static_cast<Index>(rows.rows.size());
     const double expected = std::ceil(draws_expected(cell, accepted, first, enough - accepted));
-    const Index count =
-        std::min({static_cast<Index>(std::min(expected, 1e6)), static_cast<Index>(study.batch()), most - first});
+    const Index count = std::min({static_cast<Index>(std::min(expected, 1e6)), study.batch(), most - first});
     const double began = seconds();
-    std::vector<StudyRow> batch =
-        study.run(cell, seed_, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count), threads_);
+    std::vector<StudyRow> batch = study.run(cell, {seed_, first, count}, threads_);
     store_.commit(set, static_cast<std::uint32_t>(first), batch);
     seconds_working_ += seconds() - began;
     cost_done_ += cell.cost * static_cast<double>(count);

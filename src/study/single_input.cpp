@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "attsvm/theory.h"
-#include "study/instances.h"
+#include "study/panels.h"
 #include "study/training.h"
 
 namespace attsvm::internal {
@@ -21,32 +21,28 @@ constexpr std::array kCases{Case{"global", 0.9}, Case{"local", 0.0}};
 class SingleInput final : public Study {
  public:
   StudyFacts facts() const override {
-    return {
-        .name = "single-input",
-        .title = "One input: global and local limits of the prompt",
-        .setting =
-            "Prompt attention, one input with tokens (−0.1,1,1), (1,0,0.9), (0,0,c), keys without the third "
-            "coordinate, v = e3, y = 1; "
-            "c = 0.9 (global) and c = 0 (local); six starts p = (0,q,0), q from 1 to −1.5; 999 normalized gradient "
-            "steps of "
-            "0.1. Plain arithmetic adds 1e-9 to norms, as published.",
-        .paper =
-            "Max-Margin Token Selection: with equal scores of the other tokens every start turns to the p-SVM of the "
-            "best token; otherwise some starts turn to the p-SVM of a locally optimal token."};
+    return {.name = "single-input",
+            .title = "One input: global and local limits of the prompt",
+            .setting =
+                "Prompt attention, one input with tokens (−0.1,1,1), (1,0,0.9), (0,0,c), keys without the third "
+                "coordinate, v = e3, y = 1; c = 0.9 (global) and c = 0 (local); six starts p = (0,q,0), q from 1 to "
+                "−1.5; 999 normalized gradient steps of 0.1. Plain arithmetic adds 1e-9 to norms, as published.",
+            .paper =
+                "Max-Margin Token Selection: with equal scores of the other tokens every start turns to the p-SVM of "
+                "the best token; otherwise some starts turn to the p-SVM of a locally optimal token."};
   }
 
   std::vector<StudyCell> cells() const override {
     std::vector<StudyCell> cells;
     for (const Case& one : kCases) {
-      for (const Arithmetic arithmetic : {Arithmetic::plain, Arithmetic::exact}) {
-        Json settings{{"case", one.name}, {"c", one.c}, {"starts", kStarts}};
-        settings.update(json_of({.param = Parametrization::p,
-                                 .steps = 999,
-                                 .epsilon = arithmetic == Arithmetic::plain ? 1e-9 : 0,
-                                 .arithmetic = arithmetic,
-                                 .init = Init::zero}));
+      for (const Arithmetic arithmetic : kArithmetics) {
         cells.push_back({.name = fmt::format("{} {}", one.name, name_of(arithmetic)),
-                         .settings = std::move(settings),
+                         .settings = cell_settings({{"case", one.name}, {"c", one.c}, {"starts", kStarts}},
+                                                   {.param = Parametrization::p,
+                                                    .steps = 999,
+                                                    .epsilon = arithmetic == Arithmetic::plain ? 1e-9 : 0,
+                                                    .arithmetic = arithmetic,
+                                                    .init = Init::zero}),
                          .runs = static_cast<Index>(kStarts.size()),
                          .most_runs = static_cast<Index>(kStarts.size()),
                          .cost = 999 * 0.5});
@@ -55,18 +51,13 @@ class SingleInput final : public Study {
     return cells;
   }
 
-  std::vector<StudyRow> run(const StudyCell& cell, std::uint64_t, std::uint32_t first, std::uint32_t count,
-                            Threads& threads) const override {
+  std::vector<StudyRow> run(const StudyCell& cell, const Draws& draws, Threads& threads) const override {
     const AttentionTask task = generate({.law = Law::single_input, .c = cell.settings.at("c")}, 0).task;
-    TrainSettings training = training_of(cell.settings);
-    training.record.at = path_steps(training.steps);
-    std::vector<StudyRow> rows(count);
-    for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
-      const double q = kStarts.at(first + k);
-      const TrainedRun run = train(task, training, alone, {.W = (RowMatrix(3, 1) << 0, q, 0).finished()});
-      rows[k] = judge(task, run, q, alone);
+    const TrainSettings training = recorded(cell.settings, path_steps);
+    return make_rows(draws.count, threads, [&](std::size_t k, Threads& alone) {
+      const double q = kStarts.at(draws.instance(k));
+      return judge(task, train(task, training, alone, {.W = (RowMatrix(3, 1) << 0, q, 0).finished()}), q, alone);
     });
-    return rows;
   }
 
   Summary summarise(const std::vector<CellRows>& cells) const override {
@@ -86,7 +77,7 @@ class SingleInput final : public Study {
                       .columns = 2};
     std::vector<Panel> exact, plain;
     for (const CellRows& rows : cells) {
-      add_rows(rows, summary.table);
+      for (const Json* result : rows.results()) add_steps(rows.cell.settings, *result, summary.table);
       (rows.cell.settings.at("arithmetic") == "exact" ? exact : plain).push_back(draw(rows));
     }
     summary.figure.panels = std::move(exact);
@@ -96,69 +87,47 @@ class SingleInput final : public Study {
   }
 
  private:
-  static MarginSolution svm_of(const AttentionTask& task, Index token, Threads& alone, bool& verified) {
-    MarginSolver solver(alone);
-    const std::array tokens{token};
-    return solve_verified(MarginProblem::attention(task, Selection::single(tokens)), Norm::frobenius(), solver,
-                          verified);
-  }
-
   static StudyRow judge(const AttentionTask& task, const TrainedRun& run, double q, Threads& alone) {
-    bool verified = true;
+    VerifyingSolver solver(alone);
+    const auto svm_of = [&](Index token) {
+      return solver.solve(MarginProblem::attention(task, Selection::single(std::array{token})));
+    };
     const Index selected = attention_map(task, run.W, alone).selected.front();
-    const MarginSolution best = svm_of(task, 0, alone, verified), other = svm_of(task, 1, alone, verified),
-                         own = svm_of(task, selected, alone, verified);
-    if (!verified) return {"SVM not verified", Json::object()};
-    std::vector<double> list;
-    for (const Record& record : run.records)
-      list.push_back(own.status == MarginStatus::optimal ? correlation(record.W, own.W) : std::nan(""));
-    return {"",
-            {{"start", q},
-             {"selected", selected + 1},
-             {"step", json_list(steps_of(run))},
-             {"p1", json_list(coordinate(run, 0))},
-             {"p2", json_list(coordinate(run, 1))},
-             {"correlation", json_list(list)},
-             {"final_correlation", list.back()},
-             {"svm_token1", {best.W(0, 0), best.W(1, 0)}},
-             {"svm_token2", {other.W(0, 0), other.W(1, 0)}}}};
-  }
-
-  static void add_rows(const CellRows& rows, Table& table) {
-    for (const Json* result : rows.results()) {
-      for (std::size_t k = 0; k < result->at("step").size(); ++k) {
-        table.rows.push_back(Json::array({rows.cell.settings.at("case"), rows.cell.settings.at("arithmetic"),
-                                          result->at("start"), result->at("selected"), result->at("step")[k],
-                                          result->at("p1")[k], result->at("p2")[k], result->at("correlation")[k]}));
-      }
-    }
+    const MarginSolution best = svm_of(0), other = svm_of(1), own = svm_of(selected);
+    if (!solver.verified()) return StudyRow::rejected(kNotVerified);
+    const std::vector<double> list = along(run, [&](const Record& record) {
+      return own.status == MarginStatus::optimal ? correlation(record.W, own.W) : std::nan("");
+    });
+    Json result{{"start", q}, {"selected", selected + 1}};
+    add_prompt_path(run, result);
+    result.update({{"correlation", json_list(list)},
+                   {"final_correlation", list.back()},
+                   {"svm_token1", first_two(best.W)},
+                   {"svm_token2", first_two(other.W)}});
+    return {"", std::move(result)};
   }
 
   static Panel draw(const CellRows& rows) {
     constexpr double kReach = 8;
-    const std::string name = rows.cell.settings.at("case");
-    Panel panel = plane(fmt::format("{}, c = {}, {}", name, rows.cell.settings.at("c").get<double>(),
-                                    arithmetic_words(rows.cell.settings.at("arithmetic"))),
-                        kReach);
-    panel.x_range = {{-3, kReach}};
-    panel.y_range = {{-3, kReach}};
+    const Json& s = rows.cell.settings;
+    const std::string name = s.at("case");
+    Panel panel =
+        plane(fmt::format("{}, c = {}, {}", name, s.at("c").get<double>(), arithmetic_words(s.at("arithmetic"))),
+              {-3, kReach}, {-3, kReach});
     if (name == "global") panel.key.clear();  // the panel to the right of it has the same legend
     const auto results = rows.results();
     if (results.empty()) return panel;
-    const Json &best = results.front()->at("svm_token1"), &other = results.front()->at("svm_token2");
-    panel.curves.push_back(ray("p-SVM of token 1", 6, best[0], best[1], 2 * kReach));
-    panel.curves.push_back(ray("p-SVM of token 2", 7, other[0], other[1], 2 * kReach));
-    for (std::size_t k = 0; k < results.size(); ++k) {
-      panel.curves.push_back({.label = fmt::format("start (0, {}, 0)", results[k]->at("start").get<double>()),
-                              .style = static_cast<int>(k),
-                              .x = numbers_list(results[k]->at("p1")),
-                              .y = numbers_list(results[k]->at("p2"))});
-    }
+    panel.curves = {ray("p-SVM of token 1", 6, results.front()->at("svm_token1"), 2 * kReach),
+                    ray("p-SVM of token 2", 7, results.front()->at("svm_token2"), 2 * kReach)};
+    int style = 0;
+    for (const Json* result : results)
+      panel.curves.push_back(
+          curve_of(*result, "p1", "p2", fmt::format("start (0, {}, 0)", result->at("start").get<double>()), style++));
     return panel;
   }
 
   static void explain(const std::vector<CellRows>& cells, std::vector<Finding>& findings) {
-    std::string ours;
+    std::vector<std::string> ours;
     for (const CellRows& rows : cells) {
       Index best = 0, other = 0;
       double least = 1;
@@ -169,12 +138,13 @@ class SingleInput final : public Study {
         if (result->at("final_correlation").is_number())
           least = std::min(least, result->at("final_correlation").get<double>());
       }
-      ours += fmt::format("{}{}: {} starts end at token 1, {} at token 2, correlation with that p-SVM at least {:.6f}",
-                          ours.empty() ? "" : "; ", rows.cell.name, best, other, least);
+      ours.push_back(
+          fmt::format("{}: {} starts end at token 1, {} at token 2, correlation with that p-SVM at least {:.6f}",
+                      rows.cell.name, best, other, least));
     }
     findings.push_back(
         {.paper = "With c = 0.9 all starts reach the p-SVM of the best token; with c = 0 some reach that of token 2.",
-         .ours = ours + ".",
+         .ours = fmt::format("{}.", fmt::join(ours, "; ")),
          .why = "The published runs are in single precision and drift from step 200 on; the selection is the same."});
   }
 };

@@ -8,6 +8,7 @@
 
 #include "attsvm/experiments.h"
 #include "study/figure.h"
+#include "theory/instances.h"
 
 namespace attsvm::internal {
 
@@ -29,8 +30,12 @@ struct StudyRow {  // NOLINT(bugprone-exception-escape): Json declares its move 
   std::string rejection;  ///< why the draw was rejected; empty: accepted
   Json result;            ///< an object of named numbers and arrays
 
+  static StudyRow rejected(std::string why) { return {std::move(why), Json::object()}; }
+
   bool accepted() const { return rejection.empty(); }
 };
+
+inline constexpr const char* kNotVerified = "SVM not verified";
 
 /// The rows of a cell that count: all instances up to the last accepted one that was asked for.
 struct CellRows {
@@ -65,14 +70,13 @@ class Study {
 
   virtual StudyFacts facts() const = 0;
   virtual std::vector<StudyCell> cells() const = 0;
-  /// Instances first … first+count−1 of the cell. A row is a function of (settings, seed, instance) alone,
-  /// so rows may be computed in batches of any size and by any number of threads.
-  virtual std::vector<StudyRow> run(const StudyCell& cell, std::uint64_t seed, std::uint32_t first, std::uint32_t count,
-                                    Threads& threads) const = 0;
+  /// Some instances of the cell. A row is a function of (settings, seed, instance) alone, so rows may be computed in
+  /// batches of any size and by any number of threads.
+  virtual std::vector<StudyRow> run(const StudyCell& cell, const Draws& draws, Threads& threads) const = 0;
   /// The cells are those of cells(), in their order, with as many rows as there are; possibly none.
   virtual Summary summarise(const std::vector<CellRows>& cells) const = 0;
   /// Most instances to run at once, so that a batch takes about a second at most.
-  virtual std::uint32_t batch() const { return 64; }
+  virtual Index batch() const { return 64; }
 };
 
 const std::vector<std::unique_ptr<Study>>& all_studies();

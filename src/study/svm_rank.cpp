@@ -4,14 +4,11 @@
 #include <array>
 
 #include "attsvm/task.h"
-#include "study/instances.h"
+#include "study/training.h"
 
 namespace attsvm::internal {
 namespace {
 
-struct Size {
-  Index n, T;
-};
 constexpr std::array kSizes{Size{5, 5}, Size{10, 5}, Size{15, 5}, Size{5, 10}, Size{5, 15}};
 constexpr std::array<Index, 8> kDimensions{1, 2, 3, 4, 5, 10, 15, 20};
 
@@ -31,18 +28,17 @@ class SvmRank final : public Study {
         .setting =
             "Cross attention, unit Gaussian tokens, queries and head, random labels; the optimal tokens are selected. "
             "(n,T) is (5,5), (10,5), (15,5), (5,10), (5,15), d is 1 to 5, 10, 15, 20; 100 feasible draws each, given "
-            "up after "
-            "2,000 draws. The rank counts singular values above 1e-10 of the largest, on certified solutions.",
+            "up after 2,000 draws. The rank counts singular values above 1e-10 of the largest, on certified solutions.",
         .paper =
-            "Transformers as Support Vector Machines: ranks of the Frobenius and of the nuclear norm solution "
-            "against d, for growing n and for growing T. Both are at most min(n,d); the two are close."};
+            "Transformers as Support Vector Machines: ranks of the Frobenius and of the nuclear norm solution against "
+            "d, for growing n and for growing T. Both are at most min(n,d); the two are close."};
   }
 
   std::vector<StudyCell> cells() const override {
     std::vector<StudyCell> cells;
     for (const Size& size : kSizes) {
       for (const Index d : kDimensions) {
-        cells.push_back({.name = fmt::format("n={} T={} d={}", size.n, size.T, d),
+        cells.push_back({.name = cell_name(size, d),
                          .settings = {{"n", size.n}, {"T", size.T}, {"d", d}, {"norms", {"fro", "nuc"}}},
                          .runs = 100,
                          .draws_per_run = 20,
@@ -53,41 +49,23 @@ class SvmRank final : public Study {
     return cells;
   }
 
-  std::uint32_t batch() const override { return 256; }
+  Index batch() const override { return 256; }
 
-  std::vector<StudyRow> run(const StudyCell& cell, std::uint64_t seed, std::uint32_t first, std::uint32_t count,
-                            Threads& threads) const override {
-    const Recipe recipe{.n = cell.settings.at("n"), .T = cell.settings.at("T"), .d = cell.settings.at("d")};
-    const std::vector<AttentionTask> tasks = draw_tasks(recipe, seed, first, count, threads);
-    std::vector<MarginProblem> problems;
-    for (const AttentionTask& task : tasks)
-      problems.push_back(MarginProblem::attention(task, optimal_tokens(task).selection));
-
-    std::vector<StudyRow> rows(count);
-    for (const RankNorm& norm : kNorms) {
-      std::vector<MarginProblem>
-          open;  // what the Frobenius solver proved infeasible has no other answer in another norm
-      std::vector<std::size_t> place;
-      for (std::size_t k = 0; k < rows.size(); ++k) {
-        if (!rows[k].accepted()) continue;
-        open.push_back(problems[k]);
-        place.push_back(k);
+  std::vector<StudyRow> run(const StudyCell& cell, const Draws& draws, Threads& threads) const override {
+    const std::vector<AttentionTask> tasks = draw_tasks(recipe_of(cell.settings), draws, threads);
+    return make_rows(draws.count, threads, [&](std::size_t k, Threads& alone) {
+      const MarginProblem problem = MarginProblem::attention(tasks[k], optimal_tokens(tasks[k]).selection);
+      VerifyingSolver solver(alone);
+      StudyRow row;
+      for (const RankNorm& norm : kNorms) {
+        const MarginSolution solution = solver.solve(problem, norm.norm);
+        if (!solver.verified()) return StudyRow::rejected(fmt::format("{} solution not verified", norm.words));
+        if (solution.status == MarginStatus::infeasible) return StudyRow::rejected("infeasible");
+        row.result[norm.rank] = numerical_rank(solution.W);
+        row.result[fmt::format("objective_{}", norm.name)] = solution.objective;
       }
-      const VerifiedSolutions solved = solve_verified(open, {.norm = norm.norm}, threads);
-      for (std::size_t k = 0; k < open.size(); ++k) {
-        StudyRow& row = rows[place[k]];
-        const MarginSolution& solution = solved.solutions[k];
-        if (solved.valid[k] == 0 || !is_settled(solution.status)) {
-          row = {fmt::format("{} solution not verified", norm.words), Json::object()};
-        } else if (solution.status == MarginStatus::infeasible) {
-          row = {"infeasible", Json::object()};
-        } else {
-          row.result[norm.rank] = numerical_rank(solution.W);
-          row.result[fmt::format("objective_{}", norm.name)] = solution.objective;
-        }
-      }
-    }
-    return rows;
+      return row;
+    });
   }
 
   Summary summarise(const std::vector<CellRows>& cells) const override {
@@ -109,7 +87,7 @@ class SvmRank final : public Study {
       const auto draws = static_cast<double>(rows.rows.size());
       Index infeasible = 0;
       for (const StudyRow& row : rows.rows) infeasible += row.rejection == "infeasible" ? 1 : 0;
-      const Sample fro = sample_of(numbers_of(results, "rank_fro")), nuc = sample_of(numbers_of(results, "rank_nuc"));
+      const Sample fro = sample_of(results, "rank_fro"), nuc = sample_of(results, "rank_nuc");
       const auto published = [&](const Sample& sample) {
         const auto feasible = static_cast<double>(sample.count);
         return ((feasible > 0 ? feasible * sample.mean : 0) + static_cast<double>(infeasible)) /
@@ -129,10 +107,9 @@ class SvmRank final : public Study {
   /// Column `column` of the table against d, for one (n,T).
   static Curve curve(const Table& table, const Size& size, std::size_t column, int style, const std::string& label) {
     Curve curve{.label = label, .style = style};
-    for (const Json& row : table.rows) {
-      if (row[0] != size.n || row[1] != size.T || !row[column].is_number()) continue;
-      curve.x.push_back(row[2].get<double>());
-      curve.y.push_back(row[column].get<double>());
+    for (const Json* row : rows_of(table, size)) {
+      curve.x.push_back(row->at(2));
+      curve.y.push_back(row->at(column));
     }
     return curve;
   }
@@ -172,9 +149,8 @@ class SvmRank final : public Study {
 
   /// A cell of the table as text.
   static std::string at(const Table& table, Size size, Index d, std::size_t column) {
-    for (const Json& row : table.rows) {
-      if (row[0] == size.n && row[1] == size.T && row[2] == d && row[column].is_number())
-        return fmt::format("{:.2f}", row[column].get<double>());
+    for (const Json* row : rows_of(table, size)) {
+      if (row->at(2) == d) return fmt::format("{:.2f}", row->at(column).get<double>());
     }
     return "none";
   }
@@ -201,12 +177,10 @@ class SvmRank final : public Study {
                              at(table, {5, 5}, 20, 8), at(table, {10, 5}, 20, 8), at(table, {15, 5}, 20, 8),
                              at(table, {5, 5}, 20, 6), at(table, {10, 5}, 20, 6), at(table, {15, 5}, 20, 6)),
          .why = "The published ranks count singular values above 1e-7 of a solver whose answers are accurate to 1e-6 … "
-                "1e-4: "
-                "its noise counts as rank. Here every solution is solved to rounding and verified."},
+                "1e-4: its noise counts as rank. Here every solution is solved to rounding and verified."},
         {.paper = "For small d the rank falls to 1.",
          .ours = fmt::format("At d = 1, 2, 3, 4 a share of {}, {}, {}, {} of the draws with n = T = 5 has no solution "
-                             "at all; over those "
-                             "that have one the mean Frobenius rank at d = 4 is {}.",
+                             "at all; over those that have one the mean Frobenius rank at d = 4 is {}.",
                              at(table, {5, 5}, 1, 5), at(table, {5, 5}, 2, 5), at(table, {5, 5}, 3, 5),
                              at(table, {5, 5}, 4, 5), at(table, {5, 5}, 4, 6)),
          .why = "Draws without a solution return no matrix and were counted as rank 1. Panel (c) counts that way."},

@@ -9,7 +9,6 @@
 #include "attsvm/verify.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "study/instances.h"
 #include "study/sweep_plan.h"
 #include "study/training.h"
 #include "theory/selections.h"
@@ -50,29 +49,22 @@ class UserSweep final : public Study {
 
   std::vector<StudyCell> cells() const override { return cells_; }
 
-  std::uint32_t batch() const override {
+  Index batch() const override {
     constexpr Index kSteps = 64'000;  // per batch: about a second
     Index steps = 1;
     for (const SweepPoint& point : plan_.points) steps = std::max(steps, point.training ? point.training->steps : 1);
-    return static_cast<std::uint32_t>(std::clamp<Index>(kSteps / steps, 1, 32));
+    return std::clamp<Index>(kSteps / steps, 1, 32);
   }
 
-  std::vector<StudyRow> run(const StudyCell& cell, std::uint64_t seed, std::uint32_t first, std::uint32_t count,
-                            Threads& threads) const override {
+  std::vector<StudyRow> run(const StudyCell& cell, const Draws& draws, Threads& threads) const override {
     const SweepPoint& point = point_of(cell);
-    const std::vector<AttentionTask> tasks = draw_tasks(point.recipe, seed, first, count, threads);
-    std::vector<TrainedRun> runs;
-    if (point.training) {
-      TrainSettings training = *point.training;
-      training.seed = seed;
-      training.instance = first;
-      runs = train_many(tasks, training, threads);
-    }
-    std::vector<StudyRow> rows(count);
-    for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
-      rows[k] = measure(tasks[k], runs.empty() ? nullptr : &runs[k], alone);
-    });
-    return rows;
+    const auto with_run = [&](const AttentionTask& task, const TrainedRun& run, Threads& alone) {
+      return measure(task, &run, alone);
+    };
+    if (point.training) return train_and_judge(point.recipe, *point.training, draws, threads, with_run);
+    const std::vector<AttentionTask> tasks = draw_tasks(point.recipe, draws, threads);
+    return make_rows(draws.count, threads,
+                     [&](std::size_t k, Threads& alone) { return measure(tasks[k], nullptr, alone); });
   }
 
   Summary summarise(const std::vector<CellRows>& cells) const override {
@@ -91,7 +83,7 @@ class UserSweep final : public Study {
       row.push_back(cells[k].accepted());
       row.push_back(cells[k].rows.size());
       for (const std::string& name : plan_.measures) {
-        const Sample sample = sample_of(numbers_of(cells[k].results(), name));
+        const Sample sample = sample_of(cells[k].results(), name);
         row.push_back(sample.mean);
         row.push_back(sample.sd);
         row.push_back(sample.count);
@@ -162,13 +154,12 @@ class UserSweep final : public Study {
       for (Index i = 0; i < task.queries(); ++i) weight += map.weight(i) / static_cast<double>(task.queries());
       all = {{"loss", run->loss}, {"norm", run->norm}, {"attention", weight}};
     }
-    bool verified = true;
-    MarginSolver solver(alone);
+    VerifyingSolver solver(alone);
     const MarginProblem problem = MarginProblem::attention(task, selection);
-    const MarginSolution fro = solve_verified(problem, Norm::frobenius(), solver, verified);
-    if (!verified || !is_settled(fro.status)) return {"SVM not verified", Json::object()};
+    const MarginSolution fro = solver.solve(problem);
+    if (!solver.verified()) return StudyRow::rejected(kNotVerified);
     const bool feasible = fro.status == MarginStatus::optimal;
-    if (!feasible && plan_.require_feasible) return {"infeasible", Json::object()};
+    if (!feasible && plan_.require_feasible) return StudyRow::rejected("infeasible");
     all["feasible"] = feasible ? 1 : 0;
     if (feasible) {
       all["objective_fro"] = fro.objective;
@@ -177,7 +168,7 @@ class UserSweep final : public Study {
       if (run != nullptr) all["correlation_fro"] = correlation(run->W, fro.W);
     }
     if (feasible && (asks("objective_nuc") || asks("rank_nuc") || asks("correlation_nuc"))) {
-      const MarginSolution nuc = solve_verified(problem, Norm::nuclear(), solver, verified);
+      const MarginSolution nuc = solver.solve(problem, Norm::nuclear());
       all["objective_nuc"] = nuc.objective;
       all["rank_nuc"] = numerical_rank(nuc.W);
       if (run != nullptr) all["correlation_nuc"] = correlation(run->W, nuc.W);
@@ -187,7 +178,7 @@ class UserSweep final : public Study {
       all["global"] = verdict == Verdict::global ? 1 : 0;
       all["local"] = verdict == Verdict::local ? 1 : 0;
     }
-    if (!verified) return {"SVM not verified", Json::object()};
+    if (!solver.verified()) return StudyRow::rejected(kNotVerified);
     StudyRow row{"", Json::object()};
     for (const std::string& name : plan_.measures) {
       const auto found = all.find(name);

@@ -1,11 +1,8 @@
 #include "study/training.h"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
+#include <stdexcept>
 
-#include "attsvm/margin.h"
-#include "study/instances.h"
+#include "attsvm/theory.h"
 #include "train/settings.h"
 
 namespace attsvm::internal {
@@ -45,6 +42,13 @@ TrainSettings training_of(const Json& json) {
   return settings;
 }
 
+Json cell_settings(Json own, const TrainSettings& training) {
+  own.update(json_of(training));
+  return own;
+}
+
+Recipe recipe_of(const Json& settings) { return {.n = settings.at("n"), .T = settings.at("T"), .d = settings.at("d")}; }
+
 std::vector<Index> curve_steps(Index steps) {
   std::vector<Index> list{0};
   for (Index decade = 1; decade <= steps; decade *= 10) {
@@ -64,88 +68,49 @@ std::vector<Index> path_steps(Index steps) {
   return list;
 }
 
-void for_each_alone(std::size_t count, Threads& threads, const std::function<void(std::size_t, Threads&)>& work) {
-  threads.for_each(static_cast<std::int64_t>(count), [&](std::int64_t k) {
-    Threads alone(1);
-    work(static_cast<std::size_t>(k), alone);
-  });
+TrainSettings recorded(const Json& settings, std::vector<Index> (*steps)(Index)) {
+  TrainSettings training = training_of(settings);
+  training.record.at = steps(training.steps);
+  return training;
 }
 
-std::vector<StudyRow> train_and_judge(const std::vector<AttentionTask>& tasks, TrainSettings training,
-                                      std::uint64_t seed, std::uint32_t first, Threads& threads, const Judge& judge) {
-  training.seed = seed;
-  training.instance = first;
-  const std::vector<TrainedRun> runs = train_many(tasks, training, threads);
-  std::vector<StudyRow> rows(tasks.size());
-  for_each_alone(rows.size(), threads,
-                 [&](std::size_t k, Threads& alone) { rows[k] = judge(tasks[k], runs[k], alone); });
+std::vector<StudyRow> make_rows(Index count, Threads& threads,
+                                const std::function<StudyRow(std::size_t, Threads&)>& make) {
+  std::vector<StudyRow> rows(static_cast<std::size_t>(count));
+  for_each_alone(count, threads, [&](std::size_t k, Threads& alone) { rows[k] = make(k, alone); });
   return rows;
 }
 
-MarginSolution solve_verified(const MarginProblem& problem, const Norm& norm, MarginSolver& solver, bool& verified) {
-  const SolveSettings settings{.norm = norm};
-  MarginSolution solution = solver.solve(problem, settings);
-  verified = verified && is_settled(solution.status) &&
-             verify(problem.task(), stored(problem, solution, settings.tolerance)).valid;
-  return solution;
+std::vector<StudyRow> train_and_judge(const Recipe& recipe, TrainSettings training, const Draws& draws,
+                                      Threads& threads, const Judge& judge) {
+  const std::vector<AttentionTask> tasks = draw_tasks(recipe, draws, threads);
+  training.seed = draws.seed;
+  training.instance = draws.instance(0);
+  const std::vector<TrainedRun> runs = train_many(tasks, training, threads);
+  return make_rows(draws.count, threads,
+                   [&](std::size_t k, Threads& alone) { return judge(tasks[k], runs[k], alone); });
 }
 
-Json json_list(const std::vector<double>& numbers) {
-  Json list = Json::array();
-  for (const double x : numbers) list.push_back(std::isfinite(x) ? Json(x) : Json());
-  return list;
-}
-
-std::vector<double> numbers_list(const Json& list) {
-  std::vector<double> numbers;
-  for (const Json& x : list)
-    numbers.push_back(x.is_number() ? x.get<double>() : std::numeric_limits<double>::quiet_NaN());
-  return numbers;
-}
-
-std::vector<double> coordinate(const TrainedRun& run, Index row) {
+std::vector<double> along(const TrainedRun& run, const std::function<double(const Record&)>& number) {
   std::vector<double> list;
-  for (const Record& record : run.records) list.push_back(record.W(row, 0));
+  for (const Record& record : run.records) list.push_back(number(record));
   return list;
 }
 
 std::vector<double> steps_of(const TrainedRun& run) {
-  std::vector<double> list;
-  for (const Record& record : run.records) list.push_back(static_cast<double>(record.step));
-  return list;
+  return along(run, [](const Record& record) { return static_cast<double>(record.step); });
 }
 
-MeanCurve mean_curve(const std::vector<const Json*>& results, const std::string& name) {
-  std::vector<std::vector<double>> lists;
-  for (const Json* result : results) lists.push_back(numbers_list(result->at(name)));
-  MeanCurve curve;
-  for (std::size_t at = 0; !lists.empty() && at < lists.front().size(); ++at) {
-    std::vector<double> here;
-    for (const auto& list : lists) here.push_back(list.at(at));
-    const Sample sample = sample_of(here);
-    const double spread = std::isfinite(sample.sd) ? sample.sd : 0;
-    curve.mean.push_back(sample.mean);
-    curve.low.push_back(sample.mean - spread);
-    curve.high.push_back(sample.mean + spread);
-  }
-  return curve;
+std::vector<double> correlations(const TrainedRun& run, const RowMatrix& direction) {
+  return along(run, [&](const Record& record) { return correlation(record.W, direction); });
 }
 
-Curve ray(const std::string& label, int style, double x, double y, double length) {
-  const double scale = length / std::hypot(x, y);
-  return {.label = label, .style = style, .x = {0, scale * x}, .y = {0, scale * y}};
+void add_prompt_path(const TrainedRun& run, Json& result) {
+  result["step"] = json_list(steps_of(run));
+  result["p1"] = json_list(along(run, [](const Record& record) { return record.W(0, 0); }));
+  result["p2"] = json_list(along(run, [](const Record& record) { return record.W(1, 0); }));
 }
 
-Panel plane(const std::string& title, double reach) {
-  return {.title = title,
-          .x_label = "first coordinate",
-          .y_label = "second coordinate",
-          .x_range = {{-reach, reach}},
-          .y_range = {{-reach, reach}},
-          .square = true,
-          .key = kOutside};
-}
-
-std::string arithmetic_words(const std::string& name) { return name == "plain" ? "plain arithmetic" : "exact"; }
+Json first_two(const RowMatrix& W) { return Json::array({W(0, 0), W(1, 0)}); }
 
 }  // namespace attsvm::internal

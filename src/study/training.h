@@ -1,59 +1,61 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "attsvm/margin.h"
 #include "attsvm/train.h"
+#include "study/samples.h"
 #include "study/study.h"
 
 namespace attsvm::internal {
 
 // Tools for studies that train.
 
+/// The published arithmetic first.
+inline constexpr std::array kArithmetics{Arithmetic::plain, Arithmetic::exact};
+
 /// Converts the settings of a training run to the JSON of a cell, and back. Seed, instance and record are not part of
 /// them.
 Json json_of(const TrainSettings& settings);
 TrainSettings training_of(const Json& settings);
+
+/// The settings of a cell: its own, then those of its training.
+Json cell_settings(Json own, const TrainSettings& training);
+
+/// Random tasks of a cell's n, T and d.
+Recipe recipe_of(const Json& settings);
 
 /// Steps at which curves are drawn: 0, 1, 2, 3, 5, 7, 10, 15, …, and the last.
 std::vector<Index> curve_steps(Index steps);
 /// Steps at which paths are drawn: all up to 60, then every tenth, and the last.
 std::vector<Index> path_steps(Index steps);
 
-/// Calls work(k, alone) for k = 0 … count−1 on all threads; `alone` is a single-threaded Threads for the work itself.
-void for_each_alone(std::size_t count, Threads& threads, const std::function<void(std::size_t, Threads&)>& work);
+/// A cell's training, recorded at the steps of its curves or paths.
+TrainSettings recorded(const Json& settings, std::vector<Index> (*steps)(Index));
 
-/// Trains instances `first` and on with the given settings, and makes a row of each task and its run.
+/// Rows 0 … count−1, on all threads.
+std::vector<StudyRow> make_rows(Index count, Threads& threads,
+                                const std::function<StudyRow(std::size_t k, Threads& alone)>& make);
+
+/// Draws tasks, trains each with the given settings, and makes a row of each task and its run.
 using Judge = std::function<StudyRow(const AttentionTask&, const TrainedRun&, Threads& alone)>;
-std::vector<StudyRow> train_and_judge(const std::vector<AttentionTask>& tasks, TrainSettings training,
-                                      std::uint64_t seed, std::uint32_t first, Threads& threads, const Judge& judge);
+std::vector<StudyRow> train_and_judge(const Recipe& recipe, TrainSettings training, const Draws& draws,
+                                      Threads& threads, const Judge& judge);
 
-/// Solves, and checks the solution by verify(); `verified` becomes false if it is not valid.
-MarginSolution solve_verified(const MarginProblem& problem, const Norm& norm, MarginSolver& solver, bool& verified);
+/// A number of every record of a run.
+std::vector<double> along(const TrainedRun& run, const std::function<double(const Record&)>& number);
 
-/// Converts numbers to JSON and back; numbers that are not finite become null, and null becomes NaN.
-Json json_list(const std::vector<double>& numbers);
-std::vector<double> numbers_list(const Json& list);
-
-/// Coordinate `row` of W at every record.
-std::vector<double> coordinate(const TrainedRun& run, Index row);
 std::vector<double> steps_of(const TrainedRun& run);
 
-/// The pointwise mean over runs of equally long lists, with ± one standard deviation.
-struct MeanCurve {
-  std::vector<double> mean, low, high;
-};
-MeanCurve mean_curve(const std::vector<const Json*>& results, const std::string& name);
+/// The correlation of every record's W with a direction.
+std::vector<double> correlations(const TrainedRun& run, const RowMatrix& direction);
 
-/// A line from the origin in the direction (x, y).
-Curve ray(const std::string& label, int style, double x, double y, double length);
+/// Adds the steps of a run's records, and the first two coordinates of the prompt: "step", "p1" and "p2".
+void add_prompt_path(const TrainedRun& run, Json& result);
 
-/// The panel of a path in the plane: both axes from −reach to reach.
-Panel plane(const std::string& title, double reach);
-
-/// The names of the two arithmetics in figures and tables.
-std::string arithmetic_words(const std::string& name);
+/// The first two coordinates of a prompt or head.
+Json first_two(const RowMatrix& W);
 
 }  // namespace attsvm::internal

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "attsvm/margin.h"
 #include "attsvm/task.h"
@@ -83,27 +82,11 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-void each_task(Threads& threads, Index count, const std::function<void(std::size_t, Threads&)>& work) {
-  threads.for_each(count, [&](Index k) {
-    Threads alone(1);
-    work(static_cast<std::size_t>(k), alone);
-  });
-}
-
-std::vector<AttentionTask> draw_tasks(const Recipe& recipe, std::uint64_t seed, Index first, Index count) {
+std::vector<AttentionTask> draw_equal_scores(const Recipe& recipe, const Draws& draws) {
   std::vector<AttentionTask> tasks;
-  for (Index k = first; k < first + count; ++k) {
-    tasks.push_back(generate(recipe, seed, static_cast<std::uint32_t>(k)).task);
-  }
-  return tasks;
-}
-
-std::vector<AttentionTask> draw_equal_scores(const Recipe& recipe, std::uint64_t seed, Index first, Index count) {
-  std::vector<AttentionTask> tasks;
-  for (Index k = first; k < first + count; ++k) {
-    const auto instance = static_cast<std::uint32_t>(k);
-    TaskArrays arrays = generate(recipe, seed, instance).task.arrays();
-    const Random random(seed, instance, kScoreStream);
+  for (Index k = draws.first; k < draws.first + draws.count; ++k) {
+    TaskArrays arrays = draw_task(recipe, draws.seed, k).arrays();
+    const Random random(draws.seed, static_cast<std::uint32_t>(k), kScoreStream);
     const Index n = arrays.tokens.shape[0], T = arrays.tokens.shape[1];
     std::vector<double> scores;
     for (Index i = 0; i < n; ++i) {
@@ -127,21 +110,6 @@ RowMatrix random_matrix(const Random& random, Index rows, Index cols, double siz
   return matrix * (size / matrix.norm());
 }
 
-void require_verified(const MarginProblem& problem, const MarginSolution& solution) {
-  const Verification judged = verify(problem.task(), stored(problem, solution, SolveSettings{}.tolerance));
-  if (!judged.valid) throw std::logic_error("a solution does not pass verify: " + judged.reason);
-}
-
-std::vector<MarginSolution> solve_verified(std::span<const MarginProblem> problems, const Norm& norm,
-                                           Threads& threads) {
-  std::vector<MarginSolution> solutions = solve_many(problems, {.norm = norm}, threads);
-  threads.for_each(static_cast<Index>(problems.size()), [&](Index k) {
-    const auto at = static_cast<std::size_t>(k);
-    require_verified(problems[at], solutions[at]);
-  });
-  return solutions;
-}
-
 std::vector<MarginProblem> attention_problems(std::span<const AttentionTask> tasks,
                                               std::span<const std::vector<Index>> selected) {
   std::vector<MarginProblem> problems;
@@ -153,19 +121,15 @@ std::vector<MarginProblem> attention_problems(std::span<const AttentionTask> tas
 
 std::vector<std::vector<Index>> optimal_of(std::span<const AttentionTask> tasks) {
   std::vector<std::vector<Index>> all;
-  for (const AttentionTask& task : tasks) {
-    const Selection best = optimal_tokens(task).selection;
-    std::vector<Index>& tokens = all.emplace_back();
-    for (Index i = 0; i < best.queries(); ++i) tokens.push_back(best.first(i));
-  }
+  for (const AttentionTask& task : tasks) all.push_back(optimal_tokens(task).selection.firsts());
   return all;
 }
 
 std::vector<std::vector<Index>> selected_by(std::span<const AttentionTask> tasks, std::span<const TrainedRun> runs,
                                             Threads& threads) {
   std::vector<std::vector<Index>> all(tasks.size());
-  each_task(threads, static_cast<Index>(tasks.size()),
-            [&](std::size_t k, Threads& alone) { all[k] = attention_map(tasks[k], runs[k].W, alone).selected; });
+  for_each_alone(std::ssize(tasks), threads,
+                 [&](std::size_t k, Threads& alone) { all[k] = attention_map(tasks[k], runs[k].W, alone).selected; });
   return all;
 }
 

@@ -7,12 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "attsvm/generate.h"
-#include "attsvm/margin.h"
 #include "attsvm/theory.h"
 #include "attsvm/train.h"
 #include "base/random.h"
 #include "base/time_limit.h"
+#include "theory/instances.h"
 
 namespace attsvm::internal {
 
@@ -81,23 +80,12 @@ struct Slopes {
 
 double median(std::vector<double> values);  ///< NaN where there are none
 
-/// Calls work(k, alone) for k = 0 … count−1 on all threads; `alone` is for calls that want Threads.
-void each_task(Threads& threads, Index count, const std::function<void(std::size_t k, Threads& alone)>& work);
-
-std::vector<AttentionTask> draw_tasks(const Recipe& recipe, std::uint64_t seed, Index first, Index count);
-
 /// Tasks whose keys are drawn by the recipe, while each input has one token of the highest score and all others share a
 /// lower one: values are numbers apart from the keys, best token and scores are drawn.
-std::vector<AttentionTask> draw_equal_scores(const Recipe& recipe, std::uint64_t seed, Index first, Index count);
+std::vector<AttentionTask> draw_equal_scores(const Recipe& recipe, const Draws& draws);
 
 /// (rows, cols) normals of Frobenius norm `size`.
 RowMatrix random_matrix(const Random& random, Index rows, Index cols, double size);
-
-/// Checks a solution by verify(). std::logic_error if it is not valid.
-void require_verified(const MarginProblem& problem, const MarginSolution& solution);
-
-/// The problems' solutions, each checked by verify().
-std::vector<MarginSolution> solve_verified(std::span<const MarginProblem> problems, const Norm& norm, Threads& threads);
 
 /// The Att-SVM of one selection per task.
 std::vector<MarginProblem> attention_problems(std::span<const AttentionTask> tasks,

@@ -29,7 +29,7 @@ ClaimResult test_own_selection(const Recipe& recipe, const Claim& claim, const C
   std::vector<double> distances, early;
   Index closer = 0, optimal = 0;
   tally.for_batches(0, [&](Index first, Index count) {
-    const auto tasks = draw_tasks(recipe, settings.seed, first, count);
+    const auto tasks = draw_tasks(recipe, {settings.seed, first, count}, threads);
     const auto runs = train_many(tasks, {.steps = kSteps, .record = {.at = {kEarly, kSteps}}}, threads);
     const auto selected = selected_by(tasks, runs, threads);
     const auto best = optimal_of(tasks);
@@ -141,7 +141,7 @@ ClaimResult test_global(const Claim& claim, const ClaimSettings& settings, Threa
   std::vector<double> to_others;
   double worst_of_one = 0;
   tally.for_batches(0, [&](Index first, Index count) {
-    const auto tasks = draw_equal_scores(kRecipe, settings.seed, first, count);
+    const auto tasks = draw_equal_scores(kRecipe, {settings.seed, first, count});
     const auto best = optimal_of(tasks);
     const auto svm = solve_verified(attention_problems(tasks, best), Norm::frobenius(), threads);
     std::vector<double> worst(tasks.size(), 0);
@@ -174,7 +174,7 @@ ClaimResult test_global(const Claim& claim, const ClaimSettings& settings, Threa
                 fmt::format("from {}: {}", kStarts[worst_start[k]], far_from(worst[k], worst_end[k])),
                 {{"x_W0", Array::own(worst_W[k])}});
     }
-    const auto single = draw_equal_scores(kOneInput, settings.seed, first, count);
+    const auto single = draw_equal_scores(kOneInput, {settings.seed, first, count});
     const auto single_svm = solve_verified(attention_problems(single, optimal_of(single)), Norm::frobenius(), threads);
     for (std::size_t s = 0; s < kStarts.size(); ++s) {
       const auto runs = train_many(single, {.steps = kSteps}, threads, far_starts(single_svm, s, settings.seed, first));
@@ -211,7 +211,7 @@ ClaimResult test_first_gradient(const Claim& claim, const ClaimSettings& setting
   tally.for_batches(kMostDraws * tally.wanted(), [&](Index first, Index count) {
     std::vector<AttentionTask> tasks;
     std::vector<Start> starts;
-    for (AttentionTask& task : draw_tasks(kRecipe, settings.seed, first, count)) {
+    for (AttentionTask& task : draw_tasks(kRecipe, {settings.seed, first, count}, threads)) {
       ++draws;
       const std::vector<Index> best = optimal_of({&task, 1}).front();
       const MarginProblem problem = MarginProblem::attention(task, Selection::single(best));
@@ -250,7 +250,7 @@ ClaimResult test_kq_bias(const Claim& claim, const ClaimSettings& settings, Thre
   Index reversed = 0, runs_done = 0;
   Tally tally(claim, settings);
   tally.for_batches(0, [&](Index first, Index count) {
-    const auto tasks = draw_tasks(kRecipe, settings.seed, first, count);
+    const auto tasks = draw_tasks(kRecipe, {settings.seed, first, count}, threads);
     for (const Parametrization param : {Parametrization::KQ, Parametrization::W}) {
       const bool kq = param == Parametrization::KQ;
       const auto runs = train_many(tasks,

@@ -65,7 +65,7 @@ Seen look_and_train(std::span<const AttentionTask> tasks, std::span<const Margin
                     Index first, Threads& threads) {
   Seen seen;
   seen.slopes.resize(tasks.size());
-  each_task(threads, static_cast<Index>(tasks.size()), [&](std::size_t k, Threads& alone) {
+  for_each_alone(std::ssize(tasks), threads, [&](std::size_t k, Threads& alone) {
     seen.slopes[k] =
         look_at(tasks[k], svm[k].W, seed, static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(k), alone);
   });
@@ -103,14 +103,14 @@ ClaimResult test_divergence(const Claim& claim, const ClaimSettings& settings, T
   const Index half = tally.wanted() / 2;
   tally.for_batches(kMostDraws * tally.wanted(), [&](Index first, Index batch) {
     if (equal < tally.wanted() - half) {
-      const auto tasks = draw_equal_scores(kEqual, settings.seed, first, batch);
+      const auto tasks = draw_equal_scores(kEqual, {settings.seed, first, batch});
       const auto svm = solve_verified(attention_problems(tasks, optimal_of(tasks)), Norm::frobenius(), threads);
       count(tasks, svm, look_and_train(tasks, svm, settings.seed, first, threads), tally.wanted() - half, equal);
     }
     if (all_support >= half) return;
     std::vector<AttentionTask> tasks;
     std::vector<MarginSolution> svm;
-    auto drawn = draw_tasks(kSupport, settings.seed, first, batch);
+    auto drawn = draw_tasks(kSupport, {settings.seed, first, batch}, threads);
     auto solved = solve_verified(attention_problems(drawn, optimal_of(drawn)), Norm::frobenius(), threads);
     for (std::size_t k = 0; k < drawn.size(); ++k) {
       ++draws;
@@ -122,10 +122,10 @@ ClaimResult test_divergence(const Claim& claim, const ClaimSettings& settings, T
     count(tasks, svm, look_and_train(tasks, svm, settings.seed, first, threads), half, all_support);
   });
   // For comparison: tasks that need meet neither condition.
-  const auto others = draw_tasks(kEqual, settings.seed, 0, std::min<Index>(tally.wanted(), 32));
+  const auto others = draw_tasks(kEqual, {settings.seed, 0, std::min<Index>(tally.wanted(), 32)}, threads);
   const auto svm = solve_verified(attention_problems(others, optimal_of(others)), Norm::frobenius(), threads);
   std::vector<Slopes> slopes(others.size());
-  each_task(threads, static_cast<Index>(others.size()), [&](std::size_t k, Threads& alone) {
+  for_each_alone(std::ssize(others), threads, [&](std::size_t k, Threads& alone) {
     slopes[k] = look_at(others[k], svm[k].W, settings.seed, static_cast<std::uint32_t>(k), alone);
   });
   for (const Slopes& one : slopes) rising += one.largest >= 0 ? 1 : 0;

@@ -104,15 +104,15 @@ ClaimResult test_equivalence(std::span<const Recipe> recipes, std::span<const Wa
   std::size_t batch = 0;
   tally.for_batches(most_draws * tally.wanted(), [&](Index first, Index count) {
     const std::size_t size = batch % recipes.size();
-    const auto tasks = draw_tasks(recipes[size], settings.seed, first, count);
+    const auto tasks = draw_tasks(recipes[size], {settings.seed, first, count}, threads);
     for (std::size_t w = 0; w < (batch < recipes.size() ? ways.size() : 1); ++w) {
       TrainSettings training = ways[w].training;
       training.seed = settings.seed;
       training.instance = static_cast<std::uint32_t>(first);
       const auto runs = train_many(tasks, training, threads);
       std::vector<Fitted> fits(tasks.size());
-      each_task(threads, count,
-                [&](std::size_t k, Threads& alone) { fits[k] = fit(tasks[k], runs[k].W, ways[w].gone, alone); });
+      for_each_alone(count, threads,
+                     [&](std::size_t k, Threads& alone) { fits[k] = fit(tasks[k], runs[k].W, ways[w].gone, alone); });
       for (std::size_t k = 0; k < tasks.size(); ++k) {
         const Fitted& one = fits[k];
         if (batch < recipes.size()) by_way[w].add(one);
@@ -168,10 +168,10 @@ ClaimResult test_lemma(const Claim& claim, const ClaimSettings& settings, Thread
   constexpr std::uint32_t kQueryStream = 0x5c0e0300;
   Tally tally(claim, settings);
   tally.for_batches(0, [&](Index first, Index count) {
-    const auto prompts = draw_tasks(kRecipe, settings.seed, first, count);
+    const auto prompts = draw_tasks(kRecipe, {settings.seed, first, count}, threads);
     std::vector<double> worst(prompts.size(), 0);
     std::vector<RowMatrix> queries(prompts.size());
-    each_task(threads, count, [&](std::size_t k, Threads& alone) {
+    for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
       const auto instance = static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(k);
       const AttentionTask& prompt = prompts[k];
       const RowMatrix u = random_matrix(Random(settings.seed, instance, kQueryStream), 1, kSize, 1.5);

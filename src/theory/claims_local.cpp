@@ -35,21 +35,15 @@ RowMatrix in_cone(const MarginProblem& problem, const RowMatrix& svm, double ahe
   return ahead * (svm + room / (4 * most) * move);
 }
 
-std::vector<Index> tokens_of(const Selection& selection) {
-  std::vector<Index> tokens;
-  for (Index i = 0; i < selection.queries(); ++i) tokens.push_back(selection.first(i));
-  return tokens;
-}
-
 /// Draws until a task has a selection of the kind wanted; picks one at random.
 using Chooser = std::function<bool(Candidate& candidate, const Random& random, Threads& alone)>;
 
 std::vector<Candidate> draw_candidates(const Recipe& recipe, std::uint64_t seed, Index first, Index count,
                                        const Chooser& choose, Threads& threads) {
   std::vector<std::optional<Candidate>> found(static_cast<std::size_t>(count));
-  each_task(threads, count, [&](std::size_t k, Threads& alone) {
+  for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
     const auto instance = static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(k);
-    Candidate candidate{.task = generate(recipe, seed, instance).task};
+    Candidate candidate{.task = draw_task(recipe, seed, instance)};
     if (choose(candidate, Random(seed, instance, kChoiceStream), alone)) found[k] = std::move(candidate);
   });
   std::vector<Candidate> kept;
@@ -88,7 +82,7 @@ ClaimResult test_local(const Claim& claim, const ClaimSettings& settings, Thread
     const auto best = optimal_of({&candidate.task, 1}).front();
     std::vector<std::vector<Index>> local;
     for (const Selection& one : optima) {
-      if (tokens_of(one) != best) local.push_back(tokens_of(one));
+      if (one.firsts() != best) local.push_back(one.firsts());
     }
     if (local.empty()) return false;
     candidate.selected = local[random.below(local.size(), 0)];
@@ -183,10 +177,10 @@ ClaimResult test_over_parametrization(const Claim& claim, const ClaimSettings& s
     }
   };
   const auto sweep_at = [&](Index d, Index sweep, std::optional<AttentionTask>& example) {
-    const auto tasks = draw_tasks({.n = 5, .T = 5, .d = d}, settings.seed, sweep * kRuns, kRuns);
+    const auto tasks = draw_tasks({.n = 5, .T = 5, .d = d}, {settings.seed, sweep * kRuns, kRuns}, threads);
     const auto runs = train_many(tasks, {.steps = kRunSteps}, threads);
     std::vector<SelectionReport> found(tasks.size());
-    each_task(threads, kRuns, [&](std::size_t k, Threads& alone) {
+    for_each_alone(kRuns, threads, [&](std::size_t k, Threads& alone) {
       MarginSolver solver(alone);
       const Selection selection = Selection::single(attention_map(tasks[k], runs[k].W, alone).selected);
       found[k] = assess_selection(tasks[k], selection, {}, solver);
@@ -221,7 +215,7 @@ ClaimResult test_over_parametrization(const Claim& claim, const ClaimSettings& s
       if (s > 0) smallest_gain = std::min(smallest_gain, (seen[s].support - seen[s - 1].support) / kRuns);
     }
     const double gain = seen.back().share(Verdict::global) - seen.front().share(Verdict::global);
-    tally.add(example.value_or(draw_tasks({.n = 5, .T = 5, .d = kSizes.back()}, settings.seed, sweep * kRuns, 1)[0]),
+    tally.add(example.value_or(draw_task({.n = 5, .T = 5, .d = kSizes.back()}, settings.seed, sweep * kRuns)),
               gain > 0 && smallest_gain > 0, -std::min(gain, smallest_gain),
               fmt::format("from d = {} to {} the share of global runs changes by {:.3g}; the share of support tokens "
                           "changes by {:.3g} at the least of the doublings",

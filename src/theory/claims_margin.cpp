@@ -31,8 +31,7 @@ Counted count_separable(const AttentionTask& task, Threads& threads) {
   for (std::size_t k = 0; k < problems.size(); ++k) {
     if (solutions[k].status == MarginStatus::optimal) continue;
     if (!is_settled(solutions[k].status)) throw std::logic_error("an SVM was not solved");
-    if (counted.refused++ > 0) continue;
-    for (Index i = 0; i < task.queries(); ++i) counted.example.push_back(problems[k].selection().first(i));
+    if (counted.refused++ == 0) counted.example = tokens_of(problems[k].selection());
   }
   return counted;
 }
@@ -53,7 +52,7 @@ ClaimResult test_separability(const Claim& claim, const ClaimSettings& settings,
   std::array below{Below{"share without a W, cross, d = T-2"}, Below{"share without a W, cross, dz = n-1"},
                    Below{"share without a W, prompt, d = n(T-1)-1"}};
   const auto count_below = [&](std::size_t which, const Recipe& recipe, Index instance) {
-    const Counted counted = count_separable(draw_tasks(recipe, settings.seed, instance, 1).front(), threads);
+    const Counted counted = count_separable(draw_task(recipe, settings.seed, instance), threads);
     below[which].selections += counted.selections;
     below[which].refused += counted.refused;
   };
@@ -62,7 +61,7 @@ ClaimResult test_separability(const Claim& claim, const ClaimSettings& settings,
   tally.for_batches(0, [&](Index first, Index count) {
     for (Index k = first; k < first + count; ++k) {
       const Recipe& recipe = kSizes[static_cast<std::size_t>(k) % kSizes.size()];
-      const AttentionTask task = draw_tasks(recipe, settings.seed, k, 1).front();
+      const AttentionTask task = draw_task(recipe, settings.seed, k);
       const Counted counted = count_separable(task, threads);
       selections += counted.selections;
       tally.add(task, counted.refused == 0,
@@ -100,7 +99,7 @@ ClaimResult test_rank(const Claim& claim, const ClaimSettings& settings, Threads
     std::vector<Index> bounds;
     for (Index k = first; k < first + count; ++k) {
       const Recipe& recipe = kSizes[static_cast<std::size_t>(k) % kSizes.size()];
-      tasks.push_back(draw_tasks(recipe, settings.seed, k, 1).front());
+      tasks.push_back(draw_task(recipe, settings.seed, k));
       bounds.push_back(std::min({recipe.n, recipe.d, recipe.dz > 0 ? recipe.dz : recipe.d}));
     }
     const auto problems = attention_problems(tasks, optimal_of(tasks));

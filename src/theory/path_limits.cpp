@@ -5,6 +5,7 @@
 
 #include "attsvm/task.h"
 #include "attsvm/theory.h"
+#include "theory/instances.h"
 #include "theory/joint_svm.h"
 #include "theory/selections.h"
 
@@ -54,8 +55,7 @@ const PathLimits::Limit* PathLimits::prediction() {
   if (head_radius_ > 0) {
     tokens = best_labelled();
   } else if (task_.head().kind == HeadKind::linear) {
-    const Selection best = optimal_tokens(task_).selection;
-    for (Index i = 0; i < best.queries(); ++i) tokens.push_back(best.first(i));
+    tokens = tokens_of(optimal_tokens(task_).selection);
   }
   if (tokens.empty()) return nullptr;
   predicted_ = limit(tokens);

@@ -17,7 +17,7 @@ class Batches {
   std::span<const Index> at(Index step);
 
  private:
-  Index queries_, size_, a_epoch_;
+  Index queries_, size_, per_epoch_;  // per_epoch_: batches
   std::uint64_t seed_;
   std::uint32_t instance_;
   Index epoch_ = -1;

@@ -90,7 +90,8 @@ def test_json_reads_back(attsvm, tmp_path):
     result = attsvm("generate", "random", "-o", tmp_path / "t.npz", "--json")
     fields = json.loads(result.out)
     assert fields["command"] == "generate" and fields["seconds"] >= 0 and fields["attsvm"]
-    assert result.out.count("\n") == 1
+    assert result.out.count("\n") == 1 and fields["threads"] >= 1
+    assert attsvm("generate", "random", "--threads", 3, "-o", tmp_path / "u.npz", "--json").json()["threads"] == 3
 
 
 def test_a_killed_run_leaves_nothing_behind(tmp_path):

@@ -21,20 +21,19 @@ class Thirds final : public Study {
     return {{.name = "one", .settings = {{"k", 1}}, .runs = 10, .acceptance = 0.9},
             {.name = "never", .settings = {{"k", 2}}, .runs = 10, .draws_per_run = 2}};
   }
-  std::uint32_t batch() const override { return batch_size; }
-  std::vector<StudyRow> run(const StudyCell& cell, std::uint64_t seed, std::uint32_t first, std::uint32_t count,
-                            Threads&) const override {
+  Index batch() const override { return batch_size; }
+  std::vector<StudyRow> run(const StudyCell& cell, const Draws& draws, Threads&) const override {
     std::vector<StudyRow> rows;
-    for (std::uint32_t k = first; k < first + count; ++k) {
+    for (Index k = draws.first; k < draws.first + draws.count; ++k) {
       ++computed;
       const bool accepted = cell.name == "one" && k % 3 == 2;
-      rows.push_back({accepted ? "" : "not a third", {{"value", std::sqrt(k + static_cast<double>(seed))}}});
+      rows.push_back({accepted ? "" : "not a third", {{"value", std::sqrt(static_cast<double>(k) + static_cast<double>(draws.seed))}}});
     }
     return rows;
   }
   Summary summarise(const std::vector<CellRows>&) const override { return {}; }
 
-  std::uint32_t batch_size = 64;
+  Index batch_size = 64;
   mutable int computed = 0;
 };
 
