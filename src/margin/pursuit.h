@@ -1,10 +1,10 @@
 #pragma once
 
 #include <chrono>
-#include <limits>
 #include <span>
 
 #include "attsvm/margin.h"
+#include "base/limits.h"
 #include "margin/certify/certificate.h"
 #include "margin/entrywise/solver.h"
 #include "margin/frobenius/exact_solver.h"
@@ -33,14 +33,13 @@ class StopRule {
   /// Methods ask this once per iteration; once true, it stays true.
   bool operator()(const SolveProgress& progress);
   bool operator()() {  // does not read the clock, which would take a tenth of a small solve
-    return (*this)({.iteration = asked_, .objective = kUnknown, .seconds = settings_.progress ? seconds() : 0});
+    return (*this)({.iteration = asked_, .objective = kInfinity, .seconds = settings_.progress ? seconds() : 0});
   }
   bool stopped() const { return stopped_; }
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
   const SolveSettings& settings_;
   Clock::time_point start_;
