@@ -47,7 +47,7 @@ class IndexList {
     items_.swap(other.items_);
     std::swap(size_, other.size_);
   }
-  /// Whether ascending lists hold k, for a loop over ascending k. `next` starts at 0.
+  /// Whether an ascending list holds k, in a loop over ascending k; `next` starts at 0.
   bool meets(Index k, Index& next) const {
     if (next == size_ || items_[next] != k) return false;
     ++next;

@@ -156,11 +156,11 @@ void NuclearNewton::weigh_block(Index first, Index last, const float* weight) {
 
 /// turned = τS′(sum), sum = A(p).
 void NuclearNewton::differentiate(const float* sum) {
-  constexpr Index slices = FaceSystem<FaceRows>::kSlices;
+  constexpr Index kSlices = FaceSystem<FaceRows>::kSlices;
   const Index d = problem_.d(), dz = problem_.dz();
   const float *top = sum, *below = top + rank_ * dz;
-  problem_.threads().for_each(slices, [&](Index slice) {
-    for (Index i = d * slice / slices; i < d * (slice + 1) / slices; ++i) {
+  problem_.threads().for_each(kSlices, [&](Index slice) {
+    for (Index i = d * slice / kSlices; i < d * (slice + 1) / kSlices; ++i) {
       const float *same = same_.data() + i * dz, *swapped = swapped_.data() + i * dz;
       if (i < rank_) {
         float* out = turned_.data() + i * dz;
