@@ -47,6 +47,12 @@ class IndexList {
     items_.swap(other.items_);
     std::swap(size_, other.size_);
   }
+  /// Whether an ascending list holds k, in a loop over ascending k; `next` starts at 0.
+  bool meets(Index k, Index& next) const {
+    if (next == size_ || items_[next] != k) return false;
+    ++next;
+    return true;
+  }
   bool operator==(const IndexList& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
   const Index* begin() const { return items_.data(); }
   const Index* end() const { return items_.data() + size_; }

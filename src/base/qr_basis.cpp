@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/kernels/dense.h"
+#include "base/limits.h"
 
 namespace attsvm::internal {
 
@@ -46,6 +47,11 @@ void QrBasis::push() {
   std::copy_n(c_.data(), size_, r(size_));
   r(size_)[size_] = rest_norm_;
   ++size_;
+}
+
+void QrBasis::widen(const double* a, Index most) {
+  constexpr double kRounding = 8 * kEpsilon;
+  if (size_ < most && project(a) > kRounding) push();
 }
 
 void QrBasis::drop(Index j) {  // columns after j move left and reach below the diagonal: rotations remove that

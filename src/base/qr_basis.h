@@ -15,9 +15,11 @@ class QrBasis {
   double project(const double* a);                          ///< splits a = Q c + rest and returns ‖rest‖
   const double* coefficients() const { return c_.data(); }  ///< c of the last project()
   void push();                                              ///< appends the vector just projected
-  void drop(Index j);                                       ///< removes vector j
-  void solve(double* x) const;                              ///< x ← R⁻¹ x
-  void solve_transposed(double* x, Index from = 0) const;   ///< x ← R⁻ᵀ x; entries before `from` are done already
+  /// Appends the vector unless it is in the span to rounding; no more than `most` in all. For vectors of unit length.
+  void widen(const double* a, Index most);
+  void drop(Index j);                                      ///< removes vector j
+  void solve(double* x) const;                             ///< x ← R⁻¹ x
+  void solve_transposed(double* x, Index from = 0) const;  ///< x ← R⁻ᵀ x; entries before `from` are done already
 
  private:
   double* r(Index j) { return R_.data() + j * capacity_; }

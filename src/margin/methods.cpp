@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "margin/conflict/search.h"
 #include "margin/frobenius/interior_point.h"
@@ -15,10 +16,11 @@
 namespace attsvm::internal {
 namespace {
 
+// Set by hand unless a comment names a reason or a measurement.
 constexpr Index kExactRows = 1500;     // up to this the exact solver is also the fastest
 constexpr Index kNuclearRows = 600;    // above this a working set is faster than factorising all active rows
 constexpr Index kMostUnknowns = 2048;  // for the interior point method, which factorises a matrix of this size
-constexpr Index kRowsPerUnknown = 8;
+constexpr Index kRowsPerUnknown = 8;  // far more rows stall the working set (docs/tried.md); where that begins, by hand
 constexpr double kStartTolerance = 1e-2;     // for the Frobenius answer from which a large nuclear solve starts
 constexpr Index kLastRows = 10'000;          // rows up to which the exact solver is a last resort: 0.8 GB
 constexpr Index kExactNumbers = 25'000'000;  // rows · d up to which the exact solver may copy all rows as a last resort
@@ -61,19 +63,22 @@ void take_support(Pursuit& p, const Eigen::VectorXd& dual) {
   }
 }
 
+/// Offers the candidate of an active-set method.
+void offer_outcome(Pursuit& p, ActiveSetOutcome outcome, std::string_view method, Index iterations) {
+  p.reached = outcome == ActiveSetOutcome::optimal;
+  if (outcome == ActiveSetOutcome::infeasible) {
+    p.offer_conflict(method, iterations);
+  } else {
+    p.offer(method, iterations);
+  }
+}
+
 void run_active_set(Pursuit& p, double lift) {
   ExactSolver& solver = p.memory.exact;
   MarginSolution& candidate = p.fresh();
-  const ExactSolver::Outcome outcome = solver.solve(
-      p.problem, p.memory.support, [&] { return p.stop(); }, lift);
+  const ActiveSetOutcome outcome = solver.solve(p.problem, p.memory.support, std::ref(p.stop), lift);
   solver.write(candidate.W, candidate.dual);
-  const std::string_view method = solver.was_robust() ? "dual active set" : "block pivoting";
-  p.reached = outcome == ExactSolver::Outcome::optimal;
-  if (outcome == ExactSolver::Outcome::infeasible) {
-    p.offer_conflict(method, solver.iterations());
-  } else {
-    p.offer(method, solver.iterations());
-  }
+  offer_outcome(p, outcome, solver.was_robust() ? "dual active set" : "block pivoting", solver.iterations());
 }
 
 void active_set(Pursuit& p) {
@@ -93,21 +98,15 @@ void lifted_active_set(Pursuit& p) {
 /// A last resort for small problems, if double precision cannot tell which rows depend on each other or conflict.
 void run_wide_active_set(Pursuit& p, double lift) {
   WideActiveSet solver;
-  const WideActiveSet::Outcome outcome = solver.solve(
-      p.problem, p.best.dual, [&] { return p.stop(); }, lift);
-  p.reached = outcome == WideActiveSet::Outcome::optimal;
-  if (outcome == WideActiveSet::Outcome::stopped) {  // an unfinished answer is no better than that in double
+  const ActiveSetOutcome outcome = solver.solve(p.problem, p.best.dual, std::ref(p.stop), lift);
+  if (outcome == ActiveSetOutcome::stopped) {  // an unfinished answer is no better than that in double
+    p.reached = false;
     p.iterations += solver.iterations();
     return;
   }
   MarginSolution& candidate = p.fresh();
   solver.write(candidate.W, candidate.dual);
-  constexpr std::string_view kName = "dual active set in 512 bits";
-  if (p.reached) {
-    p.offer(kName, solver.iterations());
-  } else {
-    p.offer_conflict(kName, solver.iterations());
-  }
+  offer_outcome(p, outcome, "dual active set in 512 bits", solver.iterations());
 }
 
 void wide_active_set(Pursuit& p) { run_wide_active_set(p, 0); }
@@ -124,19 +123,18 @@ void offer_from(Pursuit& p, const Solver& solver, std::string_view method) {
 
 void interior_point(Pursuit& p) {
   InteriorPointSolver solver(p.problem, p.memory.threads);
-  solver.solve(p.tolerance, [&](const SolveProgress& progress) { return p.stop(progress); });
+  solver.solve(p.tolerance, std::ref(p.stop));
   offer_from(p, solver, "interior point");
 }
 
 void working_set(Pursuit& p) {
   WorkingSetSolver solver(p.problem, p.memory.threads);
-  solver.solve(p.tolerance, p.warm != nullptr ? &p.warm->dual : nullptr,
-               [&](const SolveProgress& progress) { return p.stop(progress); });
+  solver.solve(p.tolerance, p.warm != nullptr ? &p.warm->dual : nullptr, std::ref(p.stop));
   offer_from(p, solver, "working set");
 }
 
 void conflict_search(Pursuit& p) {
-  ConflictSearch search = search_conflict(p.problem, p.memory.threads, [&] { return p.stop(); });
+  ConflictSearch search = search_conflict(p.problem, p.memory.threads, std::ref(p.stop));
   p.iterations += search.iterations;
   if (search.outcome != ConflictSearch::Outcome::conflict) return;
   p.fresh().dual = std::move(search.lambda);
@@ -222,8 +220,7 @@ void nuclear_warm_start(Pursuit& p) {
 }
 
 void nuclear_solver(Pursuit& p) {
-  p.memory.nuclear.solve(p.problem, p.memory.frobenius, p.tolerance,
-                         [&](const SolveProgress& progress) { return p.stop(progress); });
+  p.memory.nuclear.solve(p.problem, p.memory.frobenius, p.tolerance, std::ref(p.stop));
   offer_nuclear(p, p.memory.nuclear.method());
 }
 
@@ -231,7 +228,7 @@ void nuclear_solver(Pursuit& p) {
 /// precision from reaching the tolerance.
 void wide_path(Pursuit& p) {
   WidePath path;
-  if (!path.solve(p.problem, p.best.objective, [&] { return p.stop(); })) {
+  if (!path.solve(p.problem, p.best.objective, std::ref(p.stop))) {
     p.iterations += path.iterations();
     return;
   }
@@ -251,8 +248,7 @@ void frobenius_answer(Pursuit& p) {
 
 void entrywise_path(Pursuit& p) {
   EntrywiseSolver& solver = p.memory.entrywise;
-  solver.solve(p.problem, p.norm.power, p.memory.frobenius, p.tolerance,
-               [&](const SolveProgress& progress) { return p.stop(progress); });
+  solver.solve(p.problem, p.norm.power, p.memory.frobenius, p.tolerance, std::ref(p.stop));
   MarginSolution& candidate = p.fresh();
   solver.write(candidate.W, candidate.dual);
   p.offer(solver.method(), solver.iterations());

@@ -1,7 +1,6 @@
 #include "margin/pursuit.h"
 
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "margin/frobenius/wide_active_set.h"
@@ -24,7 +23,7 @@ bool is_better(const MarginSolution& a, const MarginSolution& b) {
 /// Takes back `optimal`, because no W near this one is known to meet the rows.
 void withdraw(MarginSolution& answer) {
   answer.status = MarginStatus::stalled;
-  answer.gap = std::numeric_limits<double>::quiet_NaN();
+  answer.gap = kNaN;
   answer.rank = {.rank = answer.K.cols(), .words = "the answer is not proven optimal"};
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <limits>
 #include <span>
 
 #include "attsvm/margin.h"
+#include "base/limits.h"
 #include "base/time_limit.h"
 #include "margin/certify/certificate.h"
 #include "margin/entrywise/solver.h"
@@ -33,14 +33,12 @@ class StopRule {
   /// Methods ask this once per iteration; once true, it stays true.
   bool operator()(const SolveProgress& progress);
   bool operator()() {  // does not read the clock, which would take a tenth of a small solve
-    return (*this)({.iteration = asked_, .objective = kUnknown, .seconds = settings_.progress ? seconds() : 0});
+    return (*this)({.iteration = asked_, .objective = kInfinity, .seconds = settings_.progress ? seconds() : 0});
   }
   bool stopped() const { return stopped_; }
   double seconds() const { return limit_.seconds(); }
 
  private:
-  static constexpr double kUnknown = std::numeric_limits<double>::infinity();
-
   const SolveSettings& settings_;
   TimeLimit limit_;
   Index asked_ = 0;

@@ -89,7 +89,7 @@ class MultiInput final : public Study {
                          plotted = solver.solve(MarginProblem::attention(published, *task.select()));
     if (svm.status == MarginStatus::infeasible) return StudyRow::rejected("p-SVM infeasible");
     if (!solver.verified()) return StudyRow::rejected(kNotVerified);
-    const std::vector<Index> tokens = tokens_of(*task.select());
+    const std::vector<Index> tokens = task.select()->firsts();
     Json starts = Json::array();
     double worst = 1;
     for (const double q : kStarts) {

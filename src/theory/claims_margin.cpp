@@ -31,7 +31,7 @@ Counted count_separable(const AttentionTask& task, Threads& threads) {
   for (std::size_t k = 0; k < problems.size(); ++k) {
     if (solutions[k].status == MarginStatus::optimal) continue;
     if (!is_settled(solutions[k].status)) throw std::logic_error("an SVM was not solved");
-    if (counted.refused++ == 0) counted.example = tokens_of(problems[k].selection());
+    if (counted.refused++ == 0) counted.example = problems[k].selection().firsts();
   }
   return counted;
 }

@@ -55,7 +55,7 @@ const PathLimits::Limit* PathLimits::prediction() {
   if (head_radius_ > 0) {
     tokens = best_labelled();
   } else if (task_.head().kind == HeadKind::linear) {
-    tokens = tokens_of(optimal_tokens(task_).selection);
+    tokens = optimal_tokens(task_).selection.firsts();
   }
   if (tokens.empty()) return nullptr;
   predicted_ = limit(tokens);

@@ -76,7 +76,7 @@ RC_GTEST_PROP(TrainLaws, RotatedTokensGiveRotatedGradients, ()) {
   const Index d = task.key_size();
   const RowMatrix R = test::orthonormal(any_matrix(d, d, 1));
   TaskArrays arrays = task.arrays();
-  const RowMatrix keys = task.firsts() * R;
+  const RowMatrix keys = tokens_of(task) * R;
   arrays.keys = Array::own(std::vector<double>(keys.data(), keys.data() + keys.size()), arrays.tokens.shape);
   const AttentionTask rotated(arrays);
   const RowMatrix W = any_matrix(d, task.query_size(), any_of({0.1, 1.0, 10.0}));

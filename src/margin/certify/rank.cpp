@@ -2,16 +2,18 @@
 
 #include <Eigen/Cholesky>
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <optional>
 
 #include "base/blas.h"
+#include "base/limits.h"
+#include "margin/rows/tolerances.h"
 
 namespace attsvm::internal {
 namespace {
 
-constexpr double kUnit = std::numeric_limits<double>::epsilon() / 2;
+constexpr double kUnit = kEpsilon / 2;
+// Set by hand unless a reason is given.
 constexpr double kOutside = 1e-6;      // nuclear mass outside the block, relative to W's smallest singular value
 constexpr double kShare = 0.5;         // share of W's smallest singular value that an optimum may be away from W
 constexpr double kStrict = 1e-6;       // a singular value of A closer to 1 counts as 1
@@ -20,7 +22,6 @@ constexpr double kDetermined = 1e-12;  // mean square singular value below which
 constexpr double kSafety = 4;          // factor on a-priori rounding bounds, for the order of sums in libraries
 constexpr Index kMostUnknowns = 6000;  // in the block, which is rank 109; their matrix has the square of this
 constexpr Index kChunk = 128;          // equations at a time
-constexpr Index kOwnLoops = 48;        // sizes from which OpenBLAS multiplies and factorises
 
 constexpr std::string_view kNotStrict =
     "strict complementarity fails: A(dual) has more singular values at 1 than W has directions";
@@ -43,7 +44,7 @@ void RankCertifier::take_bases(const MarginSolution& solution) {
 
 /// Collects the equations and the rows whose multiplier, for unit length, is at least `least`.
 void RankCertifier::collect(const MarginProblem& problem, const MarginSolution& solution, double least) {
-  support_ = {.lightest = std::numeric_limits<double>::infinity()};
+  support_ = {.lightest = kInfinity};
   Index candidates = 0;
   for (Index k = 0; k < problem.rows(); ++k) candidates += problem.equal(k) || solution.dual(k) != 0 ? 1 : 0;
   delta_.resize(problem.d(), candidates + 1);  // one more, for a row that turns out to have too small a multiplier
@@ -181,8 +182,7 @@ RankCertificate RankCertifier::certify(const MarginProblem& problem, const Margi
   const double away = std::sqrt(2 * objective * mass) + mass / 2 + 4 * objective * turned;
   const double room = kShare * smallest - away;
   const double misses = support_.misses + excess / support_.lightest;
-  const Determined verdict = room > 0 ? judge(problem, misses / room, away / room)
-                                      : judge(problem, std::numeric_limits<double>::infinity(), 0);
+  const Determined verdict = room > 0 ? judge(problem, misses / room, away / room) : judge(problem, kInfinity, 0);
   proof.certified = verdict == Determined::proven;
   if (verdict == Determined::undetermined) proof.words = kNotUnique;
   if (verdict == Determined::undecided) proof.words = kGap;

@@ -6,19 +6,15 @@
 #include <limits>
 
 #include "base/kernels/stream.h"
+#include "base/limits.h"
+#include "margin/rows/difference.h"
 
 namespace attsvm::internal {
 namespace {
 
-// If terms are this much larger than their sum, the arithmetic is not precise enough.
+// If terms are this much larger than their sum, the arithmetic is not precise enough. By hand.
 constexpr double kFastCancellation = 1e4, kExtendedCancellation = 1e6;
 constexpr Index kWideProducts = 5'000'000;  // most wide multiplications in one pass: 0.3 s
-
-/// ‖M‖_F without overflow or underflow of squares.
-double norm_of(const RowMatrix& M) {
-  const double norm = M.norm();
-  return norm > 1e-140 && norm < 1e140 ? norm : M.stableNorm();
-}
 
 }  // namespace
 
@@ -26,21 +22,20 @@ double RowMeasure::error() const {
   const auto terms = static_cast<double>(terms_);
   switch (arithmetic_) {
     case Arithmetic::fast:
-      return terms * std::numeric_limits<double>::epsilon() * size_;
+      return terms * kEpsilon * size_;
     case Arithmetic::extended:
       return terms * static_cast<double>(std::numeric_limits<Real>::epsilon()) * size_;
     case Arithmetic::wide:
-      return std::numeric_limits<double>::epsilon() * norm_;  // it is rounded to double
+      return kEpsilon * norm_;  // it is rounded to double
   }
   throw std::logic_error("unknown arithmetic");
 }
 
 double RowMeasure::value_error() const {
-  constexpr auto kDouble = std::numeric_limits<double>::epsilon();
   constexpr auto kExtended = static_cast<double>(std::numeric_limits<Real>::epsilon());
   constexpr double kTerms = 4;  // rounding errors of a sum, in units of its size
-  if (arithmetic_ == Arithmetic::wide) return kDouble;
-  return kDouble + kTerms * (arithmetic_ == Arithmetic::fast ? kDouble : kExtended) * reach_;
+  if (arithmetic_ == Arithmetic::wide) return kEpsilon;
+  return kEpsilon + kTerms * (arithmetic_ == Arithmetic::fast ? kEpsilon : kExtended) * reach_;
 }
 
 bool RowMeasure::suffices(const MarginProblem& problem, double enough) const {
@@ -141,6 +136,7 @@ void RowMeasure::take_extended(const MarginProblem& problem, const RowMatrix& W,
   values_.resize(problem.rows());
   wide_u_.resize(d);
   wide_g_.resize(d);
+  wide_delta_.resize(d);
   wide_A_.setZero(d, dz);
   Real size = 0, reach = 0;
   for (const MarginGroup& group : problem.groups()) {
@@ -149,14 +145,12 @@ void RowMeasure::take_extended(const MarginProblem& problem, const RowMatrix& W,
     wide_g_.setZero();
     Real group_size = 0, longest = 0;
     for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
-      const Index t = problem.drop(k);
+      row_difference(problem, group, k, wide_delta_.data());
       Real value = 0, square = 0;
       for (Index j = 0; j < d; ++j) {
-        const Real kept = static_cast<Real>(group.sign) * group.X[group.keep * d + j];
-        const Real delta = t < 0 ? kept : kept - group.X[t * d + j];
-        value += delta * wide_u_(j);
-        square += delta * delta;
-        wide_g_(j) += dual(k) * delta;
+        value += wide_delta_(j) * wide_u_(j);
+        square += wide_delta_(j) * wide_delta_(j);
+        wide_g_(j) += dual(k) * wide_delta_(j);
       }
       values_(k) = static_cast<double>(value);
       group_size += std::abs(static_cast<Real>(dual(k))) * std::sqrt(square);
@@ -176,7 +170,6 @@ void RowMeasure::take_extended(const MarginProblem& problem, const RowMatrix& W,
 
 void RowMeasure::take_wide(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual) {
   const Index d = problem.d(), dz = problem.dz();
-  const auto at = [](Index k) { return static_cast<std::size_t>(k); };
   rows_.load(problem);
   WideVector lambda(at(rows_.count())), sum, value, weights(at(d * dz));
   for (Index k = 0; k < rows_.count(); ++k) lambda[at(k)] = Wide(dual(rows_.row(k))).shifted(rows_.exponent(k));

@@ -8,6 +8,13 @@
 
 namespace attsvm::internal {
 
+/// ‖M‖_F without overflow or underflow of squares.
+template <class Matrix>
+double norm_of(const Matrix& M) {
+  const double norm = M.norm();
+  return norm > 1e-140 && norm < 1e140 ? norm : M.stableNorm();
+}
+
 /// One pass over the rows computes the values δ_kᵀ W ζ_k and A = Σ dual_k δ_k ζ_kᵀ, in arithmetic precise enough for
 /// the cancellation in A. Keeps its memory between calls.
 class RowMeasure {
@@ -56,7 +63,7 @@ class RowMeasure {
   double reach_ = 0;                  // largest ‖δ_k‖ ‖ζ_k‖ ‖W‖
   Eigen::VectorXd values_, squares_;  // squares_: ‖δ‖² as the fast pass sees it
   std::vector<Share> shares_;         // the first one receives the total A
-  Eigen::Matrix<Real, Eigen::Dynamic, 1> wide_u_, wide_g_;
+  Eigen::Matrix<Real, Eigen::Dynamic, 1> wide_u_, wide_g_, wide_delta_;
   Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic> wide_A_;
   WideRows rows_;
 };

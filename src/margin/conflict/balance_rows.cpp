@@ -151,23 +151,17 @@ void LeastSquares::write(const std::vector<Index>& rows, Eigen::VectorXd& lambda
 }  // namespace
 
 double imbalance(const MarginProblem& problem, const Eigen::VectorXd& lambda) {
-  RowMatrix sum = RowMatrix::Zero(problem.d(), problem.dz());
-  Eigen::VectorXd delta(problem.d()), query_sum(problem.d());
+  Eigen::VectorXd delta(problem.d());
   double size = 0, demand = 0;
   for (const MarginGroup& group : problem.groups()) {
-    if (lambda.segment(group.first_row, group.rows).isZero(0)) continue;
-    const ConstVector zeta(group.z, problem.dz());
-    query_sum.setZero();
     for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
       if (lambda(k) == 0) continue;
       problem.delta(group, k, delta.data());
-      query_sum += lambda(k) * delta;
-      size += std::abs(lambda(k)) * delta.norm() * zeta.norm();
+      size += std::abs(lambda(k)) * delta.norm() * ConstVector(group.z, problem.dz()).norm();
       demand += lambda(k) * problem.rhs(k);
     }
-    sum.noalias() += query_sum * zeta.transpose();
   }
-  return demand > 0 && size > 0 ? sum.norm() / size : 1;
+  return demand > 0 && size > 0 ? problem.weigh(lambda).norm() / size : 1;
 }
 
 double balance_rows(const MarginProblem& problem, const std::vector<Index>& rows, Eigen::VectorXd& lambda) {

@@ -2,31 +2,31 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 
 #include "base/blas.h"
-#include "base/conjugate_gradients.h"
+#include "base/limits.h"
 #include "margin/conflict/balance_rows.h"
 #include "margin/frobenius/normal_matrix.h"
-#include "margin/rows/row_products.h"
+#include "margin/rows/normal_equations.h"
 
 namespace attsvm::internal {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Set by hand unless a comment names a reason or a measurement.
 constexpr double kMeetsNearly = 1e-10;  // violation that counts as rounding, relative to the largest |b|
 constexpr double kBalanced = 1e-14;     // ‖Σ λ a‖ relative to Σ |λ| ‖a‖ at which Newton's method is done
 constexpr double kProof = 5e-13;        // the same after recomputation: half of what a certificate may have
 constexpr double kFairShare = 1e-6;     // least share of the demand in a proof that must be the problem's own
-constexpr Index kIterationLimit = 300, kGradientLimit = 60, kSearchLimit = 40;
-constexpr Index kFactorLimit = 2048;  // unknowns up to which a factorisation may help the conjugate gradients
-constexpr double kRidge = 1e-7;       // multiple of I that keeps it definite, relative to the mean of its diagonal
-constexpr Index kRefreshPeriod = 5;
-constexpr Index kFewRowsPeriod = 4,
-                kFewRows = 100;                // period and size of the search for a conflict among the strongest rows
-constexpr double kStandsOut = 0.1;             // strength of such rows, relative to the strongest
-constexpr Index kBalanceNumbers = 30'000'000;  // numbers that balance_rows may copy
+constexpr Index kIterationLimit = 300;  // Newton steps
+constexpr Index kGradientLimit = 60;    // conjugate gradients per Newton step
+constexpr Index kSearchLimit = 40;      // slopes per line search
+constexpr Index kFactorLimit = 2048;    // unknowns up to which a factorisation may help the conjugate gradients
+constexpr double kRidge = 1e-7;         // multiple of I that keeps it definite, relative to the mean of its diagonal
+constexpr Index kRefreshPeriod = 5;     // steps after which row values are computed instead of updated
+constexpr Index kFewRowsPeriod = 4, kFewRows = 100;  // period and size of the search among the strongest rows
+constexpr double kStandsOut = 0.1;                   // strength of such rows, relative to the strongest
+constexpr Index kBalanceNumbers = 30'000'000;        // numbers that balance_rows may copy: 240 MB
 
 /// What a pass over all rows finds at the current W.
 struct Look {
@@ -69,7 +69,6 @@ class NewtonSearch {
   bool separated(const Look& now, double& factor) const;
   bool newton_step(Index active, double tolerance, const std::function<bool()>& stop);
   bool prepare(Index active);
-  void precondition();
   double exact_step() const;
   bool few_rows_conflict(const Look& now, Eigen::VectorXd& lambda) const;
   bool prove(const Look& now, Eigen::VectorXd& lambda) const;
@@ -79,7 +78,8 @@ class NewtonSearch {
   SingleThreadBlas blas_;
   const MarginProblem& problem_;
   Threads& threads_;
-  RowProducts products_;
+  NormalEquations equations_;
+  RowProducts& products_;
   const RowLoop& loop_;
   double scale_ = 0;         // largest |b|
   bool homogeneous_ = true;  // no row bounds W from above, so W may be scaled up
@@ -88,12 +88,15 @@ class NewtonSearch {
   bool raised_ = false;      // rhs_ exceeds b on some rows
   Eigen::VectorXd W_, value_, lambda_, weight_, gradient_;
   std::optional<NormalMatrix> normal_;
-  bool slow_ = false, factored_ = false;  // conjugate gradients ran into their limit; a factorisation helps them
-  Eigen::VectorXd W_step_, value_step_, residual_, preconditioned_, search_, search_values_, product_;
+  bool slow_ = false;  // conjugate gradients ran into their limit
 };
 
 NewtonSearch::NewtonSearch(const MarginProblem& problem, Threads& threads)
-    : problem_(problem), threads_(threads), products_(problem, threads), loop_(products_.loop()) {
+    : problem_(problem),
+      threads_(threads),
+      equations_(problem, threads),
+      products_(equations_.products()),
+      loop_(products_.loop()) {
   const Index rows = problem.rows();
   unit_.resize(rows);
   for (Index k = 0; k < rows; ++k) {
@@ -111,7 +114,7 @@ NewtonSearch::NewtonSearch(const MarginProblem& problem, Threads& threads)
     raised_ = true;
   }
   W_.setZero(products_.unknowns());
-  for (auto* numbers : {&value_, &lambda_, &weight_, &value_step_, &search_values_}) numbers->setZero(rows);
+  for (auto* numbers : {&value_, &lambda_, &weight_}) numbers->setZero(rows);
 }
 
 ConflictSearch NewtonSearch::run(const std::function<bool()>& stop) {
@@ -221,59 +224,36 @@ bool NewtonSearch::prepare(Index active) {
   return normal_->factor(weight_ / (kRidge * mean));
 }
 
-void NewtonSearch::precondition() {
-  preconditioned_ = residual_;
-  if (factored_) normal_->solve(preconditioned_);
-}
-
 /// Runs conjugate gradients on the active rows, then goes to the best point along the step. True: asked to stop.
 bool NewtonSearch::newton_step(Index active, double tolerance, const std::function<bool()>& stop) {
-  factored_ = prepare(active);
-  residual_ = gradient_;
-  W_step_.setZero(W_.size());
-  value_step_.setZero();
-  search_.setZero(W_.size());
+  const bool factored = prepare(active);
   bool stopped = false;
-  const auto move = [&](double length) {
-    if (length != 0) {
-      W_step_ += length * search_;
-      residual_ -= length * product_;
-      loop_.each([&](Index first, Index last) {
-        value_step_.segment(first, last - first) += length * search_values_.segment(first, last - first);
-      });
-    }
-    precondition();
-    return residual_.dot(preconditioned_);
-  };
-  const auto turn = [&](double share) {
-    stopped = share != 0 && stop();
-    if (stopped) return 0.0;
-    search_ = preconditioned_ + share * search_;
-    products_.normal(search_, weight_, search_values_, product_);
-    return search_.dot(product_);
-  };
-  const Index count = conjugate_gradients(kGradientLimit, tolerance, move, turn);
+  const Index count = equations_.solve(
+      gradient_, weight_, 0, kGradientLimit, tolerance,
+      [&](Eigen::VectorXd& x) {
+        if (factored) normal_->solve(x);
+      },
+      [&] { return stopped = stop(); });
   if (stopped) return true;
   slow_ = slow_ || count == kGradientLimit;
   const double step = exact_step();
-  W_ += step * W_step_;
-  loop_.each([&](Index first, Index last) {
-    value_.segment(first, last - first) += step * value_step_.segment(first, last - first);
-  });
+  W_ += step * equations_.x();
+  equations_.add(step, equations_.values(), value_);
   return false;
 }
 
 /// Newton's method on the slope along the step, which is monotone and piecewise linear; bisection if that leaves the
 /// interval.
 double NewtonSearch::exact_step() const {
+  const Eigen::VectorXd& value_step = equations_.values();
   double step = 1, low = 0, high = kInfinity;
   for (Index count = 0; count < kSearchLimit; ++count) {
     const auto slope = loop_.total<Slope>([&](Index first, Index last, Slope& sum) {
       for (Index k = first; k < last; ++k) {
-        const double missing = rhs_(k) - value_(k) - step * value_step_(k);
+        const double missing = rhs_(k) - value_(k) - step * value_step(k);
         if (missing <= 0 && !problem_.equal(k)) continue;
-        sum.value += unit_(k) * missing * value_step_(k);
-        sum.curvature += unit_(k) * value_step_(k) * value_step_(k);
+        sum.value += unit_(k) * missing * value_step(k);
+        sum.curvature += unit_(k) * value_step(k) * value_step(k);
       }
     });
     (slope.value > 0 ? low : high) = step;

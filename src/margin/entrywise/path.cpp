@@ -6,21 +6,24 @@
 #include <limits>
 
 #include "base/blas.h"
+#include "base/limits.h"
+#include "margin/predictor_corrector.h"
+#include "margin/rows/difference.h"
 
 namespace attsvm::internal {
 namespace {
 
-constexpr Index kIterations = 300;
-constexpr double kGoal = 1e-13;  // relative gap that is as small as rounding allows
-constexpr int kPatience = 20;    // iterations that may pass before the gap falls by the factor kProgress
+// Set by hand unless a comment names a reason or a measurement.
+constexpr Index kIterations = 300;  // nine to thirteen are the mean over nasty tasks
+constexpr double kGoal = 1e-13;     // relative gap that is as small as rounding allows
+constexpr int kPatience = 20;       // iterations that may pass before the gap falls by the factor kProgress
 constexpr double kProgress = 0.9;
 constexpr double kStay = 0.98, kSmallestStep = 1e-8;    // share of the way to the boundary; shortest useful step
 constexpr double kShort = 0.1;                          // after a shorter step the next one goes back to the center
 constexpr double kOffCenter = 10;                       // largest ratio of λs to its mean after such a step
 constexpr double kSmoothing = 0.1, kSmoothest = 1e-16;  // ε as a share of λs, and its least value
-constexpr double kStarved = 1e-2,
-                 kFeed = 10;        // least λs relative to the gap from the curve; factor by which λs may grow
-constexpr double kOvershoot = 0.3;  // slope of the merit function after a step, relative to that before
+constexpr double kStarved = 1e-2, kFeed = 10;    // least λs relative to the gap from the curve; factor of its growth
+constexpr double kOvershoot = 0.3;               // slope of the merit function after a step, relative to that before
 constexpr double kShorter = 0.6, kLonger = 0.8;  // range of the factor for a step that overshoots
 constexpr double kEasy = 0.1;                    // factor of ε per step if no row is an inequality
 constexpr double kFree = 0.1;                    // initial slack of rows that have neither slack nor multiplier
@@ -96,11 +99,7 @@ void EntrywisePath<Real>::load_rows(const MarginProblem& problem, const MarginSo
     zeta = ConstVector(group.z, dz_).template cast<Real>();
     const Real zeta_norm = zeta.stableNorm();
     for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
-      const Index drop = problem.drop(k);
-      for (Index j = 0; j < d_; ++j) {
-        const Real kept = static_cast<Real>(group.sign) * group.X[group.keep * d_ + j];
-        delta(j) = drop < 0 ? kept : kept - group.X[drop * d_ + j];
-      }
+      row_difference(problem, group, k, delta.data());
       const Real delta_norm = delta.stableNorm();
       if (delta_norm == 0 || zeta_norm == 0) continue;  // its value is 0 for every W
       Eigen::Map<Matrix>(R_.row(m_).data(), d_, dz_).noalias() = (delta / delta_norm) * (zeta / zeta_norm).transpose();
@@ -147,7 +146,7 @@ void EntrywisePath<Real>::start(const MarginSolution& frobenius, Real centrality
   last_step_ = 1;
   best_w_ = w_;
   best_lambda_ = lambda_;
-  best_gap_ = HUGE_VAL;
+  best_gap_ = kInfinity;
   iterations_ = 0;
   for (auto* vector : {&dlambda_, &dslack_}) vector->setZero(m_);
   for (auto* vector : {&power_, &curve_, &slope_, &flexible_, &missing_}) vector->resize(unknowns_);
@@ -249,24 +248,16 @@ void EntrywisePath<Real>::refine() {
 template <class Real>
 Real EntrywisePath<Real>::reach() const {
   const Real stay = static_cast<Real>(kStay);
-  Real step = 1 / stay;
-  for (Index k = 0; k < m_; ++k) {
-    if (equal_[k] != 0) continue;
-    if (dlambda_(k) < 0) step = std::min(step, -lambda_(k) / dlambda_(k));
-    if (dslack_(k) < 0) step = std::min(step, -slack_(k) / dslack_(k));
-  }
-  return stay * step;
+  const auto bounded = [&](Index k) { return equal_[k] == 0; };
+  const Real dual = step_to_boundary(0, m_, lambda_, dlambda_, 1 / stay, bounded);
+  return stay * step_to_boundary(0, m_, slack_, dslack_, dual, bounded);
 }
 
 /// λs per inequality after a step
 template <class Real>
 Real EntrywisePath<Real>::mean_product(Real step) const {
   if (inequalities_ == 0) return 0;
-  Real sum = 0;
-  for (Index k = 0; k < m_; ++k) {
-    if (equal_[k] == 0) sum += (slack_(k) + step * dslack_(k)) * (lambda_(k) + step * dlambda_(k));
-  }
-  return sum / static_cast<Real>(inequalities_);
+  return complementarity(0, m_, slack_, dslack_, step, lambda_, dlambda_, step) / static_cast<Real>(inequalities_);
 }
 
 /// Predictor and corrector. Returns the λs it leads to, and leaves its ratio to the present one in center_.
@@ -372,7 +363,7 @@ void EntrywisePath<Real>::judge() {
 template <class Real>
 bool EntrywisePath<Real>::follow(const Stop& stop) {
   int patience = kPatience;
-  for (double reference = HUGE_VAL;; ++iterations_) {
+  for (double reference = kInfinity;; ++iterations_) {
     judge();
     if (stop(static_cast<double>(objective_ * scale_), static_cast<double>(bound_ * scale_))) return false;
     if (best_gap_ < kProgress * reference) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/blas.h"
+#include "base/limits.h"
 
 namespace attsvm::internal {
 namespace {
@@ -39,7 +40,7 @@ EntrywiseSolver::Outcome EntrywiseSolver::solve(const MarginProblem& problem, do
   iterations_ = 0;
   W_ = frobenius.W;
   lambda_ = frobenius.dual;
-  gap_ = HUGE_VAL;
+  gap_ = kInfinity;
   method_ = "Frobenius answer";
   if (frobenius.W.isZero(0)) return Outcome::converged;
   const Index m = problem.rows(), unknowns = problem.d() * problem.dz();

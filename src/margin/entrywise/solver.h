@@ -1,6 +1,7 @@
 #pragma once
 
 #include "margin/entrywise/path.h"
+#include "margin/outcome.h"
 
 namespace attsvm::internal {
 
@@ -9,11 +10,7 @@ namespace attsvm::internal {
 /// size. Keeps its memory between calls.
 class EntrywiseSolver {
  public:
-  enum class Outcome : std::uint8_t {
-    converged,
-    stopped,  ///< asked to stop
-    stalled,  ///< no more progress, or the problem is too large
-  };
+  using Outcome = SolveOutcome;
 
   /// `frobenius`: the answer of the same problem in that norm, not infeasible. `stop` is called in every
   /// iteration and ends the solve by returning true.

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "base/limits.h"
 #include "margin/frobenius/exact_solver.h"
 #include "margin/rows/tolerances.h"
 
@@ -14,12 +15,8 @@ namespace attsvm::internal {
 void ExactSolver::reduce() {
   left_.reset(rows_.dp());
   right_.reset(rows_.zp());
-  for (Index k = 0; k < live_ && left_.size() < rows_.d(); ++k) {
-    if (left_.project(rows_.delta(k)) > 8 * kEpsilon) left_.push();
-  }
-  for (const RowBlock& block : rows_.blocks()) {
-    if (right_.size() < rows_.dz() && right_.project(rows_.zeta(block.query)) > 8 * kEpsilon) right_.push();
-  }
+  for (Index k = 0; k < live_; ++k) left_.widen(rows_.delta(k), rows_.d());
+  for (const RowBlock& block : rows_.blocks()) right_.widen(rows_.zeta(block.query), rows_.dz());
   reduced_.shape(live_, static_cast<Index>(problem_->groups().size()), left_.size(), right_.size());
   for (Index k = 0; k < live_; ++k) {
     std::fill_n(reduced_.delta(k), reduced_.dp(), 0.0);
@@ -149,7 +146,7 @@ ExactSolver::Outcome ExactSolver::active_set(const std::function<bool()>& stop) 
         implied_[p] = 1;
         break;
       }
-      double step = flat ? std::numeric_limits<double>::infinity() : missing / (rest * rest);
+      double step = flat ? kInfinity : missing / (rest * rest);
       Index blocking = -1;
       for (Index j = 0; j < size; ++j) {
         if (free_[set_[j]] != 0 || sign * r_[j] <= kNegligible * top) continue;

@@ -5,19 +5,22 @@
 
 #include "base/conjugate_gradients.h"
 #include "base/kernels/gram.h"
+#include "base/limits.h"
 #include "base/refuse.h"
 #include "margin/rows/tolerances.h"
 
 namespace attsvm::internal {
 namespace {
 
-constexpr Index kWholeGram = 128;  // rows up to which the Gram matrix of all rows is worth its cost
-constexpr Index kFirstSweeps = 4, kSweepLimit = 60, kEpochLimit = 40, kPasses = 4;
+// Set by hand unless a comment names a reason or a measurement.
+constexpr Index kWholeGram = 128;                    // rows up to which the Gram matrix of all rows is worth its cost
+constexpr Index kFirstSweeps = 4, kSweepLimit = 60;  // Gauss–Seidel on the whole Gram matrix: before the support counts
+constexpr Index kEpochLimit = 40, kPasses = 4;       // the same query by query: epochs, and passes over a query in each
 constexpr double kLoose = 64;           // factor on the tolerance if rows are judged by the Gram matrix instead of W
+constexpr int kTries = 4;               // sets that block pivoting may try without fewer wrong rows
 constexpr Index kDenseLimit = 400;      // support rows up to which a factorisation is faster than conjugate gradients
 constexpr Index kIterationLimit = 300;  // conjugate gradients that take more steps are replaced by a factorisation
-constexpr double kRoughFace = 1e-3, kFineFace = 1e-13;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kRoughFace = 1e-3, kFineFace = 1e-13;  // their accuracy while the set changes, and at the end
 
 }  // namespace
 
@@ -137,7 +140,7 @@ bool ExactSolver::guess_by_gram(const std::function<bool()>& stop) {
 bool ExactSolver::solve_face(const std::function<bool()>& stop) {
   double face_tolerance = kRoughFace;
   Index best = live_ + 1;
-  for (int patience = 4;;) {
+  for (int patience = kTries;;) {
     ++iterations_;
     const Index size = set_.size();
     if (size > rows_.d() * rows_.dz() || stop()) return false;
@@ -161,7 +164,7 @@ bool ExactSolver::solve_face(const std::function<bool()>& stop) {
       best = live_ + 1;
     } else if (wrong < best) {
       best = wrong;
-      patience = 4;
+      patience = kTries;
     } else if (--patience == 0) {
       return false;
     }
@@ -174,8 +177,7 @@ Index ExactSolver::judge(double tolerance) {
   Index wrong = 0, member = 0;
   next_.clear();
   for (Index k = 0; k < live_; ++k) {
-    const bool in = member < set_.size() && set_[member] == k;
-    if (in) ++member;
+    const bool in = set_.meets(k, member);
     const bool carries = in && x_[k] != 0;  // a dependent row of the set has no multiplier
     const bool bad = carries ? free_[k] == 0 && x_[k] < 0 : rhs_[k] - value_[k] > tolerance;
     if (bad) ++wrong;

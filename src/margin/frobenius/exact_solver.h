@@ -4,6 +4,7 @@
 
 #include "attsvm/margin.h"
 #include "base/qr_basis.h"
+#include "margin/outcome.h"
 #include "margin/rows/unit_rows.h"
 
 namespace attsvm::internal {
@@ -16,7 +17,7 @@ namespace attsvm::internal {
 /// certificate. Keeps its memory from one solve to the next.
 class ExactSolver {
  public:
-  enum class Outcome : std::uint8_t { optimal, infeasible, stopped };
+  using Outcome = ActiveSetOutcome;
 
   /// `support`: rows to start from, ascending (may be empty). `stop` is called from time to time and ends the solve by
   /// returning true. `lift` is added to the right-hand sides of inequalities, per ‖δ‖ ‖ζ‖.

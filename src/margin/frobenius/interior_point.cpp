@@ -2,26 +2,24 @@
 
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 
-#include "base/conjugate_gradients.h"
-#include "margin/rows/tolerances.h"
+#include "base/limits.h"
+#include "margin/predictor_corrector.h"
 
 namespace attsvm::internal {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Set by hand unless a comment names a reason or a measurement.
 constexpr double kStart = 10;  // values, slacks and multipliers start this far inside; 1 to 100 work as well
-constexpr double kPredictorError = 1e-2, kCorrectorError = 1e-4;
-constexpr int kGradientLimit = 25;
-constexpr Index kIterationLimit = 200;
+constexpr double kPredictorError = 1e-2, kCorrectorError = 1e-4;  // factors on the residual, by conjugate gradients
+constexpr int kGradientLimit = 25;                                // about two steps are usual
+constexpr Index kIterationLimit = 200;                            // 21 to 23 were measured
 constexpr double kShortStep = 1e-2;
-constexpr int kShortSteps = 8;      // after this many in a row it gives up
-constexpr double kHopeless = 1e9;   // bound relative to the first from which the rows count as conflicting
-constexpr double kInactive = 1e-3;  // λ_k‖a_k‖² below this times the slack: not a support row
-constexpr double kMeetsNearly =
-    1e-11;  // violation of rows with b ≤ 0 that counts as rounding, relative to the largest b
+constexpr int kShortSteps = 8;          // after this many in a row it gives up
+constexpr double kHopeless = 1e9;       // bound relative to the first from which the rows count as conflicting
+constexpr double kInactive = 1e-3;      // λ_k‖a_k‖² below this times the slack: not a support row
+constexpr double kMeetsNearly = 1e-11;  // violation of rows with b ≤ 0 that is rounding, relative to the largest b
 
 double gap_of(double objective, double bound) { return objective < kInfinity ? 1 - bound / objective : 1; }
 
@@ -43,7 +41,8 @@ struct InteriorPointSolver::Standing {
 
 InteriorPointSolver::InteriorPointSolver(const MarginProblem& problem, Threads& threads)
     : problem_(problem),
-      products_(problem, threads),
+      equations_(problem, threads),
+      products_(equations_.products()),
       normal_(problem, products_.square_sizes(), threads),
       loop_(products_.loop()) {
   const Index rows = problem.rows();
@@ -57,8 +56,7 @@ InteriorPointSolver::InteriorPointSolver(const MarginProblem& problem, Threads& 
     live_ += live ? 1 : 0;
     scale_ = std::max(scale_, rhs_(k));
   }
-  for (auto* numbers :
-       {&value_, &slack_, &lambda_, &target_, &weight_, &value_step_, &slack_step_, &lambda_step_, &search_values_}) {
+  for (auto* numbers : {&value_, &slack_, &lambda_, &target_, &weight_, &slack_step_, &lambda_step_}) {
     numbers->setZero(rows);
   }
   best_W_ = W_ = Eigen::VectorXd::Zero(products_.unknowns());
@@ -181,12 +179,12 @@ void InteriorPointSolver::aim_at_boundary() {
   });
 }
 
-/// Corrector: s λ = complementarity, with the predictor's steps as the second-order term.
-void InteriorPointSolver::aim_at_center(double complementarity) {
+/// Corrector: s λ = product, with the predictor's steps as the second-order term.
+void InteriorPointSolver::aim_at_center(double product) {
   const Eigen::VectorXd& square_sizes = products_.square_sizes();
   loop_.each([&](Index first, Index last) {
     for (Index k = first; k < last; ++k) {
-      const double aim = square_sizes(k) > 0 ? complementarity : 0;
+      const double aim = square_sizes(k) > 0 ? product : 0;
       const double excess = value_(k) - rhs_(k) - slack_(k);
       target_(k) = (aim - slack_step_(k) * lambda_step_(k) - lambda_(k) * (slack_(k) + excess)) / slack_(k);
     }
@@ -197,68 +195,40 @@ void InteriorPointSolver::aim_at_center(double complementarity) {
 InteriorPointSolver::Reach InteriorPointSolver::direction(double tolerance) {
   products_.adjoint(target_, right_);
   right_ += weighted_ - W_;
-  solve_normal(right_, tolerance);
-  struct Ratio {
-    double primal = kInfinity, dual = kInfinity;
-    void operator+=(const Ratio& other) {
-      primal = std::min(primal, other.primal);
-      dual = std::min(dual, other.dual);
-    }
-  };
-  const auto ratio = loop_.total<Ratio>([&](Index first, Index last, Ratio& least) {
+  solve_normal(tolerance);
+  const Eigen::VectorXd& value_step = equations_.values();
+  return loop_.total<Reach>([&](Index first, Index last, Reach& reach) {
     for (Index k = first; k < last; ++k) {
-      slack_step_(k) = value_step_(k) + value_(k) - rhs_(k) - slack_(k);
-      lambda_step_(k) = target_(k) - weight_(k) * value_step_(k);
-      if (slack_step_(k) < 0) least.primal = std::min(least.primal, -slack_(k) / slack_step_(k));
-      if (lambda_step_(k) < 0) least.dual = std::min(least.dual, -lambda_(k) / lambda_step_(k));
+      slack_step_(k) = value_step(k) + value_(k) - rhs_(k) - slack_(k);
+      lambda_step_(k) = target_(k) - weight_(k) * value_step(k);
     }
+    const auto always = [](Index) { return true; };
+    reach.primal = step_to_boundary(first, last, slack_, slack_step_, reach.primal, always);
+    reach.dual = step_to_boundary(first, last, lambda_, lambda_step_, reach.dual, always);
   });
-  return {ratio.primal, ratio.dual};
 }
 
-/// W_step_ and value_step_ = A W_step_; residual_ is what is left of the right-hand side.
-void InteriorPointSolver::solve_normal(const Eigen::VectorXd& right, double tolerance) {
-  residual_ = right;
-  W_step_.setZero(right.size());
-  value_step_.setZero();
-  search_.setZero(right.size());
-  const auto move = [&](double length) {
-    if (length != 0) {
-      W_step_ += length * search_;
-      residual_ -= length * product_;
-      loop_.each([&](Index first, Index last) {
-        value_step_.segment(first, last - first) += length * search_values_.segment(first, last - first);
-      });
-    }
-    preconditioned_ = residual_;
-    normal_.solve(preconditioned_);
-    return residual_.dot(preconditioned_);
-  };
-  const auto turn = [&](double share) {
-    search_ = preconditioned_ + share * search_;
-    products_.normal(search_, weight_, search_values_, product_);
-    product_ += search_;
-    return search_.dot(product_);
-  };
-  conjugate_gradients(kGradientLimit, tolerance, move, turn);
+void InteriorPointSolver::solve_normal(double tolerance) {
+  equations_.solve(
+      right_, weight_, 1, kGradientLimit, tolerance, [&](Eigen::VectorXd& x) { normal_.solve(x); },
+      [] { return false; });
 }
 
 double InteriorPointSolver::complementarity_after(Reach reach) const {
   return loop_.total<double>([&](Index first, Index last, double& sum) {
-    for (Index k = first; k < last; ++k) {
-      sum += (slack_(k) + reach.primal * slack_step_(k)) * (lambda_(k) + reach.dual * lambda_step_(k));
-    }
+    sum = complementarity(first, last, slack_, slack_step_, reach.primal, lambda_, lambda_step_, reach.dual);
   });
 }
 
 /// Takes the same step for W, s and λ, so that W − Σ λ a shrinks; updates the products by linearity.
 void InteriorPointSolver::advance(double step) {
-  const Eigen::VectorXd change = W_step_ - (weighted_ - W_) + residual_;  // = Σ Δλ_k a_k
+  const Eigen::VectorXd &W_step = equations_.x(), &value_step = equations_.values();
+  const Eigen::VectorXd change = W_step - (weighted_ - W_) + equations_.residual();  // = Σ Δλ_k a_k
   weighted_ += step * change;
-  W_ += step * W_step_;
+  W_ += step * W_step;
   loop_.each([&](Index first, Index last) {
     for (Index k = first; k < last; ++k) {
-      value_(k) += step * value_step_(k);
+      value_(k) += step * value_step(k);
       slack_(k) += step * slack_step_(k);
       lambda_(k) += step * lambda_step_(k);
     }
@@ -292,9 +262,10 @@ void InteriorPointSolver::sharpen(double tolerance) {
   });
   products_.adjoint(lambda_, weighted_);
   right_ = W_ - weighted_;
-  solve_normal(right_, kCorrectorError);
+  solve_normal(kCorrectorError);
+  const Eigen::VectorXd& value_step = equations_.values();
   loop_.each([&](Index first, Index last) {
-    for (Index k = first; k < last; ++k) lambda_(k) = std::max(0.0, lambda_(k) + weight_(k) * value_step_(k));
+    for (Index k = first; k < last; ++k) lambda_(k) = std::max(0.0, lambda_(k) + weight_(k) * value_step(k));
   });
   products_.adjoint(lambda_, weighted_);
   const double bound = bound_of(lambda_, weighted_);

@@ -5,8 +5,10 @@
 
 #include "attsvm/margin.h"
 #include "base/blas.h"
+#include "base/limits.h"
 #include "margin/frobenius/normal_matrix.h"
-#include "margin/rows/row_products.h"
+#include "margin/outcome.h"
+#include "margin/rows/normal_equations.h"
 
 namespace attsvm::internal {
 
@@ -15,11 +17,7 @@ namespace attsvm::internal {
 /// factorisation in the unknowns and about ten passes over the tokens.
 class InteriorPointSolver {
  public:
-  enum class Outcome : std::uint8_t {
-    converged,  ///< the gap is within the tolerance
-    stopped,    ///< asked to stop
-    stalled,    ///< no progress: the rows conflict, leave W no room, or rounding is reached
-  };
+  using Outcome = SolveOutcome;  ///< stalled: the rows conflict, leave W no room, or rounding is reached
 
   /// std::logic_error if a row is an equality. The problem must outlive the solver.
   InteriorPointSolver(const MarginProblem& problem, Threads& threads);
@@ -36,26 +34,31 @@ class InteriorPointSolver {
  private:
   struct Standing;
   struct Reach {
-    double primal, dual;  // longest steps that keep s and λ positive
+    double primal = kInfinity, dual = kInfinity;  // longest steps that keep s and λ positive
+    void operator+=(const Reach& other) {
+      primal = std::min(primal, other.primal);
+      dual = std::min(dual, other.dual);
+    }
   };
 
   bool start();
   Standing standing() const;
   void keep_best(const Standing& now);
   void aim_at_boundary();
-  void aim_at_center(double complementarity);
+  void aim_at_center(double product);
   Reach direction(double tolerance);
   double complementarity_after(Reach reach) const;
   void advance(double step);
   void refresh();
-  void solve_normal(const Eigen::VectorXd& right, double tolerance);
+  void solve_normal(double tolerance);
   void sharpen(double tolerance);
   double bound_of(const Eigen::VectorXd& lambda, const Eigen::VectorXd& weighted) const;
   Outcome iterate(double tolerance, const std::function<bool(const SolveProgress&)>& stop);
 
   SingleThreadBlas blas_;
   const MarginProblem& problem_;
-  RowProducts products_;
+  NormalEquations equations_;
+  RowProducts& products_;
   NormalMatrix normal_;
   const RowLoop& loop_;
   Eigen::VectorXd rhs_;      // of the problem; −1 on rows that are zero
@@ -67,8 +70,7 @@ class InteriorPointSolver {
   Eigen::VectorXd value_, slack_, lambda_;  // a_k·W, s, λ
   bool fresh_ = true;                       // value_ and weighted_ are computed, not updated
   Eigen::VectorXd target_, weight_;         // Newton's equations read Δλ = target − weight·a_k·ΔW
-  Eigen::VectorXd value_step_, slack_step_, lambda_step_, W_step_;
-  Eigen::VectorXd right_, residual_, preconditioned_, search_, product_, search_values_;
+  Eigen::VectorXd slack_step_, lambda_step_, right_;
 
   Eigen::VectorXd best_W_, best_lambda_;
   double best_objective_ = 0, best_bound_ = 0;

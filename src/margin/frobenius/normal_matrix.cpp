@@ -11,9 +11,11 @@
 namespace attsvm::internal {
 namespace {
 
+// Set by hand unless a comment names a reason or a measurement.
 constexpr double kLeftOut = 0.3;          // trace of the queries left out, relative to that of I
 constexpr double kSingleLimit = 1e4;      // single precision perturbs I by less than 1e-3 up to this trace of a query
 constexpr Index kBatchNumbers = 1 << 22;  // numbers in the halves of a batch of queries
+// Sizes of the pieces that threads take: queries, parts of the product, columns and rows of the factorisation
 constexpr Index kQueriesPerChunk = 16, kProductChunks = 8, kPanel = 128, kTile = 64;
 
 Index triangle(Index n) { return n * (n + 1) / 2; }

@@ -11,11 +11,9 @@ constexpr slong kDependent = -98;    // log₂ of the squared share of a depende
 constexpr slong kImplied = -47;      // log₂ of the violation, relative to the terms, that such a row may have
 constexpr slong kNegligible = -128;  // log₂ below which coefficients of a combination count as zero
 constexpr slong kMet = -128;         // log₂ of the violation, relative to ‖W‖ and b, of rows that count as met
-constexpr Index kMostRows = 1500;
+constexpr Index kMostRows = 1500;    // by hand
 constexpr Index kMostProducts = 2'000'000;  // wide multiplications per pass over all rows: 0.1 s
-constexpr Index kStepsPerRow = 20;
-
-std::size_t at(Index k) { return static_cast<std::size_t>(k); }
+constexpr Index kStepsPerRow = 20;          // most steps; by hand
 
 }  // namespace
 
@@ -90,10 +88,10 @@ void WideActiveSet::start_from(const Eigen::VectorXd& guess) {
 
 /// Recomputes multipliers, W and the values of all rows from the set.
 void WideActiveSet::refresh() {
-  y_.clear();
-  for (std::size_t j = 0; j < set_.size(); ++j)
-    y_.push_back((rhs_[at(set_[j])] - dot(factor_[j].data(), y_.data(), static_cast<Index>(j))) / factor_[j][j]);
-  x_ = solve_upper(y_);
+  WideVector asked;
+  for (const Index k : set_) asked.push_back(rhs_[at(k)]);
+  y_ = solve_lower(factor_, asked);
+  x_ = solve_transposed(factor_, y_);
   norm_ = sqrt(dot(y_.data(), y_.data(), static_cast<Index>(y_.size())));
   WideVector lambda(at(rows_.count()));
   for (std::size_t j = 0; j < set_.size(); ++j) lambda[at(set_[j])] = x_[j];
@@ -163,10 +161,9 @@ WideActiveSet::Split WideActiveSet::split(Index p) const {
   Split part;
   part.rest = rows_.inner(p, p);
   const Wide size = part.rest;
-  for (std::size_t j = 0; j < set_.size(); ++j) {
-    const Wide inner = rows_.inner(p, set_[j]);
-    part.y.push_back((inner - dot(factor_[j].data(), part.y.data(), static_cast<Index>(j))) / factor_[j][j]);
-  }
+  WideVector inner;
+  for (const Index k : set_) inner.push_back(rows_.inner(p, k));
+  part.y = solve_lower(factor_, inner);
   part.rest -= dot(part.y.data(), part.y.data(), static_cast<Index>(part.y.size()));
   part.rest /= size;  // the share of the row
   if (part.rest.sign() <= 0 || part.rest.exponent() <= kDependent) {
@@ -174,7 +171,7 @@ WideActiveSet::Split WideActiveSet::split(Index p) const {
   } else {
     part.rest *= size;
   }
-  part.r = solve_upper(part.y);
+  part.r = solve_transposed(factor_, part.y);
   return part;
 }
 
@@ -205,16 +202,6 @@ void WideActiveSet::drop(Index j) {
       row[l] = (gram_[i][l] - dot(row.data(), factor_[l].data(), static_cast<Index>(l))) / factor_[l][l];
     row[i] = sqrt(gram_[i][i] - dot(row.data(), row.data(), static_cast<Index>(i)));
   }
-}
-
-/// x with Lᵀx = y.
-WideVector WideActiveSet::solve_upper(const WideVector& y) const {
-  WideVector x = y;
-  for (std::size_t j = x.size(); j-- > 0;) {
-    x[j] /= factor_[j][j];
-    for (std::size_t i = 0; i < j; ++i) x[i] -= factor_[j][i] * x[j];
-  }
-  return x;
 }
 
 /// Row p and −r on the set cancel, their right-hand sides do not.

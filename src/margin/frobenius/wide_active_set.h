@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "margin/outcome.h"
 #include "margin/rows/wide_rows.h"
 
 namespace attsvm::internal {
@@ -11,7 +12,7 @@ namespace attsvm::internal {
 /// rounding to double.
 class WideActiveSet {
  public:
-  enum class Outcome : std::uint8_t { optimal, infeasible, stopped };
+  using Outcome = ActiveSetOutcome;
 
   /// Whether the problem is small enough to be solved within seconds.
   static bool suits(const MarginProblem& problem);
@@ -43,7 +44,6 @@ class WideActiveSet {
   void drop(Index j);
   void refresh();
   void keep_conflict(Index p, const Split& split, int sign);
-  WideVector solve_upper(const WideVector& y) const;
 
   WideRows rows_;
   Index rows_of_problem_ = 0;

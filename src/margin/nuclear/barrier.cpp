@@ -5,19 +5,22 @@
 
 #include "base/blas.h"
 #include "base/kernels/gram.h"
+#include "base/limits.h"
 
 namespace attsvm::internal {
 namespace {
 
+// Set by hand unless a comment names a reason or a measurement.
 constexpr double kStartNorm = 0.8, kFurther = 1.25;  // ‖A‖ at the start, and the factor within which it is reached
-constexpr double kReduction = 0.5;                   // of μ per step
-constexpr double kOffCentre = 0.6;                   // relative residual of a row above which μ is not reduced
+constexpr double kReduction = 0.5;     // of μ per step; measured: 0.4 and 0.3 take more steps (docs/tried.md)
+constexpr double kOffCentre = 0.6;     // relative residual of a row above which μ is not reduced
 constexpr double kNearby = 0.1;        // rows with less slack than this share of their demand may become active
 constexpr double kLeastDemand = 1e-2;  // least demand that a row counts with
-constexpr double kTinyPivot = 1e-12;
-constexpr double kWrong = 1e-10;  // allowed error of multipliers and rows of the quadratic program
-constexpr double kSufficient = 1e-3, kShorter = 0.6, kSmallestStep = 1e-2;
-constexpr int kPivots = 8, kSweeps = 40;
+constexpr double kTinyPivot = 1e-12;   // of unit diagonals: a row below it depends on others
+constexpr double kWrong = 1e-10;       // allowed error of multipliers and rows of the quadratic program
+constexpr double kSufficient = 1e-3;   // share of the promised gain that a step must bring
+constexpr double kShorter = 0.6, kSmallestStep = 1e-2;  // factor of a step that does not, and where the search ends
+constexpr int kPivots = 8, kSweeps = 40;                // sets that block pivoting tries; sweeps if that fails
 
 }  // namespace
 
@@ -102,7 +105,7 @@ void NuclearBarrier::choose_candidates(double target) {
   set_.clear();
   for (Index j = 0; j < count; ++j) {
     const Index k = candidates_[j];
-    low_[j] = rows_->equal(k) ? -HUGE_VAL : 0;
+    low_[j] = rows_->equal(k) ? -kInfinity : 0;
     wanted_[j] += schur_.scale(j) * (rows_->rhs(k) - target * value_[k]);
     if (rows_->equal(k) || lambda_[k] > 0 || slack_[k] < 0) set_.push(j);
   }
@@ -141,8 +144,7 @@ bool NuclearBarrier::pivot() {
     next_.clear();
     bool wrong = false;
     for (Index j = 0, member = 0; j < count; ++j) {
-      const bool in = member < size && set_[member] == j;
-      if (in) ++member;
+      const bool in = set_.meets(j, member);
       const bool bad = in ? x_[j] < low_[j] : wanted_[j] - product_[j] > kWrong;
       wrong = wrong || bad;
       if (in != bad) next_.push(j);

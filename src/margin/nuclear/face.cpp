@@ -3,15 +3,19 @@
 #include <cmath>
 
 #include "base/decompositions.h"
+#include "base/limits.h"
 
 namespace attsvm::internal {
 namespace {
 
-constexpr Index kSteps = 12;
+// Set by hand unless a comment names a reason or a measurement.
+constexpr Index kSteps = 12;       // of Newton's method
 constexpr Index kMostRows = 1000;  // or the number of unknowns if that is more: no more rows can stay active
-constexpr double kConverged = 1e-13, kDependentRow = 1e-11, kNoProgress = 0.5, kDiverged = 30;
-constexpr double kUseful = 1e-10;      // residual that is accepted if rounding allows no better
-constexpr double kSmallDemand = 1e-2;  // right-hand sides so far below ‖W‖ that rounding matters
+constexpr double kConverged = 1e-13, kUseful = 1e-10;  // residual of the answer, and if rounding allows no better
+constexpr double kDependentRow = 1e-11;                // pivot of the factorisation below which a row depends on others
+constexpr double kNoProgress = 0.5;                    // ratio of residuals from which a step counts as futile
+constexpr double kDiverged = 30;                       // ratio of residuals from which it gives up
+constexpr double kSmallDemand = 1e-2;                  // right-hand sides so far below ‖W‖ that rounding matters
 
 }  // namespace
 
@@ -31,7 +35,7 @@ bool NuclearFace::solve(NuclearRows& rows, const Eigen::MatrixXd& W, const doubl
   for (Index k = 0; k < m_; ++k) {
     if (rows.rhs(k) > 0) demand = std::min(demand, rows.rhs(k));
   }
-  double best = HUGE_VAL, before = HUGE_VAL;
+  double best = kInfinity, before = kInfinity;
   int patience = 3;
   for (steps_ = 0; steps_ < kSteps; ++steps_) {
     choose_rows(balance);
@@ -106,8 +110,7 @@ double NuclearFace::residual() {
   Index next = 0;
   for (Index k = 0; k < m_; ++k) {
     const double slack = value_[k] - rows_->rhs(k);
-    const bool in = next < active_.size() && active_[next] == k;
-    if (in) ++next;
+    const bool in = active_.meets(k, next);
     worst = std::max(worst, in ? std::abs(slack) : -slack);
     if (in && !rows_->equal(k)) worst = std::max(worst, -lambda_[k] / largest);
   }

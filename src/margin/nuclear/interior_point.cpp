@@ -3,17 +3,21 @@
 #include <algorithm>
 #include <cmath>
 
+#include "margin/predictor_corrector.h"
+
 namespace attsvm::internal {
 namespace {
 
-constexpr double kStartNorm = 0.7;     // ‖A(λ)‖_F at the start
-constexpr double kCentral = 0.3;       // λs/μ of rows that have no multiplier at the start
-constexpr double kRoom = 0.1;          // least slack that a row starts with
-constexpr double kStay = 0.95;         // fraction of the way to the boundary
-constexpr double kNegligible = 1e-24;  // squared singular value, relative
-constexpr double kTinyPivot = 1e-14;
-constexpr double kSmallestStep = 1e-3;
-constexpr double kShort = 0.2, kRecenter = 0.7;
+// Set by hand unless a comment names a reason or a measurement.
+constexpr double kStartNorm = 0.7;      // ‖A(λ)‖_F at the start
+constexpr double kCentral = 0.3;        // λs/μ of rows that have no multiplier at the start
+constexpr double kRoom = 0.1;           // least slack that a row starts with
+constexpr double kStay = 0.95;          // fraction of the way to the boundary
+constexpr double kNegligible = 1e-24;   // squared singular value, relative
+constexpr double kTinyPivot = 1e-14;    // of unit diagonals: a row below it depends on others
+constexpr double kSmallestStep = 1e-3;  // where the method ends
+constexpr double kShort = 0.2;          // a shorter step is replaced by one to the center,
+constexpr double kRecenter = 0.7;       // with this share of μ
 
 }  // namespace
 
@@ -97,7 +101,7 @@ bool NuclearInteriorPoint::invert_dual() {
 void NuclearInteriorPoint::weights(Eigen::MatrixXd& W) const { W = X_.topRightCorner(P_, Q_); }
 
 void NuclearInteriorPoint::measure() {
-  double complementarity = 0;
+  double products = 0;
   W_ = X_.topRightCorner(P_, Q_);
   objective_ = 0.5 * X_.trace();
   rows_->values(W_, value_.data());
@@ -106,9 +110,9 @@ void NuclearInteriorPoint::measure() {
   for (Index k = 0; k < m_; ++k) {
     bound_ += rows_->rhs(k) * lambda_[k];
     infeasibility += std::abs(lambda_[k] * (value_[k] - slack_[k] - rows_->rhs(k)));
-    complementarity += slack_[k] * lambda_[k];
+    products += slack_[k] * lambda_[k];
   }
-  mu_ = (objective_ - A_.cwiseProduct(W_).sum() + complementarity) / barrier_;
+  mu_ = (objective_ - A_.cwiseProduct(W_).sum() + products) / barrier_;
   gap_ = (mu_ * barrier_ + infeasibility) / std::max(objective_, 1e-300);
 }
 
@@ -146,10 +150,7 @@ void NuclearInteriorPoint::direction(double target, bool corrected) {
 }
 
 double NuclearInteriorPoint::primal_step(double most) {
-  double step = most;
-  for (Index k = 0; k < m_; ++k) {
-    if (dslack_[k] < 0) step = std::min(step, -slack_[k] / dslack_[k]);
-  }
+  double step = step_to_boundary(0, m_, slack_, dslack_, most, [](Index) { return true; });
   for (; step > kSmallestStep; step *= 0.85) {
     trial_ = X_ + step * dX_;
     factor_.compute(trial_);
@@ -159,10 +160,7 @@ double NuclearInteriorPoint::primal_step(double most) {
 }
 
 double NuclearInteriorPoint::dual_step(double most) {
-  double step = most;
-  for (Index k = 0; k < m_; ++k) {
-    if (dlambda_[k] < 0 && !rows_->equal(k)) step = std::min(step, -lambda_[k] / dlambda_[k]);
-  }
+  double step = step_to_boundary(0, m_, lambda_, dlambda_, most, [&](Index k) { return !rows_->equal(k); });
   gram0_.noalias() = A_.transpose() * A_;
   gram1_.noalias() = A_.transpose() * dA_;
   gram2_.noalias() = dA_.transpose() * dA_;
@@ -181,13 +179,11 @@ bool NuclearInteriorPoint::step() {
 
   direction(0, false);
   const double primal = primal_step(1), dual = dual_step(1);
-  double complementarity = 0;
-  for (Index k = 0; k < m_; ++k)
-    complementarity += (slack_[k] + primal * dslack_[k]) * (lambda_[k] + dual * dlambda_[k]);
+  double after = complementarity(0, m_, slack_, dslack_, primal, lambda_, dlambda_, dual);
   const double cross =
       (X_.topRightCorner(P_, Q_) + primal * dX_.topRightCorner(P_, Q_)).cwiseProduct(A_ + dual * dA_).sum();
-  complementarity += 0.5 * (X_.trace() + primal * dX_.trace()) - cross;
-  const double ratio = std::clamp(complementarity / barrier_ / mu_, 1e-3, 1.0);
+  after += 0.5 * (X_.trace() + primal * dX_.trace()) - cross;
+  const double ratio = std::clamp(after / barrier_ / mu_, 1e-3, 1.0);
   const double center = ratio * ratio * (std::min(primal, dual) > 0.9 ? ratio : 1);
   affine_dX_.swap(dX_);
   affine_dA_.swap(dA_);

@@ -3,9 +3,25 @@
 #include <algorithm>
 
 #include "base/kernels/nuclear.h"
-#include "margin/rows/tolerances.h"
 
 namespace attsvm::internal {
+namespace {
+
+/// The vectors of a basis, `size` numbers each without their padding.
+auto columns(const QrBasis& basis, Index size) {
+  return Eigen::Map<const Eigen::MatrixXd>(basis.q(0), basis.dimension(), basis.size()).topRows(size);
+}
+
+/// Columns in the coordinates of the basis (null: padded ones) as columns of `size` numbers.
+void expand(const QrBasis* basis, Index size, const Eigen::MatrixXd& U, RowMatrix& out) {
+  if (basis != nullptr) {
+    out.noalias() = columns(*basis, size) * U.topRows(basis->size());
+  } else {
+    out = U.topRows(size);
+  }
+}
+
+}  // namespace
 
 void NuclearRows::load(const MarginProblem& problem, double size) {
   problem_ = &problem;
@@ -47,34 +63,22 @@ void NuclearRows::load(const MarginProblem& problem, double size) {
     if (count_ > before) ++queries_;
   }
 
+  // Writes `count` vectors in the coordinates of what they span, and returns the padded size of the new ones.
+  const auto reduce = [&](QrBasis& basis, Buffer<double>& vectors, Index count, Index length) {
+    basis.reset(length);
+    for (Index k = 0; k < count; ++k) basis.widen(vectors.data() + k * length, length);
+    const Index fewer = pad4(basis.size());
+    full_.fill(count * fewer, 0.0);
+    for (Index k = 0; k < count; ++k) {
+      project(basis.q(0), length, basis.size(), vectors.data() + k * length, full_.data() + k * fewer);
+    }
+    vectors.swap(full_);
+    return fewer;
+  };
   left_reduced_ = count_ < d;
   right_reduced_ = queries_ < dz;
-  left_size_ = dp;
-  right_size_ = zp;
-  if (left_reduced_) {
-    left_.reset(dp);
-    for (Index k = 0; k < count_; ++k) {
-      if (left_.project(delta_.data() + k * dp) > 8 * kEpsilon) left_.push();
-    }
-    left_size_ = pad4(left_.size());
-    full_.grow(count_ * left_size_);
-    std::fill_n(full_.data(), count_ * left_size_, 0.0);
-    for (Index k = 0; k < count_; ++k)
-      project(left_.q(0), dp, left_.size(), delta_.data() + k * dp, full_.data() + k * left_size_);
-    delta_.swap(full_);
-  }
-  if (right_reduced_) {
-    right_.reset(zp);
-    for (Index i = 0; i < queries_; ++i) {
-      if (right_.project(zeta_.data() + i * zp) > 8 * kEpsilon) right_.push();
-    }
-    right_size_ = pad4(right_.size());
-    full_.grow(queries_ * right_size_);
-    std::fill_n(full_.data(), queries_ * right_size_, 0.0);
-    for (Index i = 0; i < queries_; ++i)
-      project(right_.q(0), zp, right_.size(), zeta_.data() + i * zp, full_.data() + i * right_size_);
-    zeta_.swap(full_);
-  }
+  left_size_ = left_reduced_ ? reduce(left_, delta_, count_, dp) : dp;
+  right_size_ = right_reduced_ ? reduce(right_, zeta_, queries_, zp) : zp;
   lay_out();
 }
 
@@ -155,40 +159,22 @@ void NuclearRows::weigh(const double* x, Eigen::MatrixXd& A) {
 }
 
 void NuclearRows::weights_in(const RowMatrix& W, Eigen::MatrixXd& Y) const {
-  const Index d = problem_->d(), dz = problem_->dz(), dp = pad4(d), zp = pad4(dz);
   Y.setZero(left_size_, right_size_);
-  const auto left = [&](const auto& M) -> Eigen::MatrixXd {
-    if (!left_reduced_) return M;
-    return Eigen::Map<const Eigen::MatrixXd>(left_.q(0), dp, left_.size()).topRows(d).transpose() * M;
-  };
-  const Eigen::MatrixXd half = left(W / scale_);
-  const Index rows = half.rows();
+  const Eigen::MatrixXd half =
+      left_reduced_ ? Eigen::MatrixXd(columns(left_, W.rows()).transpose() * (W / scale_)) : W / scale_;
   if (right_reduced_) {
-    Y.topLeftCorner(rows, right_.size()).noalias() =
-        half * Eigen::Map<const Eigen::MatrixXd>(right_.q(0), zp, right_.size()).topRows(dz);
+    Y.topLeftCorner(half.rows(), right_.size()).noalias() = half * columns(right_, W.cols());
   } else {
-    Y.topLeftCorner(rows, dz) = half;
+    Y.topLeftCorner(half.rows(), W.cols()) = half;
   }
 }
 
 void NuclearRows::left_out(const Eigen::MatrixXd& U, RowMatrix& K) const {
-  const Index d = problem_->d();
-  if (left_reduced_) {
-    K.noalias() =
-        Eigen::Map<const Eigen::MatrixXd>(left_.q(0), pad4(d), left_.size()).topRows(d) * U.topRows(left_.size());
-  } else {
-    K = U.topRows(d);
-  }
+  expand(left_reduced_ ? &left_ : nullptr, problem_->d(), U, K);
 }
 
 void NuclearRows::right_out(const Eigen::MatrixXd& V, RowMatrix& Q) const {
-  const Index dz = problem_->dz();
-  if (right_reduced_) {
-    Q.noalias() =
-        Eigen::Map<const Eigen::MatrixXd>(right_.q(0), pad4(dz), right_.size()).topRows(dz) * V.topRows(right_.size());
-  } else {
-    Q = V.topRows(dz);
-  }
+  expand(right_reduced_ ? &right_ : nullptr, problem_->dz(), V, Q);
 }
 
 }  // namespace attsvm::internal

@@ -9,8 +9,8 @@
 namespace attsvm::internal {
 namespace {
 
-constexpr double kHalf = std::numbers::sqrt2 / 2;
-constexpr double kRegular = 1e-13;  // added to unit diagonals that OpenBLAS factorises
+constexpr double kHalf = std::numbers::sqrt2 / 2;  // length one for the symmetric pairs of the basis of Y
+constexpr double kRegular = 1e-13;                 // added to unit diagonals that OpenBLAS factorises
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include "margin/nuclear/barrier.h"
 #include "margin/nuclear/face.h"
 #include "margin/nuclear/interior_point.h"
+#include "margin/outcome.h"
 
 namespace attsvm::internal {
 
@@ -19,11 +20,7 @@ class NuclearSolver {
  public:
   static constexpr Index kMostRows = 4000;  ///< rows that it solves at once; the Schur matrix has the square of this
 
-  enum class Outcome : std::uint8_t {
-    converged,
-    stopped,  ///< asked to stop
-    stalled,  ///< no more progress, or the problem is too large
-  };
+  using Outcome = SolveOutcome;
 
   /// `frobenius`: the answer of the same problem in that norm, not infeasible. `stop` is called in every
   /// iteration and ends the solve by returning true.

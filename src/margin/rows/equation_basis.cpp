@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "margin/rows/difference.h"
+
 namespace attsvm::internal {
 namespace {
 
@@ -23,11 +25,7 @@ bool EquationBasis::load(const MarginProblem& problem, const MarginGroup& group)
   rest_.resize(d, group.rows);
   rhs_.resize(static_cast<std::size_t>(group.rows));
   for (Index k = 0; k < group.rows; ++k) {
-    const Index drop = problem.drop(group.first_row + k);
-    for (Index j = 0; j < d; ++j) {
-      const Real kept = static_cast<Real>(group.sign) * group.X[group.keep * d + j];
-      rest_(j, k) = drop < 0 ? kept : kept - group.X[drop * d + j];
-    }
+    row_difference(problem, group, group.first_row + k, rest_.col(k).data());
     rhs_[static_cast<std::size_t>(k)] = problem.rhs(group.first_row + k);
   }
   const auto reduce = [&](Index k, Index count) {

@@ -1,5 +1,6 @@
 #include "attsvm/margin.h"
 #include "base/refuse.h"
+#include "margin/rows/difference.h"
 
 namespace attsvm {
 
@@ -106,14 +107,7 @@ MarginProblem MarginProblem::finite_part(const AttentionTask& task, Selection se
 }
 
 void MarginProblem::delta(const MarginGroup& group, Index row, double* out) const {
-  const double* keep = group.X + group.keep * d_;
-  const Index t = drop(row);
-  if (t < 0) {
-    for (Index j = 0; j < d_; ++j) out[j] = group.sign * keep[j];
-  } else {
-    const double* other = group.X + t * d_;
-    for (Index j = 0; j < d_; ++j) out[j] = keep[j] - other[j];
-  }
+  row_difference(*this, group, row, out);
 }
 
 Eigen::VectorXd MarginProblem::values(const RowMatrix& W) const {
@@ -132,6 +126,7 @@ RowMatrix MarginProblem::weigh(const Eigen::VectorXd& lambda) const {
   RowMatrix A = RowMatrix::Zero(d_, dz_);
   Eigen::VectorXd g(d_), delta_k(d_);
   for (const MarginGroup& group : groups_) {
+    if (lambda.segment(group.first_row, group.rows).isZero(0)) continue;
     g.setZero();
     for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
       if (lambda(k) == 0) continue;

@@ -4,7 +4,6 @@
 #include <stdexcept>
 
 #include "base/blas.h"
-#include "base/kernels/stream.h"
 
 namespace attsvm::internal {
 namespace {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "attsvm/margin.h"
 #include "attsvm/threads.h"
+#include "base/kernels/stream.h"
 #include "base/storage.h"
 
 namespace attsvm::internal {
@@ -50,6 +52,11 @@ class ScaledProblem {
   /// W = Gᵀ Z, where G has d numbers per group.
   void weigh(const double* G, double* W) const;
 
+  /// W = Σ c δ zᵀ. each(i, take) calls take(token, c) for the rows of group i, which drop that token; zero coefficients
+  /// and their tokens are skipped. `mixed` is working memory.
+  template <class Each>
+  void weigh_tokens(const Each& each, Storage<double>& mixed, double* W) const;
+
   /// Calls visit(i, logits) for every group with the logits of all its visible tokens. Reads the tokens once.
   void price(const double* W, const std::function<void(Index i, const double* logits)>& visit);
 
@@ -67,5 +74,27 @@ class ScaledProblem {
   Storage<float> single_queries_;
   Buffer<double> query_square_;
 };
+
+template <class Each>
+void ScaledProblem::weigh_tokens(const Each& each, Storage<double>& mixed, double* W) const {
+  mixed.reserve(groups() * d());
+  for_each_block([&](Index first, Index last) {
+    thread_local std::vector<double> factor;
+    thread_local std::vector<Index> token;
+    for (Index i = first; i < last; ++i) {
+      factor.assign(1, 0.0);
+      token.assign(1, group(i).keep);
+      each(i, [&](Index dropped, double c) {
+        if (c == 0) return;
+        factor[0] += c;
+        factor.push_back(-c);
+        token.push_back(dropped);
+      });
+      const auto used = static_cast<Index>(token.size());
+      row_combination_at(group(i).X, token.data(), used > 1 ? used : 0, d(), factor.data(), mixed.data() + i * d());
+    }
+  });
+  weigh(mixed.data(), W);
+}
 
 }  // namespace attsvm::internal

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "margin/rows/difference.h"
+
 namespace attsvm::internal {
 namespace {
 
@@ -17,6 +19,23 @@ slong normalize(Wide* numbers, Index count, slong none) {
 }
 
 }  // namespace
+
+WideVector solve_lower(const std::vector<WideVector>& L, const WideVector& b) {
+  WideVector x(b.size());
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    if (!L[k][k].is_zero()) x[k] = (b[k] - dot(L[k].data(), x.data(), static_cast<Index>(k))) / L[k][k];
+  }
+  return x;
+}
+
+WideVector solve_transposed(const std::vector<WideVector>& L, WideVector b) {
+  for (std::size_t k = b.size(); k-- > 0;) {
+    if (L[k][k].is_zero()) continue;
+    b[k] /= L[k][k];
+    for (std::size_t l = 0; l < k; ++l) b[l] -= L[k][l] * b[k];
+  }
+  return b;
+}
 
 void WideRows::load(const MarginProblem& problem) {
   constexpr slong kNone = std::numeric_limits<slong>::min();
@@ -36,11 +55,7 @@ void WideRows::load(const MarginProblem& problem) {
     if (zeta_exponent == kNone) continue;
     for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
       Wide* delta = delta_.data() + kept * d_;
-      const Index drop = problem.drop(k);
-      for (Index j = 0; j < d_; ++j) {
-        delta[j] = group.sign * group.X[group.keep * d_ + j];
-        if (drop >= 0) delta[j] -= group.X[drop * d_ + j];
-      }
+      row_difference(problem, group, k, delta);
       const slong delta_exponent = normalize(delta, d_, kNone);
       if (delta_exponent == kNone) continue;
       row_.push_back(k);

@@ -5,6 +5,13 @@
 
 namespace attsvm::internal {
 
+inline std::size_t at(Index k) { return static_cast<std::size_t>(k); }
+
+/// x with L x = b, and x with Lᵀ x = b, for the rows of a lower triangular L. Entries of zero pivots become 0, and stay
+/// as they are.
+WideVector solve_lower(const std::vector<WideVector>& L, const WideVector& b);
+WideVector solve_transposed(const std::vector<WideVector>& L, WideVector b);
+
 /// The rows of a problem in wide numbers, every δ and ζ scaled by a power of two to a largest entry in [1/2, 1). Rows
 /// of size zero, whose value is 0 for every W, are left out.
 class WideRows {
@@ -28,8 +35,6 @@ class WideRows {
   Wide inner(Index k, Index l) const;  ///< of two scaled rows
 
  private:
-  static std::size_t at(Index k) { return static_cast<std::size_t>(k); }
-
   Index d_ = 0, dz_ = 0;
   std::vector<Index> row_, group_;
   std::vector<slong> exponent_;

@@ -3,29 +3,49 @@
 #include <cmath>
 
 #include "base/blas.h"
-#include "base/conjugate_gradients.h"
-#include "base/kernels/stream.h"
 
 namespace attsvm::internal {
 namespace {
 
-constexpr Index kParts = 8;  // partial sums of W; fixed, so that rounding does not depend on the number of threads
-constexpr Index kSlices = 16;
-constexpr Index kIterationLimit = 80;
-constexpr int kSweeps = 20;
-constexpr double kPoorLength = 0.5;
-constexpr double kLeastDamping = 1e-3;
+// Set by hand unless a comment names a reason or a measurement.
+constexpr Index kIterationLimit = 80;  // of conjugate gradients
+constexpr double kPoorLength = 0.5;    // below this the damping rises
 
 }  // namespace
 
-NuclearNewton::NuclearNewton(const ScaledProblem& problem, const WorkingRows& rows) : problem_(problem), rows_(rows) {
-  const Index d = problem.d(), dz = problem.dz(), entries = d * dz;
-  begin_.fill(problem.groups() + 1, 0);
-  gram_begin_.fill(problem.groups() + 1, 0);
+struct NuclearNewton::Derivative {
+  NuclearNewton& at;
+
+  Index rest() const { return at.problem_.d() - at.rank_; }
+  Index top() const { return at.rank_ * at.problem_.dz(); }  ///< numbers in the top rows
+  Index size() const { return top() + rest() * at.rank_; }
+  void add(Index first, Index last, const float* mixed, bool again, float* sum) const {
+    const Index d = at.problem_.d(), dz = at.problem_.dz(), rank = at.rank_;
+    const float* queries = at.queries_.data() + first * dz;
+    const float more = again ? 1.0F : 0.0F;
+    gemm(true, false, rank, dz, last - first, 1.0F, mixed, d, queries, dz, more, sum, dz);
+    if (rest() == 0) return;
+    gemm(true, false, rest(), rank, last - first, 1.0F, mixed + rank, d, queries, dz, more, sum + top(), rank);
+  }
+  void respond(const float* sum) const { at.differentiate(sum); }
+  void spread(Index first, Index last, float* projected) const {
+    const Index d = at.problem_.d(), dz = at.problem_.dz(), rank = at.rank_;
+    const float *queries = at.queries_.data() + first * dz, *turned = at.turned_.data();
+    gemm(false, true, last - first, rank, dz, 1.0F, queries, dz, turned, dz, 0.0F, projected, d);
+    if (rest() == 0) return;
+    gemm(false, true, last - first, rest(), rank, 1.0F, queries, dz, turned + top(), rank, 0.0F, projected + rank, d);
+  }
+};
+
+NuclearNewton::NuclearNewton(const ScaledProblem& problem, const WorkingRows& rows)
+    : problem_(problem), rows_(rows), system_(problem, rows, face_) {
+  const Index d = problem.d(), dz = problem.dz();
+  face_.d_ = d;
+  face_.begin_.fill(problem.groups() + 1, 0);
+  face_.gram_begin_.fill(problem.groups() + 1, 0);
   left_.reserve(d * d);
   right_.reserve(dz * dz);
-  for (auto* matrix : {&same_, &swapped_, &direction_W_, &turned_}) matrix->reserve(entries);
-  part_W_.reserve(kParts * entries);
+  for (auto* matrix : {&same_, &swapped_, &turned_}) matrix->reserve(d * dz);
   queries_.reserve(problem.groups() * dz);
 }
 
@@ -33,44 +53,31 @@ double NuclearNewton::find(const SingularSplit& split, double tau, double accura
   choose_face();
   take_slopes(split, tau);
   problem_.for_each_block([&](Index first, Index last) { turn_block(first, last); });
-  solve_face(accuracy);
+  Derivative derivative{*this};
+  system_.solve(kIterationLimit, accuracy, derivative);
   return project_blocks(fine);
 }
 
-void NuclearNewton::took(double length, bool good) {
-  if (length < kPoorLength) {
-    damping_ = std::max(0.01, 4 * damping_);
-  } else if (good) {
-    damping_ = 0.3 * damping_ < kLeastDamping ? 0 : 0.3 * damping_;
-  }
-}
+void NuclearNewton::took(double length, bool good) { system_.adapt_damping(length < kPoorLength, good); }
 
 void NuclearNewton::choose_face() {
-  const auto in_face = [&](Index k) { return rows_.equal(k) || rows_.lambda[k] > 0 || rows_.value[k] < rows_.rhs(k); };
-  for (Index i = 0; i < problem_.groups(); ++i) {
+  const Index groups = problem_.groups();
+  for (Index i = 0; i < groups; ++i) {
     Index size = 0;
-    for (Index k = rows_.begin(i); k < rows_.end(i); ++k) size += in_face(k) ? 1 : 0;
-    begin_[i + 1] = begin_[i] + size;
-    gram_begin_[i + 1] = gram_begin_[i] + size * size;
+    for (Index k = rows_.begin(i); k < rows_.end(i); ++k) size += rows_.in_face(k) ? 1 : 0;
+    face_.begin_[i + 1] = face_.begin_[i] + size;
+    face_.gram_begin_[i + 1] = face_.gram_begin_[i] + size * size;
   }
-  const Index size = begin_[problem_.groups()], numbers = size * problem_.d();
-  member_.grow(size);
+  const Index size = face_.begin(groups), numbers = size * problem_.d(), blocks = face_.gram_begin(groups);
+  face_.member_.grow(size);
   move_.fill(rows_.size(), 0.0);
-  for (auto* buffer : {&residual_, &preconditioned_, &direction_value_}) buffer->grow(size);
-  for (auto* buffer : {&solution_, &solution_value_, &solution_damping_, &direction_, &direction_damping_}) {
-    buffer->fill(size, 0.0);
-  }
-  if (numbers > deltas_.capacity()) deltas_.reserve(numbers + numbers / 4);
-  const Index blocks = gram_begin_[problem_.groups()];
-  for (auto* storage : {&gram_, &inverse_}) {
-    if (blocks > storage->capacity()) storage->reserve(blocks + blocks / 2);
-  }
-  for (Index i = 0, f = 0; i < problem_.groups(); ++i) {
-    for (Index k = rows_.begin(i); k < rows_.end(i); ++k) {
-      if (!in_face(k)) continue;
-      member_[f] = k;
-      residual_[f++] = rows_.rhs(k) - rows_.value[k];
-    }
+  system_.resize(size, blocks);
+  if (numbers > face_.deltas_.capacity()) face_.deltas_.reserve(numbers + numbers / 4);
+  if (blocks > face_.gram_.capacity()) face_.gram_.reserve(blocks + blocks / 2);
+  for (Index k = 0, f = 0; k < rows_.size(); ++k) {
+    if (!rows_.in_face(k)) continue;
+    face_.member_[f] = k;
+    system_.set_row(f++, true, rows_.rhs(k) - rows_.value[k]);
   }
 }
 
@@ -101,7 +108,8 @@ void NuclearNewton::take_slopes(const SingularSplit& split, double tau) {
 /// Transforms the queries and face rows of a block to the singular bases, and forms its blocks of the preconditioner.
 void NuclearNewton::turn_block(Index first, Index last) {
   thread_local std::vector<float> squares, weight, plain;
-  const Index d = problem_.d(), dz = problem_.dz(), groups = last - first, size = begin(last) - begin(first);
+  const Index d = problem_.d(), dz = problem_.dz(), groups = last - first,
+              size = face_.begin(last) - face_.begin(first);
   float* queries = queries_.data() + first * dz;
   gemm(false, true, groups, dz, dz, 1.0F, problem_.single_query(first), dz, right_.data(), dz, 0.0F, queries, dz);
   squares.resize(static_cast<std::size_t>(groups * dz));
@@ -110,25 +118,24 @@ void NuclearNewton::turn_block(Index first, Index last) {
   gemm(false, true, groups, d, dz, 1.0F, squares.data(), dz, same_.data(), dz, 0.0F, weight.data(), d);
   plain.resize(static_cast<std::size_t>(size * d));
   for (Index i = first, at = 0; i < last; ++i) {
-    for (Index f = begin(i); f < end(i); ++f, at += d) {
-      std::copy_n(rows_.deltas(i) + (member_[f] - rows_.begin(i)) * d, d, plain.data() + at);
+    for (Index f = face_.begin(i); f < face_.end(i); ++f, at += d) {
+      std::copy_n(rows_.deltas(i) + (face_.member(f) - rows_.begin(i)) * d, d, plain.data() + at);
     }
   }
   if (size == 0) return;
-  gemm(false, true, size, d, d, 1.0F, plain.data(), d, left_.data(), d, 0.0F, deltas_.data() + begin(first) * d, d);
+  gemm(false, true, size, d, d, 1.0F, plain.data(), d, left_.data(), d, 0.0F,
+       face_.deltas_.data() + face_.begin(first) * d, d);
   weigh_block(first, last, weight.data());
 }
 
 void NuclearNewton::weigh_block(Index first, Index last, const float* weight) {
-  thread_local BlockScratch scratch;
   thread_local std::vector<float> weighted, products;
-  thread_local std::vector<std::uint8_t> all;
   const Index d = problem_.d();
   for (Index i = first; i < last; ++i, weight += d) {
-    const Index size = count(i);
+    const Index size = face_.count(i);
     if (size == 0) continue;
-    const float* deltas = deltas_.data() + begin(i) * d;
-    double* K = gram_.data() + gram_begin_[i];
+    const float* deltas = face_.deltas(i);
+    double* K = face_.gram_.data() + face_.gram_begin(i);
     weighted.resize(static_cast<std::size_t>(size * d));
     products.resize(static_cast<std::size_t>(size * size));
     for (Index e = 0; e < size; ++e) {
@@ -140,91 +147,19 @@ void NuclearNewton::weigh_block(Index first, Index last, const float* weight) {
         K[c * size + e] = K[e * size + c] = static_cast<double>(products[static_cast<std::size_t>(e * size + c)]);
       }
     }
-    all.assign(static_cast<std::size_t>(size), 1);
     for (Index e = 0; e < size; ++e) {
-      if (K[e * size + e] > 0) continue;  // W cannot move this row to first order
-      all[static_cast<std::size_t>(e)] = 0;
-      residual_[begin(i) + e] = 0;
+      if (!(K[e * size + e] > 0)) system_.set_row(face_.begin(i) + e, false, 0);  // W cannot move it to first order
     }
-    invert_face_block(K, size, all.data(), scratch, inverse_.data() + gram_begin_[i]);
+    system_.invert_block(i);
   }
 }
 
-void NuclearNewton::solve_face(double accuracy) {
-  conjugate_gradients(
-      kIterationLimit, accuracy, [&](double length) { return precondition(length); },
-      [&](double share) { return apply(share); });
-}
-
-/// Moves by `length` along the direction, then preconditioned = M⁻¹ residual; returns their product.
-double NuclearNewton::precondition(double length) {
-  return problem_.sum_over_blocks([&](Index first, Index last) {
-    double sum = 0;
-    for (Index f = begin(first); length != 0 && f < begin(last); ++f) {
-      solution_[f] += length * direction_[f];
-      solution_value_[f] += length * direction_value_[f];
-      solution_damping_[f] += length * direction_damping_[f];
-      residual_[f] -= length * (direction_value_[f] + direction_damping_[f]);
-    }
-    for (Index i = first; i < last; ++i) {
-      const Index size = count(i);
-      const double* residual = residual_.data() + begin(i);
-      double* out = preconditioned_.data() + begin(i);
-      row_combination(inverse_.data() + gram_begin_[i], size, size, residual, out);
-      for (Index e = 0; e < size; ++e) sum += residual[e] * out[e];
-    }
-    return sum;
-  });
-}
-
-/// direction = preconditioned + share·direction and its products with the derivative; returns its curvature.
-double NuclearNewton::apply(double share) {
-  ++applications_;
-  const Index parts = std::min(kParts, problem_.blocks());
-  problem_.threads().for_each(parts, [&](Index part) { gather_part(part, parts, share); });
-  differentiate();
-  return problem_.sum_over_blocks([&](Index first, Index last) { return spread_block(first, last); });
-}
-
-void NuclearNewton::gather_part(Index part, Index parts, double share) {
-  thread_local std::vector<float> mixed, single;
-  const Index d = problem_.d(), dz = problem_.dz(), rest = d - rank_, entries = rank_ * dz + rest * rank_;
-  const Index from = problem_.blocks() * part / parts, to = problem_.blocks() * (part + 1) / parts;
-  float *top = part_W_.data() + part * entries, *below = top + rank_ * dz;
-  mixed.resize(static_cast<std::size_t>(problem_.block_size() * d));
-  for (Index block = from; block < to; ++block) {
-    const Index first = problem_.block_begin(block), last = problem_.block_end(block);
-    for (Index i = first; i < last; ++i) {
-      single.resize(static_cast<std::size_t>(count(i)));
-      for (Index f = begin(i); f < end(i); ++f) {
-        direction_[f] = preconditioned_[f] + share * direction_[f];
-        direction_damping_[f] = damping_ * residual_[f] + share * direction_damping_[f];  // M preconditioned = residual
-        single[static_cast<std::size_t>(f - begin(i))] = static_cast<float>(direction_[f]);
-      }
-      row_combination(deltas_.data() + begin(i) * d, count(i), d, single.data(), mixed.data() + (i - first) * d);
-    }
-    const float* queries = queries_.data() + first * dz;
-    const float more = block > from ? 1.0F : 0.0F;
-    gemm(true, false, rank_, dz, last - first, 1.0F, mixed.data(), d, queries, dz, more, top, dz);
-    if (rest > 0)
-      gemm(true, false, rest, rank_, last - first, 1.0F, mixed.data() + rank_, d, queries, dz, more, below, rank_);
-  }
-}
-
-/// turned = τS′(A(direction)), from the partial sums.
-void NuclearNewton::differentiate() {
-  const Index d = problem_.d(), dz = problem_.dz(), entries = rank_ * dz + (d - rank_) * rank_;
-  const Index parts = std::min(kParts, problem_.blocks());
-  Threads& threads = problem_.threads();
-  threads.for_each(kSlices, [&](Index slice) {
-    for (Index j = entries * slice / kSlices; j < entries * (slice + 1) / kSlices; ++j) {
-      float sum = 0;
-      for (Index part = 0; part < parts; ++part) sum += part_W_[part * entries + j];
-      direction_W_[j] = sum;
-    }
-  });
-  const float *top = direction_W_.data(), *below = top + rank_ * dz;
-  threads.for_each(kSlices, [&](Index slice) {
+/// turned = τS′(sum), sum = A(p).
+void NuclearNewton::differentiate(const float* sum) {
+  constexpr Index kSlices = FaceSystem<FaceRows>::kSlices;
+  const Index d = problem_.d(), dz = problem_.dz();
+  const float *top = sum, *below = top + rank_ * dz;
+  problem_.threads().for_each(kSlices, [&](Index slice) {
     for (Index i = d * slice / kSlices; i < d * (slice + 1) / kSlices; ++i) {
       const float *same = same_.data() + i * dz, *swapped = swapped_.data() + i * dz;
       if (i < rank_) {
@@ -243,77 +178,19 @@ void NuclearNewton::differentiate() {
   });
 }
 
-/// direction_value of the block's rows; returns their share of the curvature.
-double NuclearNewton::spread_block(Index first, Index last) {
-  thread_local std::vector<float> projected, single;
-  const Index d = problem_.d(), dz = problem_.dz(), rest = d - rank_;
-  const float *queries = queries_.data() + first * dz, *top = turned_.data(), *below = top + rank_ * dz;
-  projected.resize(static_cast<std::size_t>(problem_.block_size() * d));
-  gemm(false, true, last - first, rank_, dz, 1.0F, queries, dz, top, dz, 0.0F, projected.data(), d);
-  if (rest > 0)
-    gemm(false, true, last - first, rest, rank_, 1.0F, queries, dz, below, rank_, 0.0F, projected.data() + rank_, d);
-  double curvature = 0;
-  for (Index i = first; i < last; ++i) {
-    single.resize(static_cast<std::size_t>(count(i)));
-    row_dots(deltas_.data() + begin(i) * d, count(i), d, projected.data() + (i - first) * d, single.data());
-    for (Index f = begin(i); f < end(i); ++f) {
-      direction_value_[f] = static_cast<double>(single[static_cast<std::size_t>(f - begin(i))]);
-      curvature += direction_[f] * (direction_value_[f] + direction_damping_[f]);
-    }
-  }
-  return curvature;
-}
-
 /// move = projection of λ + x minus λ. Returns the slope of the dual along it.
 double NuclearNewton::project_blocks(double fine) {
   const double changes = problem_.sum_over_blocks([&](Index first, Index last) {
     Index changed = 0;
-    for (Index i = first; i < last; ++i) project_block(i, fine);
-    for (Index f = begin(first); f < begin(last); ++f) {
-      const double before = rows_.lambda[member_[f]];
-      changed += (before > 0) != (before + move_[member_[f]] > 0) ? 1 : 0;
+    for (Index i = first; i < last; ++i) system_.project_block(i, fine, move_.data());
+    for (Index f = face_.begin(first); f < face_.begin(last); ++f) {
+      const double before = rows_.lambda[face_.member(f)];
+      changed += (before > 0) != (before + move_[face_.member(f)] > 0) ? 1 : 0;
     }
     return static_cast<double>(changed);
   });
-  changed_ = changes / static_cast<double>(std::max<Index>(1, begin(problem_.groups())));
-  return problem_.sum_over_blocks([&](Index first, Index last) {
-    double sum = 0;
-    for (Index k = rows_.begin(first); k < rows_.begin(last); ++k) sum += move_[k] * (rows_.rhs(k) - rows_.value[k]);
-    return sum;
-  });
-}
-
-/// If x makes multipliers of a query negative, solves its block of the damped model again with λ ≥ 0 and the moves of
-/// the other queries fixed.
-void NuclearNewton::project_block(Index i, double fine) {
-  thread_local std::vector<double> gradient, lambda, low;
-  const Index size = count(i);
-  const double* K = gram_.data() + gram_begin_[i];
-  gradient.resize(static_cast<std::size_t>(size));
-  lambda.resize(static_cast<std::size_t>(size));
-  low.resize(static_cast<std::size_t>(size));
-  bool clipped = false;
-  for (Index e = 0; e < size; ++e) {
-    const auto at = static_cast<std::size_t>(e);
-    const Index f = begin(i) + e, k = member_[f];
-    lambda[at] = rows_.lambda[k] + solution_[f];
-    low[at] = rows_.low(i)[k - rows_.begin(i)];
-    gradient[at] = (rows_.rhs(k) - rows_.value[k] - solution_value_[f] - solution_damping_[f]) / (1 + damping_);
-    clipped = clipped || lambda[at] < low[at];
-  }
-  if (clipped) {
-    for (Index e = 0; e < size; ++e) {
-      double& multiplier = lambda[static_cast<std::size_t>(e)];
-      if (multiplier >= low[static_cast<std::size_t>(e)]) continue;
-      for (Index c = 0; c < size; ++c) gradient[static_cast<std::size_t>(c)] += multiplier * K[e * size + c];
-      multiplier = 0;
-    }
-    ascend_block(K, size, low.data(), fine, kSweeps, gradient.data(), lambda.data());
-  }
-  for (Index e = 0; e < size; ++e) {
-    const Index k = member_[begin(i) + e];
-    move_[k] = lambda[static_cast<std::size_t>(e)] - rows_.lambda[k];
-  }
+  changed_ = changes / static_cast<double>(std::max<Index>(1, face_.begin(problem_.groups())));
+  return problem_.sum_over_blocks([&](Index first, Index last) { return rows_.slope(move_.data(), first, last); });
 }
 
 }  // namespace attsvm::internal

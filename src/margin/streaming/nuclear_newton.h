@@ -1,8 +1,7 @@
 #pragma once
 
-#include "margin/streaming/face_blocks.h"
+#include "margin/streaming/face_system.h"
 #include "margin/streaming/singular_split.h"
-#include "margin/streaming/working_rows.h"
 
 namespace attsvm::internal {
 
@@ -27,43 +26,50 @@ class NuclearNewton {
 
   /// Takes the result of the line search: the length taken, at most 1, and whether the slope there was small.
   void took(double length, bool good);
-  void restart(double damping) { damping_ = damping; }
+  void restart(double damping) { system_.set_damping(damping); }
 
-  Index applications() const { return applications_; }  ///< products with the derivative in all steps
+  Index applications() const { return system_.applications(); }  ///< products with the derivative in all steps
   double changed() const { return changed_; }  ///< share of the face that find() wants to leave or enter λ > 0
 
  private:
-  Index begin(Index i) const { return begin_[i]; }
-  Index end(Index i) const { return begin_[i + 1]; }
-  Index count(Index i) const { return end(i) - begin(i); }
+  /// The rows of the face in the singular bases, as FaceSystem reads them.
+  class FaceRows {
+   public:
+    Index begin(Index i) const { return begin_[i]; }
+    Index end(Index i) const { return begin_[i + 1]; }
+    Index count(Index i) const { return end(i) - begin(i); }
+    Index member(Index f) const { return member_[f]; }
+    const float* deltas(Index i) const { return deltas_.data() + begin(i) * d_; }
+    const double* gram(Index i) const { return gram_.data() + gram_begin_[i]; }
+    Index gram_begin(Index i) const { return gram_begin_[i]; }
+
+   private:
+    friend class NuclearNewton;
+    Index d_ = 0;
+    Buffer<Index> begin_, gram_begin_, member_;
+    Storage<float> deltas_;
+    Storage<double> gram_;
+  };
+  /// τS′ between the rows, on the top rank rows and the left rank columns of the others.
+  struct Derivative;
 
   void choose_face();
   void take_slopes(const SingularSplit& split, double tau);
   void turn_block(Index first, Index last);
   void weigh_block(Index first, Index last, const float* weight);
-  void solve_face(double accuracy);
-  double precondition(double length);
-  double apply(double share);
-  void gather_part(Index part, Index parts, double share);
-  void differentiate();
-  double spread_block(Index first, Index last);
+  void differentiate(const float* sum);
   double project_blocks(double fine);
-  void project_block(Index i, double fine);
 
   const ScaledProblem& problem_;
   const WorkingRows& rows_;
-  Index rank_ = 0, applications_ = 0;
-  double damping_ = 0, changed_ = 1;
-  // The face: where the rows and the block of each group begin, and the positions of rows among the working rows
-  Buffer<Index> begin_, gram_begin_, member_;
-  Storage<float> left_, right_;                   // singular vectors, as rows
-  Storage<float> same_, swapped_;                 // (d,dz): factors of S′ for an entry and for its mirror image
-  Storage<float> deltas_, queries_;               // rows of the face and queries of all groups, in the singular bases
-  Storage<double> gram_, inverse_;                // blocks of all groups
-  Storage<float> part_W_, direction_W_, turned_;  // top rank rows, then the left rank columns of the others
-  // Conjugate gradients: x, its value and damping, the residual, M⁻¹ residual, the direction p, its value and damping
-  Buffer<double> solution_, solution_value_, solution_damping_;
-  Buffer<double> residual_, preconditioned_, direction_, direction_value_, direction_damping_;
+  FaceRows face_;
+  FaceSystem<FaceRows> system_;
+  Index rank_ = 0;
+  double changed_ = 1;
+  Storage<float> left_, right_;    // singular vectors, as rows
+  Storage<float> same_, swapped_;  // (d,dz): factors of S′ for an entry and for its mirror image
+  Storage<float> queries_;         // of all groups, in the singular bases
+  Storage<float> turned_;          // τS′(A(p)): top rank rows, then the left rank columns of the others
   Buffer<double> move_;
 };
 

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace attsvm::internal {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Candidate {
   double slack;
@@ -42,7 +39,7 @@ void RowChoice::see(Index row, double value, RowSummary& summary) const {
 RowSummary RowChoice::choose(const double* W, const ChoiceRules& rules) {
   problem_->price(W, [&](Index i, const double* logits) { choose_group(i, logits, rules); });
   count();
-  RowSummary all{kInfinity, 0};
+  RowSummary all;
   for (const Group& group : groups_) all.include(group.summary);
   return all;
 }
@@ -57,7 +54,7 @@ void RowChoice::choose_group(Index i, const double* logits, const ChoiceRules& r
   picked.clear();
   candidates.clear();
   working.assign(static_cast<std::size_t>(group.rows), 0);
-  RowSummary summary{kInfinity, 0};
+  RowSummary summary;
   const auto value_of = [&](Index row) { return logits[group.keep] - logits[problem.drop(row)]; };
 
   for (Index k = rows_->begin(i); k < rows_->end(i); ++k) {
@@ -98,7 +95,7 @@ void RowChoice::choose_from(const Eigen::VectorXd& lambda) {
     for (Index row = group.first_row; row < group.first_row + group.rows; ++row) {
       if (problem.equal(row) || lambda(row) > 0) picked.push_back({row, -1, 0});
     }
-    groups_[static_cast<std::size_t>(i)] = {{kInfinity, 0}, static_cast<Index>(picked.size()), 0};
+    groups_[static_cast<std::size_t>(i)] = {{}, static_cast<Index>(picked.size()), 0};
   }
   count();
 }

@@ -3,14 +3,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/limits.h"
 #include "margin/streaming/working_rows.h"
 
 namespace attsvm::internal {
 
 /// How far rows are from being met.
 struct RowSummary {
-  double least;      ///< smallest value/rhs of the rows with a positive rhs; infinite if there are none
-  double violation;  ///< largest violation of rows that no scaling of W can fix
+  double least = kInfinity;  ///< smallest value/rhs of the rows with a positive rhs; infinite if there are none
+  double violation = 0;      ///< largest violation of rows that no scaling of W can fix
   void include(const RowSummary& other);
 };
 

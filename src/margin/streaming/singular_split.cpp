@@ -2,16 +2,15 @@
 
 #include <Eigen/QR>
 #include <cmath>
-#include <limits>
 
 #include "base/blas.h"
+#include "base/limits.h"
 
 namespace attsvm::internal {
 namespace {
 
-constexpr double kKnown =
-    1e-6;                    // of the largest singular value: below, B v/value is no longer orthogonal to the others
-constexpr Index kPart = 64;  // rows of a product that one thread takes
+constexpr double kKnown = 1e-6;  // of the largest value: below, B v/value is no longer orthogonal to the others
+constexpr Index kPart = 64;      // rows of a product that one thread takes; by hand
 
 }  // namespace
 
@@ -114,7 +113,7 @@ double largest_singular_value(const double* B, Index d, Index dz) {
   } else {
     gemm(true, false, n, n, d, 1, B, dz, B, dz, 0, gram.data(), n);
   }
-  if (!symmetric_eigenvalues(false, n, gram.data(), values.data())) return std::numeric_limits<double>::quiet_NaN();
+  if (!symmetric_eigenvalues(false, n, gram.data(), values.data())) return kNaN;
   return std::sqrt(std::max(0.0, values.back()));
 }
 

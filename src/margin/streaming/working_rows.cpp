@@ -1,7 +1,5 @@
 #include "margin/streaming/working_rows.h"
 
-#include <limits>
-
 #include "base/kernels/stream.h"
 
 namespace attsvm::internal {
@@ -9,7 +7,6 @@ namespace attsvm::internal {
 WorkingRows::WorkingRows(const ScaledProblem& problem) : problem_(&problem) {
   const Index groups = problem.groups();
   for (auto* offsets : {&begin_, &gram_begin_, &old_begin_, &old_gram_begin_}) offsets->fill(groups + 1, 0);
-  mixed_.reserve(groups * problem.d());
   projected_.reserve(groups * problem.d());
 }
 
@@ -30,8 +27,9 @@ void WorkingRows::lay_out(const std::vector<std::vector<PickedRow>>& picked) {
   const Index numbers = size() * problem_->d();
   if (numbers > deltas_.capacity()) deltas_.reserve(numbers + numbers / 2);
   if (gram_size() > gram_.capacity()) gram_.reserve(2 * gram_size());
-  for (auto* buffer : {&lambda, &value, &rhs_, &low_}) buffer->grow(size());
+  for (auto* buffer : {&lambda, &value, &rhs_}) buffer->grow(size());
   row_.grow(size());
+  equal_.grow(size());
   token_.grow(size() + groups);
 }
 
@@ -63,7 +61,7 @@ void WorkingRows::take(Index i, const std::vector<PickedRow>& picked, Index old_
     row_[k] = row;
     token_[k + i + 1] = drop;
     rhs_[k] = problem_->rhs(row);
-    low_[k] = problem.equal(row) ? -std::numeric_limits<double>::infinity() : 0;
+    equal_[k] = problem.equal(row) ? 1 : 0;
     value[k] = value_now;
     if (from >= 0) {
       lambda[k] = old_lambda_[old_begin + from];
@@ -92,25 +90,11 @@ void WorkingRows::take_values(const std::vector<std::vector<PickedRow>>& picked)
 }
 
 void WorkingRows::weigh(const double* coefficients, double* W) {
-  const Index d = problem_->d();
-  problem_->for_each_block([&](Index first, Index last) {
-    thread_local std::vector<double> factor;
-    thread_local std::vector<Index> token;
-    for (Index i = first; i < last; ++i) {  // skips the many zero coefficients and their tokens
-      factor.assign(1, 0.0);
-      token.assign(1, problem_->group(i).keep);
-      for (Index k = begin(i); k < end(i); ++k) {
-        if (coefficients[k] == 0) continue;
-        factor[0] += coefficients[k];
-        factor.push_back(-coefficients[k]);
-        token.push_back(token_[k + i + 1]);
-      }
-      const auto used = static_cast<Index>(token.size());
-      row_combination_at(problem_->group(i).X, token.data(), used > 1 ? used : 0, d, factor.data(),
-                         mixed_.data() + i * d);
-    }
-  });
-  problem_->weigh(mixed_.data(), W);
+  problem_->weigh_tokens(
+      [&](Index i, const auto& take) {
+        for (Index k = begin(i); k < end(i); ++k) take(token_[k + i + 1], coefficients[k]);
+      },
+      mixed_, W);
 }
 
 void WorkingRows::evaluate(const double* W) {
@@ -126,6 +110,12 @@ void WorkingRows::evaluate(const double* W) {
         value[k] = logits[0] - logits[static_cast<std::size_t>(k - begin(i)) + 1];
     }
   });
+}
+
+double WorkingRows::slope(const double* move, Index first, Index last) const {
+  double sum = 0;
+  for (Index k = begin(first); k < begin(last); ++k) sum += move[k] * (rhs_[k] - value[k]);
+  return sum;
 }
 
 double WorkingRows::demand() const {

@@ -24,9 +24,11 @@ class WorkingRows {
   Index end(Index i) const { return begin_[i + 1]; }
   Index count(Index i) const { return end(i) - begin(i); }
   Index row(Index k) const { return row_[k]; }  ///< its number in the problem
-  bool equal(Index k) const { return low_[k] < 0; }
+  Index member(Index k) const { return k; }     ///< as FaceSystem asks
+  bool equal(Index k) const { return equal_[k] != 0; }
   double rhs(Index k) const { return rhs_[k]; }
-  const double* low(Index i) const { return low_.data() + begin(i); }  ///< least multipliers: 0, or −∞ for equalities
+  /// Whether the row belongs to the face: its multiplier may move.
+  bool in_face(Index k) const { return equal(k) || lambda[k] > 0 || value[k] < rhs(k); }
   const float* deltas(Index i) const { return deltas_.data() + begin(i) * problem_->d(); }
   const double* gram(Index i) const { return gram_.data() + gram_begin_[i]; }  ///< K_i = ‖z_i‖² δδᵀ, count × count
   Index gram_begin(Index i) const { return gram_begin_[i]; }
@@ -45,6 +47,8 @@ class WorkingRows {
   void evaluate(const double* W);
   /// Σ λ_k b_k
   double demand() const;
+  /// Σ move_k (b_k − value_k) over the queries first … last−1: the slope of the dual along a move of λ.
+  double slope(const double* move, Index first, Index last) const;
 
   Buffer<double> lambda, value;  ///< one number per working row
 
@@ -55,7 +59,8 @@ class WorkingRows {
   const ScaledProblem* problem_;
   Buffer<Index> begin_, gram_begin_, old_begin_, old_gram_begin_, row_;
   Buffer<Index> token_;  // keep, then the dropped tokens: those of group i start at begin(i) + i
-  Buffer<double> rhs_, low_, old_lambda_;
+  Buffer<double> rhs_, old_lambda_;
+  Buffer<std::uint8_t> equal_;
   Storage<float> deltas_, old_deltas_;
   Storage<double> gram_, old_gram_;
   Storage<double> mixed_, projected_;  // d numbers per group
