@@ -10,8 +10,6 @@
 namespace attsvm::internal {
 namespace {
 
-constexpr std::array kStarts{1.0, 0.5, 0.0, -0.5, -1.0, -1.5};
-
 class MultiInput final : public Study {
  public:
   StudyFacts facts() const override {
@@ -35,7 +33,7 @@ class MultiInput final : public Study {
     std::vector<StudyCell> cells;
     for (const Optimizer optimizer : {Optimizer::ngd, Optimizer::gd}) {
       for (const Arithmetic arithmetic : {Arithmetic::plain, Arithmetic::exact}) {
-        Json settings{{"data", "multi-input"}, {"starts", kStarts}};
+        Json settings{{"data", "multi-input"}, {"starts", kPromptStarts}};
         settings.update(json_of({.param = Parametrization::p,
                                  .optimizer = optimizer,
                                  .step = optimizer == Optimizer::ngd ? 0.1 : 1.0,
@@ -98,7 +96,7 @@ class MultiInput final : public Study {
     for (Index i = 0; i < task.queries(); ++i) tokens.push_back(optimal.first(i));
     Json starts = Json::array();
     double worst = 1;
-    for (const double q : kStarts) {
+    for (const double q : kPromptStarts) {
       const TrainedRun run = train(task, training, alone, {.W = (RowMatrix(3, 1) << q, 0, 0).finished()});
       std::vector<double> attention, norm, list;
       for (const Record& record : run.records) {

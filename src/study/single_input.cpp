@@ -10,13 +10,11 @@
 namespace attsvm::internal {
 namespace {
 
-constexpr std::array kStarts{1.0, 0.5, 0.0, -0.5, -1.0, -1.5};
-
-struct Case {
+struct TokenCase {
   const char* name;
   double c;  // score of the third token
 };
-constexpr std::array kCases{Case{"global", 0.9}, Case{"local", 0.0}};
+constexpr std::array kCases{TokenCase{"global", 0.9}, TokenCase{"local", 0.0}};
 
 class SingleInput final : public Study {
  public:
@@ -37,9 +35,9 @@ class SingleInput final : public Study {
 
   std::vector<StudyCell> cells() const override {
     std::vector<StudyCell> cells;
-    for (const Case& one : kCases) {
+    for (const TokenCase& one : kCases) {
       for (const Arithmetic arithmetic : {Arithmetic::plain, Arithmetic::exact}) {
-        Json settings{{"case", one.name}, {"c", one.c}, {"starts", kStarts}};
+        Json settings{{"case", one.name}, {"c", one.c}, {"starts", kPromptStarts}};
         settings.update(json_of({.param = Parametrization::p,
                                  .steps = 999,
                                  .epsilon = arithmetic == Arithmetic::plain ? 1e-9 : 0,
@@ -47,8 +45,8 @@ class SingleInput final : public Study {
                                  .init = Init::zero}));
         cells.push_back({.name = fmt::format("{} {}", one.name, name_of(arithmetic)),
                          .settings = std::move(settings),
-                         .runs = static_cast<Index>(kStarts.size()),
-                         .most_runs = static_cast<Index>(kStarts.size()),
+                         .runs = static_cast<Index>(kPromptStarts.size()),
+                         .most_runs = static_cast<Index>(kPromptStarts.size()),
                          .cost = 999 * 0.5});
       }
     }
@@ -62,7 +60,7 @@ class SingleInput final : public Study {
     training.record.at = path_steps(training.steps);
     std::vector<StudyRow> rows(count);
     for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
-      const double q = kStarts.at(first + k);
+      const double q = kPromptStarts.at(first + k);
       const TrainedRun run = train(task, training, alone, {.W = (RowMatrix(3, 1) << 0, q, 0).finished()});
       rows[k] = judge(task, run, q, alone);
     });

@@ -9,11 +9,11 @@
 namespace attsvm::internal {
 namespace {
 
-struct Size {
+struct RankSize {
   Index n, T;
 };
-constexpr std::array kSizes{Size{5, 5}, Size{10, 5}, Size{15, 5}, Size{5, 10}, Size{5, 15}};
-constexpr std::array<Index, 8> kDimensions{1, 2, 3, 4, 5, 10, 15, 20};
+constexpr std::array kRankSizes{RankSize{5, 5}, RankSize{10, 5}, RankSize{15, 5}, RankSize{5, 10}, RankSize{5, 15}};
+constexpr std::array<Index, 8> kRankDimensions{1, 2, 3, 4, 5, 10, 15, 20};
 
 struct RankNorm {
   const char *name, *rank, *words;
@@ -40,8 +40,8 @@ class SvmRank final : public Study {
 
   std::vector<StudyCell> cells() const override {
     std::vector<StudyCell> cells;
-    for (const Size& size : kSizes) {
-      for (const Index d : kDimensions) {
+    for (const RankSize& size : kRankSizes) {
+      for (const Index d : kRankDimensions) {
         cells.push_back({.name = fmt::format("n={} T={} d={}", size.n, size.T, d),
                          .settings = {{"n", size.n}, {"T", size.T}, {"d", d}, {"norms", {"fro", "nuc"}}},
                          .runs = 100,
@@ -127,7 +127,8 @@ class SvmRank final : public Study {
 
  private:
   /// Column `column` of the table against d, for one (n,T).
-  static Curve curve(const Table& table, const Size& size, std::size_t column, int style, const std::string& label) {
+  static Curve curve(const Table& table, const RankSize& size, std::size_t column, int style,
+                     const std::string& label) {
     Curve curve{.label = label, .style = style};
     for (const Json& row : table.rows) {
       if (row[0] != size.n || row[1] != size.T || !row[column].is_number()) continue;
@@ -145,11 +146,11 @@ class SvmRank final : public Study {
             "Mean over feasible draws (a, b), on certified solutions; (c) counts infeasible draws as rank 1, as the "
             "published picture does; (d) share of draws for which a certificate proves that no W exists.",
         .columns = 2};
-    const auto rank_panel = [&](const std::string& title, std::initializer_list<Size> sizes, const char* varied,
+    const auto rank_panel = [&](const std::string& title, std::initializer_list<RankSize> sizes, const char* varied,
                                 std::size_t fro, std::size_t nuc) {
       Panel panel{.title = title, .x_label = "d", .y_label = "rank", .y_range = {{0, 16.5}}, .key = kOutside};
       int style = 0;
-      for (const Size& size : sizes) {
+      for (const RankSize& size : sizes) {
         const std::string value = fmt::format("{} = {}", varied, varied[0] == 'n' ? size.n : size.T);
         panel.curves.push_back(curve(table, size, fro, style, "W^{mm}, " + value));
         panel.curves.push_back(curve(table, size, nuc, style + 3, "W^{mm}_{*}, " + value));
@@ -165,13 +166,13 @@ class SvmRank final : public Study {
     Panel share{
         .title = "Infeasible draws", .x_label = "d", .y_label = "share", .y_range = {{0, 1.05}}, .key = kOutside};
     int style = 0;
-    for (const Size& size : kSizes)
+    for (const RankSize& size : kRankSizes)
       share.curves.push_back(curve(table, size, 5, style++, fmt::format("n = {}, T = {}", size.n, size.T)));
     summary.figure.panels.push_back(std::move(share));
   }
 
   /// A cell of the table as text.
-  static std::string at(const Table& table, Size size, Index d, std::size_t column) {
+  static std::string at(const Table& table, RankSize size, Index d, std::size_t column) {
     for (const Json& row : table.rows) {
       if (row[0] == size.n && row[1] == size.T && row[2] == d && row[column].is_number())
         return fmt::format("{:.2f}", row[column].get<double>());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <string>
 #include <vector>
@@ -11,6 +12,10 @@
 namespace attsvm::internal {
 
 // Tools for studies that train.
+
+inline constexpr std::array kPromptStarts{1.0, 0.5, 0.0, -0.5, -1.0, -1.5};  ///< one coordinate of a prompt
+inline constexpr std::array kMeasures{"equivalence", "gen", "single"};       ///< solutions that W is compared with
+inline constexpr double kKept = 1e-3;  ///< softmax weight above which a token counts as kept
 
 /// Converts the settings of a training run to the JSON of a cell, and back. Seed, instance and record are not part of
 /// them.
