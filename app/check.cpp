@@ -10,7 +10,7 @@
 namespace attsvm::internal {
 namespace {
 
-struct Options {
+struct CheckOptions {
   std::string task, run, select;
   bool enumerate = false;
   CheckSettings settings;
@@ -34,7 +34,7 @@ Json objective_json(const MarginSolution* solution) {
 const MarginSolution& smallest(const Check& check) { return check.report ? check.report->solution : *check.gen; }
 
 Json to_json(const Check& check, const std::optional<StoredRun>& run, const std::optional<LocalOptima>& optima,
-             const Options& options, bool stopped, int threads) {
+             const CheckOptions& options, bool stopped, int threads) {
   Json fields{{"optimal", check.optimal.selection.firsts()},
               {"ties", ties_json(check.optimal.ties)},
               {"selected", check.selection.firsts()},
@@ -111,7 +111,7 @@ void print_correlations(const Check& check, const StoredRun& run) {
 }
 
 void print_table(const Check& check, const std::optional<StoredRun>& run, const std::optional<LocalOptima>& optima,
-                 const Options& options) {
+                 const CheckOptions& options) {
   constexpr std::size_t kShown = 10, kClosest = 3;
   const auto line = [](const std::string& label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
   fmt::print("{}: {}\n", options.run.empty() ? options.task : options.run, name_of(check.verdict));
@@ -151,7 +151,7 @@ void print_table(const Check& check, const std::optional<StoredRun>& run, const 
   }
 }
 
-ExitCode run(Session& session, Options& options) {
+ExitCode run_check(Session& session, CheckOptions& options) {
   Threads threads(session.threads);
   AttentionTask task = load_task(options.task, threads);
   std::optional<StoredRun> stored;
@@ -204,7 +204,7 @@ ExitCode run(Session& session, Options& options) {
 }  // namespace
 
 void add_check(CLI::App& program, Session& session) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CheckOptions>();
   CLI::App* verb = session.add_verb(program, "check", "Check a selection or a run against the theory",
                                     R"(Examples:
   attsvm check task.npz                      the file's selection, or the optimal tokens
@@ -215,7 +215,7 @@ global: every query selects its best token. local: every selected token scores a
 neither: the output says why. infeasible: a certificate proves that no W separates the selected tokens
 (or that any such W is too large for double precision: attsvm solve prints the bound on its norm).
 Exit codes: 0 done, 4 stopped by the time limit, 130 interrupted; what is known by then is printed)",
-                                    [&session, options] { return run(session, *options); });
+                                    [&session, options] { return run_check(session, *options); });
   verb->add_option("TASK", options->task, "Task file")->required();
   verb->add_option("--run", options->run, "Run of attsvm train to check");
   verb->add_option("--select", options->select, "file, opt, or a .npy file (default: the file's selection, else opt)");

@@ -11,7 +11,7 @@
 namespace attsvm::internal {
 namespace {
 
-struct Options {
+struct ClaimsOptions {
   std::vector<std::string> names;
   std::string out = "claims";
   ClaimSettings settings;
@@ -37,7 +37,7 @@ std::vector<const Claim*> chosen(const std::vector<std::string>& names) {
 }
 
 /// Tests one claim and writes its counter-example, if there is one.
-Tested test(const Claim& claim, const Options& options, const ClaimSettings& settings, Threads& threads) {
+Tested test(const Claim& claim, const ClaimsOptions& options, const ClaimSettings& settings, Threads& threads) {
   const Stopwatch watch;
   Tested tested{.claim = &claim, .result = test_claim(claim, settings, threads)};
   tested.seconds = watch.seconds();
@@ -57,7 +57,7 @@ Json to_json(const Claim& claim) {
           {"measure", claim.measure}};
 }
 
-Json to_json(const std::vector<Tested>& all, const Options& options, int threads) {
+Json to_json(const std::vector<Tested>& all, const ClaimsOptions& options, int threads) {
   Json list = Json::array();
   for (const Tested& one : all) {
     Json figures = Json::object();
@@ -116,7 +116,7 @@ ExitCode list_claims(const Session& session, int threads) {
   return kDone;
 }
 
-ExitCode run(Session& session, Options& options) {
+ExitCode run_claims(Session& session, ClaimsOptions& options) {
   Threads threads(session.threads);
   if (options.names == std::vector<std::string>{"list"}) return list_claims(session, threads.count());
   const auto list = chosen(options.names);
@@ -164,7 +164,7 @@ ExitCode run(Session& session, Options& options) {
 }  // namespace
 
 void add_claims(CLI::App& program, Session& session) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ClaimsOptions>();
   CLI::App* verb = session.add_verb(program, "claims", "Test statements about training and its SVMs",
                                     R"(Examples:
   attsvm claims list                      the claims, their sources, and the tasks they are tested on
@@ -176,7 +176,7 @@ The statements are in our words; the source of each says what the papers' abstra
 A claim that fails somewhere is a finding, not an error: the exit code is 0, and the worst such task is written to
 DIR/NAME.npz with the failing run or W in arrays named x_*.
 Exit codes: 0 done, 4 stopped by --time-limit, 130 interrupted; finished claims are printed)",
-                                    [&session, options] { return run(session, *options); });
+                                    [&session, options] { return run_claims(session, *options); });
   verb->add_option("NAME", options->names, "Claims to test, or list (default: all)");
   verb->add_option("--tasks", options->settings.tasks, "Random tasks per claim (default: each claim's own number)")
       ->check(CLI::Range(Index{1}, Index{1} << 24));

@@ -12,13 +12,13 @@
 namespace attsvm::internal {
 namespace {
 
-struct Options {
+struct DemoOptions {
   std::string out = "demo";
   std::uint64_t seed = 1;
 };
 
 /// A claim (attsvm claims list) and whether it holds on the demo's task.
-struct Finding {
+struct DemoFinding {
   std::string_view claim;
   bool held;
   std::string evidence;
@@ -68,14 +68,14 @@ bool verified(const AttentionTask& task, const Selection& selection, const Margi
   return verify(task, stored(problem, solution, SolveSettings{}.tolerance)).valid;
 }
 
-Finding about_separability(const AttentionTask& task, const Story& W) {
+DemoFinding about_separability(const AttentionTask& task, const Story& W) {
   const bool proven = W.check.separable && verified(task, W.check.selection, W.check.report->solution);
   return {"separability", proven,
           fmt::format("{}; the SVM of the selected tokens has the answer |W| = {:.6g}, verified",
                       separability_condition(task).reason, W.check.report->solution.objective)};
 }
 
-Finding about_divergence(const Story& W) {
+DemoFinding about_divergence(const Story& W) {
   std::vector<double> all;
   bool grows = true;
   for (const Record& record : W.run.records) {
@@ -97,14 +97,14 @@ std::string distances(const std::vector<double>& correlations) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-Finding about_direction(const Story& W) {
+DemoFinding about_direction(const Story& W) {
   return {"direction", 1 - W.check.correlation_fro.back() <= 1e-4,
           fmt::format("training W: 1 - correlation with the Frobenius solution is {} after 200, 2000 and {} steps, and "
                       "{:.2g} with the nuclear one",
                       distances(told(W.run, W.check.correlation_fro)), kSteps, 1 - W.check.correlation_nuc.back())};
 }
 
-Finding about_bias(const Story& KQ) {
+DemoFinding about_bias(const Story& KQ) {
   return {"kq-bias", KQ.check.correlation_nuc.back() > KQ.check.correlation_fro.back(),
           fmt::format("training (K,Q): 1 - correlation with the nuclear solution, the limit of vanishing "
                       "regularization, is {} after 200, 2000 and {} steps, and "
@@ -112,7 +112,7 @@ Finding about_bias(const Story& KQ) {
                       distances(told(KQ.run, KQ.check.correlation_nuc)), kSteps, 1 - KQ.check.correlation_fro.back())};
 }
 
-Finding about_verdict(const Story& W, const Story& KQ) {
+DemoFinding about_verdict(const Story& W, const Story& KQ) {
   const SelectionReport& report = *W.check.report;
   double smallest = std::numeric_limits<double>::infinity();
   for (const SupportToken& token : report.support) smallest = std::min(smallest, token.score_gap);
@@ -122,14 +122,14 @@ Finding about_verdict(const Story& W, const Story& KQ) {
                       name_of(W.check.verdict), name_of(KQ.check.verdict), smallest, report.support.size())};
 }
 
-Finding about_rank(const AttentionTask& task, const Story& W) {
+DemoFinding about_rank(const AttentionTask& task, const Story& W) {
   const Index bound = std::min({task.queries(), task.key_size(), task.query_size()});
   const Index fro = numerical_rank(W.check.report->solution.W), nuc = W.check.nuclear.value().rank.rank;
   return {"rank", std::max(fro, nuc) <= bound && verified(task, W.check.selection, W.check.nuclear.value()),
           fmt::format("at most min(n,d,dz) = {}: Frobenius solution {}, nuclear solution {}", bound, fro, nuc)};
 }
 
-Finding about_path(const AttentionTask& task, std::uint64_t seed, Threads& threads) {
+DemoFinding about_path(const AttentionTask& task, std::uint64_t seed, Threads& threads) {
   const auto points = regularization_path(task, {.radii = {10, 100, 1000}, .starts = 2, .seed = seed}, threads).points;
   std::vector<double> correlations;
   double stationarity = 0;
@@ -162,7 +162,7 @@ void save(const AttentionTask& task, const Story& W, const std::string& out) {
 }
 
 /// Writes the page of the run of W. Returns its file; empty where this build has no page.
-std::string write_page(const AttentionTask& task, const Story& W, const Options& options, Threads& threads) {
+std::string write_page(const AttentionTask& task, const Story& W, const DemoOptions& options, Threads& threads) {
   if (!page_problem().empty()) return {};
   std::string file = (std::filesystem::path(options.out) / "report.html").string();
   ReportRun run{.file = "the run of this demo, W trained", .run = {.settings = W.settings, .W = W.run.W}};
@@ -180,27 +180,27 @@ std::string write_page(const AttentionTask& task, const Story& W, const Options&
   return file;
 }
 
-ExitCode run(Session& session, const Options& options) {
+ExitCode run_demo(Session& session, const DemoOptions& options) {
   make_folder(options.out);
   Threads threads(session.threads);
   const AttentionTask task = generate({.n = 6, .T = 8, .d = 10}, options.seed).task;
   const Stopwatch watch;
   const Story W = tell(task, Parametrization::W, options.seed, threads);
   const Story KQ = tell(task, Parametrization::KQ, options.seed, threads);
-  const std::vector<Finding> findings{about_separability(task, W),
-                                      about_divergence(W),
-                                      about_direction(W),
-                                      about_bias(KQ),
-                                      about_verdict(W, KQ),
-                                      about_rank(task, W),
-                                      about_path(task, options.seed, threads)};
+  const std::vector<DemoFinding> findings{about_separability(task, W),
+                                          about_divergence(W),
+                                          about_direction(W),
+                                          about_bias(KQ),
+                                          about_verdict(W, KQ),
+                                          about_rank(task, W),
+                                          about_path(task, options.seed, threads)};
   const std::vector<std::string> conflict = infeasible_example(options.seed, threads);
   const double seconds = watch.seconds();
   save(task, W, options.out);
   const std::string page = write_page(task, W, options, threads);
   if (session.json) {
     Json list = Json::array();
-    for (const Finding& one : findings) {
+    for (const DemoFinding& one : findings) {
       list.push_back({{"name", one.claim},
                       {"statement", find_claims(one.claim).front()->statement},
                       {"held", one.held},
@@ -219,7 +219,7 @@ ExitCode run(Session& session, const Options& options) {
       "A random attention task: 6 queries, 8 tokens each, d = 10. Softmax attention is trained on it twice, and\n"
       "the SVMs of the tokens that it selects are solved. What the theory expects (attsvm claims list), and what "
       "happens here:\n\n");
-  for (const Finding& one : findings) {
+  for (const DemoFinding& one : findings) {
     fmt::print("{} {}\n", one.held ? "[holds]" : "[FAILS]", one.claim);
     for (const std::string& line : wrapped(find_claims(one.claim).front()->statement)) fmt::print("    {}\n", line);
     for (const std::string& line : wrapped(one.evidence)) fmt::print("    > {}\n", line);
@@ -243,12 +243,12 @@ ExitCode run(Session& session, const Options& options) {
 }  // namespace
 
 void add_demo(CLI::App& program, Session& session) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DemoOptions>();
   CLI::App* verb = session.add_verb(program, "demo", "Train, solve and check a built-in task, in seconds", R"(Examples:
   attsvm demo                     train W and (K,Q), solve both SVMs, test the theory
   attsvm demo --seed 7 --out d    another task
 Files of an earlier demo in the folder are replaced.)",
-                                    [&session, options] { return run(session, *options); });
+                                    [&session, options] { return run_demo(session, *options); });
   verb->add_option("--out", options->out, "Folder to write (default: demo)");
   verb->add_option("--seed", options->seed, "Seed of the task (default: 1)");
 }

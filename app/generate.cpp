@@ -11,7 +11,7 @@
 namespace attsvm::internal {
 namespace {
 
-struct Options {
+struct GenerateOptions {
   std::string kind, out;
   Recipe recipe;  // options given on the command line replace the kind's values
   std::uint64_t seed = 0;
@@ -44,7 +44,7 @@ Examples:
 }  // namespace
 
 void add_generate(CLI::App& program, Session& session) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GenerateOptions>();
   const auto given = std::make_shared<std::map<std::string, CLI::Option*>>();
   CLI::App* verb = session.add_verb(
       program, "generate", "Draw a task and write it to a file", kind_list(), [&session, options, given] {

@@ -9,7 +9,7 @@
 namespace attsvm::internal {
 namespace {
 
-struct Options {
+struct PathOptions {
   std::string task, out, radii = "1,10,100,1000";
   PathSettings settings;
 };
@@ -21,7 +21,7 @@ Json each(const std::vector<PathPoint>& points, Value value) {
   return list;
 }
 
-Json to_json(const std::vector<PathPoint>& points, const Options& options, bool complete, int threads) {
+Json to_json(const std::vector<PathPoint>& points, const PathOptions& options, bool complete, int threads) {
   const PathSettings& settings = options.settings;
   const auto number = [&](auto member) { return each(points, [&](const PathPoint& p) { return Json(p.*member); }); };
   Json fields{{"radius", number(&PathPoint::radius)},
@@ -53,7 +53,7 @@ Json to_json(const std::vector<PathPoint>& points, const Options& options, bool 
   return fields;
 }
 
-void print_table(const std::vector<PathPoint>& points, const Options& options, double seconds) {
+void print_table(const std::vector<PathPoint>& points, const PathOptions& options, double seconds) {
   const bool joint = options.settings.joint;
   fmt::print("{}: {} radii, {:.3g} s\n", options.out, points.size(), seconds);
   fmt::print("  {:>10} {:>14} {:>12} {:>13} {:>7} {:>15}{}\n", "radius", "loss", "norm", "stationarity", "minima",
@@ -66,7 +66,7 @@ void print_table(const std::vector<PathPoint>& points, const Options& options, d
   }
 }
 
-ExitCode run(Session& session, Options& options) {
+ExitCode run_path(Session& session, PathOptions& options) {
   PathSettings& settings = options.settings;
   settings.radii = parse_list<double>(options.radii, "--radius", "numbers separated by commas, such as 1,10,100");
   with_place("--radius", [&] { require_radii(settings.radii); });
@@ -103,7 +103,7 @@ ExitCode run(Session& session, Options& options) {
 }  // namespace
 
 void add_path(CLI::App& program, Session& session) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PathOptions>();
   CLI::App* verb = session.add_verb(program, "path", "Follow the minimiser of the loss over growing balls", R"(Examples:
   attsvm path task.npz -o path.npz                            argmin of the loss over |W|_F <= R
   attsvm path task.npz --param KQ -o kq.npz                   over |K|^2 + |Q|^2 <= 2R
@@ -112,7 +112,7 @@ void add_path(CLI::App& program, Session& session) {
 For every radius it gives the stationarity (0: first-order conditions hold exactly), the number of different local
 minima that the starts ended in, and the correlation with the SVM solution that the path should tend to.
 Exit codes: 0 all radii within the tolerance, 4 some are not, or time limit, 130 interrupted)",
-                                    [&session, options] { return run(session, *options); });
+                                    [&session, options] { return run_path(session, *options); });
   PathSettings& settings = options->settings;
   verb->add_option("TASK", options->task, "Task file")->required();
   Session::add_output(verb, options->out, session.force)->required();

@@ -9,13 +9,13 @@
 namespace attsvm::internal {
 namespace {
 
-struct Options {
+struct ReportOptions {
   std::string task, run, out = "report.html", coordinates;
   std::vector<std::string> solutions;
   double threshold = CheckSettings{}.threshold;
 };
 
-std::string command_line(const Options& options) {
+std::string command_line(const ReportOptions& options) {
   std::vector<std::string> words{"attsvm", "report", options.task};
   const auto add = [&](const char* name, const std::string& value) {
     words.emplace_back(name);
@@ -31,7 +31,7 @@ std::string command_line(const Options& options) {
   return line;
 }
 
-void print_table(const Json& data, const Options& options, std::uintmax_t bytes) {
+void print_table(const Json& data, const ReportOptions& options, std::uintmax_t bytes) {
   const auto line = [](const std::string& label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
   fmt::print("{}: a page to open in a browser, {:.0f} kB\n", options.out, static_cast<double>(bytes) / 1000);
   const Json& task = data.at("task");
@@ -55,7 +55,7 @@ void print_table(const Json& data, const Options& options, std::uintmax_t bytes)
 }
 
 /// The main facts of the page, for scripts.
-Json to_json(const Json& data, const Options& options, std::uintmax_t bytes, int threads) {
+Json to_json(const Json& data, const ReportOptions& options, std::uintmax_t bytes, int threads) {
   Json solutions = Json::array();
   for (const Json& solution : data.at("solutions")) {
     Json one;
@@ -76,7 +76,7 @@ Json to_json(const Json& data, const Options& options, std::uintmax_t bytes, int
           {"threads", threads}};
 }
 
-ExitCode run(Session& session, const Options& options) {
+ExitCode run_report(Session& session, const ReportOptions& options) {
   if (const std::string problem = page_problem(); !problem.empty()) throw InputError(problem);
   require_writable(options.out, session.force);
   require_other_file(options.out, options.task);
@@ -111,7 +111,7 @@ ExitCode run(Session& session, const Options& options) {
 }  // namespace
 
 void add_report(CLI::App& program, Session& session) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportOptions>();
   CLI::App* verb =
       session.add_verb(program, "report", "Write a page that shows a task, its SVMs and a run", R"(Examples:
   attsvm report task.npz -o report.html                      the task and both of its SVMs
@@ -120,7 +120,7 @@ void add_report(CLI::App& program, Session& session) {
   attsvm report task.npz --solution mine.npz -o report.html  an answer of your own, verified
 The page is one file that works from disk. Its slider moves over the recorded steps. If the task file has an array
 x_token_names, the page shows these names for the tokens.)",
-                       [&session, options] { return run(session, *options); });
+                       [&session, options] { return run_report(session, *options); });
   verb->add_option("TASK", options->task, "Task file")->required();
   verb->add_option("--run", options->run, "Run of attsvm train to show");
   verb->add_option("--solution", options->solutions, "Solution file to show; can be given several times");

@@ -9,7 +9,7 @@
 namespace attsvm::internal {
 namespace {
 
-struct Options {
+struct ReproduceOptions {
   std::vector<std::string> names;
   std::string file;
   StudyOptions study;
@@ -50,7 +50,7 @@ Json result_json(const StudyResult& result) {
           {"files", result.files}};
 }
 
-Json to_json(const StudyReport& report, const Options& options, int threads) {
+Json to_json(const StudyReport& report, const ReproduceOptions& options, int threads) {
   Json experiments = Json::array();
   for (const StudyResult& result : report.studies) experiments.push_back(result_json(result));
   const StudyOptions& study = options.study;
@@ -82,7 +82,7 @@ void print_report(const StudyReport& report) {
   fmt::print("{}: an overview page\n", report.page);
 }
 
-ExitCode finish(const Session& session, const Options& options, const StudyReport& report, const char* verb,
+ExitCode finish(const Session& session, const ReproduceOptions& options, const StudyReport& report, const char* verb,
                 double seconds, int threads) {
   if (!report.figure_problem.empty()) session.warn(report.figure_problem);
   if (report.stop != StudyStop::finished) session.warn("the same command continues from here");
@@ -115,7 +115,7 @@ std::function<bool(const StudyProgress&)> watcher(ProgressLine& line) {
 }
 
 template <class Work>
-ExitCode run(const Session& session, Options& options, const char* verb, Work&& work) {
+ExitCode run_reproduce(const Session& session, ReproduceOptions& options, const char* verb, Work&& work) {
   Threads threads(session.threads);
   ProgressLine line(session);
   options.study.progress = watcher(line);
@@ -142,7 +142,7 @@ void add_study_options(CLI::App* verb, StudyOptions& study, const char* runs) {
 }  // namespace
 
 void add_reproduce(CLI::App& program, Session& session) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReproduceOptions>();
   CLI::App* verb = session.add_verb(program, "reproduce", "Run the published experiments and draw their figures",
                                     R"(Examples:
   attsvm reproduce list                                names and settings of the experiments
@@ -155,7 +155,7 @@ Exit codes: 0 done, 4 stopped at the time limit, 130 interrupted)",
                                     [&session, options] {
                                       const auto& names = options->names;
                                       if (std::find(names.begin(), names.end(), "list") == names.end()) {
-                                        return run(session, *options, "reproduce", [&](Threads& threads) {
+                                        return run_reproduce(session, *options, "reproduce", [&](Threads& threads) {
                                           return reproduce(names, options->study, threads);
                                         });
                                       }
@@ -173,18 +173,18 @@ Exit codes: 0 done, 4 stopped at the time limit, 130 interrupted)",
 }
 
 void add_sweep(CLI::App& program, Session& session) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReproduceOptions>();
   options->study.folder = "sweeps";
-  CLI::App* verb =
-      session.add_verb(program, "sweep", "Run an experiment of your own, described in a JSON file", R"(Example file:
+  CLI::App* verb = session.add_verb(
+      program, "sweep", "Run an experiment of your own, described in a JSON file", R"(Example file:
   {"name": "width", "task": {"kind": "random"}, "sizes": {"n": [6], "T": [8], "d": [4, 8, 16]},
    "measure": ["feasible", "rank_fro", "rank_nuc"], "runs": 50}
 docs/experiments.md lists every field. Runs are stored and figures drawn as by attsvm reproduce.
 Exit codes: 0 done, 4 stopped at the time limit, 130 interrupted)",
-                       [&session, options] {
-                         return run(session, *options, "sweep",
-                                    [&](Threads& threads) { return sweep(options->file, options->study, threads); });
-                       });
+      [&session, options] {
+        return run_reproduce(session, *options, "sweep",
+                             [&](Threads& threads) { return sweep(options->file, options->study, threads); });
+      });
   verb->add_option("FILE", options->file, "JSON file that describes the sweep")->required();
   verb->add_flag("--force", options->study.replace, "Replace the results of a different sweep of the same name");
   add_study_options(verb, options->study, "those in the file, else 100");

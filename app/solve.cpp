@@ -10,14 +10,14 @@
 namespace attsvm::internal {
 namespace {
 
-struct Options {
+struct SolveOptions {
   std::string task, out, select, problem = "att", norm = "fro", warm_start;
   std::string relax_list;
   std::vector<Index> relax;
   SolveSettings settings;
 };
 
-MarginProblem make_problem(const AttentionTask& task, Selection selection, const Options& options) {
+MarginProblem make_problem(const AttentionTask& task, Selection selection, const SolveOptions& options) {
   if (options.problem == "v") {
     if (!options.relax.empty()) throw InputError("--relax cannot be used with --problem v");
     return MarginProblem::value(task, std::move(selection));
@@ -66,7 +66,7 @@ std::string_view words_of(const Norm& norm) {
 }
 
 Json to_json(const MarginProblem& problem, const MarginSolution& solution, const StoredSolution& answer,
-             const ChosenSelection& chosen, const Options& options, int threads) {
+             const ChosenSelection& chosen, const SolveOptions& options, int threads) {
   const bool infeasible = solution.status == MarginStatus::infeasible;
   Json fields{{"status", answer.status}, {"norm", answer.norm}, {"problem", answer.problem}};
   fields.update(numbers_json(answer, solution.gap, solution.violation));
@@ -103,7 +103,8 @@ std::string why_stopped(const MarginSolution& solution) {
   return "by the solver, which could not reach the tolerance; the bound and any gap shown are proven";
 }
 
-void print_table(const MarginProblem& problem, const MarginSolution& solution, const Options& options, double seconds) {
+void print_table(const MarginProblem& problem, const MarginSolution& solution, const SolveOptions& options,
+                 double seconds) {
   const auto line = [](const char* label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
   fmt::print("{}: {}\n", options.out, name_of(solution.status));
   line("rows", fmt::format("{} in {} x {} unknowns", problem.rows(), problem.d(), problem.dz()));
@@ -135,7 +136,7 @@ void warn_of_ties(const Session& session, const std::vector<Tie>& ties, const st
   if (ties.size() > kShown) session.warn(fmt::format("{}: {} queries tie in all", file, ties.size()));
 }
 
-ExitCode run(Session& session, Options& options) {
+ExitCode run_solve(Session& session, SolveOptions& options) {
   options.settings.norm = with_place("--norm", [&] { return Norm::parse(options.norm); });
   if (!options.relax_list.empty())
     options.relax =
@@ -197,7 +198,7 @@ ExitCode run(Session& session, Options& options) {
 }  // namespace
 
 void add_solve(CLI::App& program, Session& session) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SolveOptions>();
   CLI::App* verb = session.add_verb(program, "solve",
                                     "Find the smallest W that keeps the selected tokens, with a proof", R"(Examples:
   attsvm generate random --seed 1 -o task.npz
@@ -208,7 +209,7 @@ void add_solve(CLI::App& program, Session& session) {
   attsvm verify task.npz solution.npz                    check it independently
 The file holds W (with --norm nuc also K and Q), and the multiplier and slack of every row (docs/formats.md).
 Exit codes: 0 optimal, 3 infeasible with a certificate, 4 stopped at a limit or stalled, 130 interrupted)",
-                                    [&session, options] { return run(session, *options); });
+                                    [&session, options] { return run_solve(session, *options); });
   const CLI::Validator positive = positive_number();
   verb->add_option("TASK", options->task, "Task file")->required();
   Session::add_output(verb, options->out, session.force)->required();

@@ -10,7 +10,7 @@
 namespace attsvm::internal {
 namespace {
 
-struct Options {
+struct TrainOptions {
   std::string task, out, optimizer = "ngd", epsilon = "0", init, record;
   double checkpoint = 5;
   bool resume = false;
@@ -32,7 +32,7 @@ void parse_optimizer(const std::string& text, TrainSettings& settings) {
   settings.power = power.front();
 }
 
-void parse(Options& options) {
+void parse(TrainOptions& options) {
   TrainSettings& settings = options.settings;
   parse_optimizer(options.optimizer, settings);
   const auto epsilon = parse_list<double>(options.epsilon, "--epsilon", "one number, or two such as 1e-9,1e-12");
@@ -81,7 +81,8 @@ Attention selected_weights(const AttentionMap& map) {
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
-Json to_json(const TrainedRun& run, const AttentionMap& map, const Options& options, Index resumed_from, int threads) {
+Json to_json(const TrainedRun& run, const AttentionMap& map, const TrainOptions& options, Index resumed_from,
+             int threads) {
   const TrainSettings& settings = options.settings;
   const Attention weights = selected_weights(map);
   Json fields{{"loss", run.loss},
@@ -120,7 +121,7 @@ Json to_json(const TrainedRun& run, const AttentionMap& map, const Options& opti
   return fields;
 }
 
-void print_table(const TrainedRun& run, const AttentionMap& map, const Options& options, double seconds) {
+void print_table(const TrainedRun& run, const AttentionMap& map, const TrainOptions& options, double seconds) {
   const TrainSettings& settings = options.settings;
   const auto line = [](const char* label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
   const Attention weights = selected_weights(map);
@@ -145,7 +146,7 @@ void print_table(const TrainedRun& run, const AttentionMap& map, const Options& 
 }
 
 /// Warns about runs that ended early or hardly move.
-void warn_of_end(const Session& session, const TrainedRun& run, const Options& options) {
+void warn_of_end(const Session& session, const TrainedRun& run, const TrainOptions& options) {
   if (run.stop == TrainStop::overflow) {
     session.warn(fmt::format("step {} would overflow; the run ends before it (try a smaller --step)", run.steps + 1));
   }
@@ -164,7 +165,7 @@ void warn_of_end(const Session& session, const TrainedRun& run, const Options& o
   }
 }
 
-ExitCode run(const Session& session, Options& options) {
+ExitCode run_train(const Session& session, TrainOptions& options) {
   parse(options);
   require_other_file(options.out, options.task);
   Threads threads(session.threads);
@@ -229,7 +230,7 @@ ExitCode run(const Session& session, Options& options) {
 }  // namespace
 
 void add_train(CLI::App& program, Session& session) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TrainOptions>();
   CLI::App* verb = session.add_verb(program, "train", "Train softmax attention by gradient descent", R"(Examples:
   attsvm generate random --seed 1 -o task.npz
   attsvm train task.npz -o run.npz                        W by normalized gradient descent, 2000 steps
@@ -243,7 +244,7 @@ void add_train(CLI::App& program, Session& session) {
                                                           rounding noise as in deep-learning frameworks
 The file holds the weights, the attention and the recorded points (docs/formats.md).
 Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)",
-                                    [&session, options] { return run(session, *options); });
+                                    [&session, options] { return run_train(session, *options); });
   TrainSettings& s = options->settings;
   const CLI::Validator positive = positive_number();
   verb->add_option("TASK", options->task, "Task file")->required();

@@ -10,7 +10,7 @@
 namespace attsvm::internal {
 namespace {
 
-struct Options {
+struct VerifyOptions {
   std::string task, solution, norm;
   VerifySettings settings{};
 };
@@ -83,7 +83,7 @@ Json json_of(const StoredSolution& solution, const Verification& verdict, const 
   return fields;
 }
 
-ExitCode run(const Session& session, const Options& options) {
+ExitCode run_verify(const Session& session, const VerifyOptions& options) {
   Threads threads(session.threads);
   const AttentionTask task = load_task(options.task, threads);
   StoredSolution solution = load_solution(options.solution, threads);
@@ -119,7 +119,7 @@ ExitCode run(const Session& session, const Options& options) {
 }  // namespace
 
 void add_verify(CLI::App& program, Session& session) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VerifyOptions>();
   CLI::App* verb = session.add_verb(program, "verify", "Check a solution against its task, independently", R"(Examples:
   attsvm generate random --seed 1 -o task.npz
   attsvm solve task.npz -o solution.npz
@@ -128,7 +128,7 @@ Rebuilds every row from the task and proves what the file claims, in ball arithm
 code: W meets the rows, no W that meets them has a norm below the bound, and norm and bound differ by at most
 --tolerance. If a file holds only W (another solver's answer), verify checks that W meets the rows.
 Exit codes: 0 valid, 5 not valid)",
-                                    [&session, options] { return run(session, *options); });
+                                    [&session, options] { return run_verify(session, *options); });
   verb->add_option("TASK", options->task, "Task file")->required();
   verb->add_option("SOLUTION", options->solution, "Solution file")->required();
   verb->add_option("--tolerance", options->settings.tolerance,

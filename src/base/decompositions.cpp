@@ -6,6 +6,8 @@
 #include "base/blas.h"
 
 template class Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>;
+template Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>& Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>::compute(
+    const Eigen::EigenBase<Eigen::MatrixXd>&, int);
 
 namespace attsvm::internal {
 namespace {

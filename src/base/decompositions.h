@@ -5,6 +5,8 @@
 // Eigen's large decompositions take many seconds to compile, so decompositions.cpp instantiates them once for all
 // users.
 extern template class Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>;
+extern template Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>& Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>::compute(
+    const Eigen::EigenBase<Eigen::MatrixXd>&, int);
 
 namespace attsvm::internal {
 

@@ -16,11 +16,8 @@
 #include "io/output.h"
 
 namespace attsvm::internal {
-namespace {
 
-std::string reason() { return std::generic_category().message(errno); }
-
-}  // namespace
+std::string system_reason() { return std::generic_category().message(errno); }
 
 std::shared_ptr<const InputFile> InputFile::open(const std::string& path) {
   return std::shared_ptr<const InputFile>(new InputFile(path));
@@ -29,14 +26,14 @@ std::shared_ptr<const InputFile> InputFile::open(const std::string& path) {
 InputFile::InputFile(const std::string& path) {
   // O_NONBLOCK: opening a pipe, which is refused below, must not wait for a writer.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ < 0) refuse("cannot open: {}", reason());
+  if (descriptor_ < 0) refuse("cannot open: {}", system_reason());
   struct stat facts {};
   const bool regular = ::fstat(descriptor_, &facts) == 0 && S_ISREG(facts.st_mode);
   const auto size = static_cast<std::size_t>(facts.st_size);
   void* memory = nullptr;
   if (regular && size > 0) memory = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor_, 0);
   if (!regular || memory == MAP_FAILED) {
-    const std::string why = regular ? "cannot map: " + reason() : "is not a regular file";
+    const std::string why = regular ? "cannot map: " + system_reason() : "is not a regular file";
     ::close(descriptor_);
     refuse("{}", why);
   }
@@ -52,7 +49,7 @@ void InputFile::read(std::size_t offset, std::byte* to, std::size_t size) const 
   while (size > 0) {
     const ssize_t got = ::pread(descriptor_, to, size, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) refuse("cannot read at byte {}: {}", offset, got == 0 ? "file became shorter" : reason());
+    if (got <= 0) refuse("cannot read at byte {}: {}", offset, got == 0 ? "file became shorter" : system_reason());
     offset += static_cast<std::size_t>(got);
     to += got;
     size -= static_cast<std::size_t>(got);
@@ -104,7 +101,7 @@ OutputFile::~OutputFile() {
   if (named_) ::unlink(temporary_.c_str());
 }
 
-void OutputFile::fail(const char* what) const { refuse("{}: cannot {}: {}", path_, what, reason()); }
+void OutputFile::fail(const char* what) const { refuse("{}: cannot {}: {}", path_, what, system_reason()); }
 
 void OutputFile::write(Bytes bytes) {
   while (!bytes.empty()) {

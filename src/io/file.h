@@ -9,6 +9,9 @@ namespace attsvm::internal {
 
 using Bytes = std::span<const std::byte>;
 
+/// Why the last system call failed, by errno.
+std::string system_reason();
+
 /// A file opened for reading: its bytes are mapped, and read() copies. Its errors do not name the file; the caller adds
 /// the name. Truncating the file while it is mapped ends the process (SIGBUS).
 class InputFile {

@@ -14,7 +14,7 @@
 namespace attsvm::internal {
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
 
 struct Descr {
   std::string_view code;
@@ -151,7 +151,7 @@ class Literal {
 
 NpyHeader read_npy_header(Bytes start, std::size_t total) {
   const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
-  if (text.size() < 10 || !text.starts_with(kMagic)) refuse("not a npy array (its first bytes differ)");
+  if (text.size() < 10 || !text.starts_with(kNpyMagic)) refuse("not a npy array (its first bytes differ)");
   const auto byte = [&](std::size_t i) { return std::size_t{static_cast<unsigned char>(text[i])}; };
   const std::size_t version = byte(6), begin = version == 1 ? 10 : 12;
   if (version < 1 || version > 3) refuse("npy version {} is not supported; must be 1, 2 or 3", version);
@@ -194,7 +194,7 @@ std::string npy_header(const Array& array) {
                                        fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
   const std::size_t used = 10 + dictionary.size() + 1;
   dictionary.append((64 - used % 64) % 64, ' ').push_back('\n');
-  std::string header(kMagic);
+  std::string header(kNpyMagic);
   header += {'\x01', '\x00', static_cast<char>(dictionary.size() & 0xFF), static_cast<char>(dictionary.size() >> 8)};
   return header + dictionary;
 }

@@ -10,15 +10,15 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
-#include <system_error>
 
 #include "base/refuse.h"
+#include "io/file.h"
 
 namespace attsvm::internal {
 namespace {
 
 // Numbers of 8 bytes throughout, so that mapped frames are aligned for doubles.
-constexpr std::uint64_t kMagic = 0x334C'4E52'4A54'5441;  // "ATTJRNL3"
+constexpr std::uint64_t kJournalMagic = 0x334C'4E52'4A54'5441;  // "ATTJRNL3"
 constexpr std::size_t kWord = 8, kSlotExtra = 3, kFrameExtra = 1;
 
 struct Header {
@@ -28,12 +28,10 @@ static_assert(sizeof(Header) % kWord == 0);
 
 std::uint64_t crc_of(const void* data, std::size_t size) { return libdeflate_crc32(0, data, size); }
 
-std::string reason() { return std::generic_category().message(errno); }
-
 /// Header and settings, padded to a multiple of 8 bytes.
 std::vector<std::byte> lead_of(const RunJournal::Shape& shape) {
   const std::string& text = shape.settings;
-  Header header{kMagic, shape.start, shape.task, shape.state_size, shape.frame_size, text.size(), 0};
+  Header header{kJournalMagic, shape.start, shape.task, shape.state_size, shape.frame_size, text.size(), 0};
   header.crc = crc_of(&header, sizeof header - kWord);
   std::vector<std::byte> lead(sizeof header + (text.size() + kWord - 1) / kWord * kWord);
   std::memcpy(lead.data(), &header, sizeof header);
@@ -72,7 +70,7 @@ std::uint64_t word(const std::byte* at) {
 RunJournal::RunJournal(std::string path, const Shape& shape, bool resume)
     : path_(std::move(path)), shape_(shape), lead_(lead_of(shape)) {
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | (resume ? 0 : O_CREAT | O_EXCL), 0666);
-  if (descriptor_ < 0) refuse("{}: cannot {}: {}", path_, resume ? "open" : "write", reason());
+  if (descriptor_ < 0) refuse("{}: cannot {}: {}", path_, resume ? "open" : "write", system_reason());
   try {
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) refuse("{}: another process is writing this run", path_);
     if (resume) {
@@ -91,7 +89,7 @@ void RunJournal::require_same_run() {
   const Bytes bytes = file->bytes();
   Header header{};
   if (bytes.size() >= sizeof header) std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.magic != kMagic || header.crc != crc_of(&header, sizeof header - kWord) ||
+  if (header.magic != kJournalMagic || header.crc != crc_of(&header, sizeof header - kWord) ||
       header.settings_size > bytes.size() - sizeof header) {
     refuse("{}: is not the journal of a run", path_);
   }
@@ -115,7 +113,7 @@ void RunJournal::write_at(std::uint64_t offset, const void* data, std::size_t si
   while (size > 0) {
     const ssize_t put = ::pwrite(descriptor_, from, size, static_cast<off_t>(offset));
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) refuse("{}: cannot write: {}", path_, reason());
+    if (put < 0) refuse("{}: cannot write: {}", path_, system_reason());
     from += put;
     offset += static_cast<std::uint64_t>(put);
     size -= static_cast<std::size_t>(put);

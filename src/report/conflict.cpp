@@ -1,10 +1,10 @@
 #include "report/conflict.h"
 
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 
 #include "attsvm/margin.h"
+#include "base/decompositions.h"
 
 namespace attsvm::internal {
 namespace {

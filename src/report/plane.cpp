@@ -12,12 +12,12 @@ constexpr Index kCoordinates = 8;         // offered as axes, unless the request
 constexpr Index kComponents = 2;          // principal ones
 constexpr Index kLargest = 1024;          // no principal components for larger d: they would take minutes
 constexpr double kCovarianceWork = 2e10;  // multiplications; above it, only every k-th token is used
-constexpr Index kTokens = 200'000;        // most tokens shown
+constexpr Index kShownTokens = 200'000;   // most tokens shown
 
 }  // namespace
 
 Axes::Axes(const AttentionTask& task, const RowMatrix* W, std::span<const Index> coordinates) {
-  while (shown_ < task.sequences() && (shown_ == 0 || task.offset(shown_ + 1) <= kTokens)) ++shown_;
+  while (shown_ < task.sequences() && (shown_ == 0 || task.offset(shown_ + 1) <= kShownTokens)) ++shown_;
   if (W != nullptr && task.key_size() > 1) follow(task, *W);
   if (task.key_size() > 1 && task.key_size() <= kLargest) add_components(task);
   std::vector<Index> chosen(coordinates.begin(), coordinates.end());

@@ -8,33 +8,33 @@
 
 namespace attsvm::internal {
 
-using nlohmann::json;
+using Source = nlohmann::json;
 
-Fields::Fields(const json& object, std::string place) : object_(object), place_(std::move(place)) {
+Fields::Fields(const Source& object, std::string place) : object_(object), place_(std::move(place)) {
   if (!object_.is_object()) {
     refuse("{} must be an object", place_.empty() ? "the file" : place_.substr(0, place_.size() - 1));
   }
 }
 
-const json* Fields::find(const std::string& name) {
+const Source* Fields::find(const std::string& name) {
   read_.insert(name);
   const auto found = object_.find(name);
   return found == object_.end() ? nullptr : &*found;
 }
 
-const json& Fields::required(const std::string& name) {
-  const json* value = find(name);
+const Source& Fields::required(const std::string& name) {
+  const Source* value = find(name);
   if (value == nullptr) refuse("{} is missing", place_of(name));
   return *value;
 }
 
 Fields Fields::object(const std::string& name) {
-  const json* value = find(name);
-  return {value == nullptr ? json::object() : *value, place_of(name) + "."};
+  const Source* value = find(name);
+  return {value == nullptr ? Source::object() : *value, place_of(name) + "."};
 }
 
 std::string Fields::text(const std::string& name) {
-  const json& value = required(name);
+  const Source& value = required(name);
   if (!value.is_string()) refuse("{} = {}; must be text", place_of(name), value.dump());
   return value.get<std::string>();
 }
@@ -44,7 +44,7 @@ std::string Fields::text(const std::string& name, const std::string& standard) {
 }
 
 double Fields::number(const std::string& name, double standard, double least, double most) {
-  const json* value = find(name);
+  const Source* value = find(name);
   if (value == nullptr) return standard;
   if (!value->is_number() || value->get<double>() < least || value->get<double>() > most) {
     refuse("{} = {}; must be a number of at least {}{}", place_of(name), value->dump(), least,
@@ -55,7 +55,7 @@ double Fields::number(const std::string& name, double standard, double least, do
 
 namespace {
 
-Index as_whole(const std::string& place, const json& value, Index least) {
+Index as_whole(const std::string& place, const Source& value, Index least) {
   constexpr Index kMost = Index{1} << 40;
   const bool fits = value.is_number_integer() &&
                     (!value.is_number_unsigned() || value.get<std::uint64_t>() <= static_cast<std::uint64_t>(kMost)) &&
@@ -67,21 +67,21 @@ Index as_whole(const std::string& place, const json& value, Index least) {
 }  // namespace
 
 Index Fields::whole(const std::string& name, Index standard, Index least) {
-  const json* value = find(name);
+  const Source* value = find(name);
   return value == nullptr ? standard : as_whole(place_of(name), *value, least);
 }
 
 bool Fields::flag(const std::string& name, bool standard) {
-  const json* value = find(name);
+  const Source* value = find(name);
   if (value == nullptr) return standard;
   if (!value->is_boolean()) refuse("{} = {}; must be true or false", place_of(name), value->dump());
   return value->get<bool>();
 }
 
-std::vector<json> Fields::list(const std::string& name) {
-  const json* value = find(name);
+std::vector<Source> Fields::list(const std::string& name) {
+  const Source* value = find(name);
   if (value == nullptr) return {};
-  std::vector<json> items = value->is_array() ? value->get<std::vector<json>>() : std::vector<json>{*value};
+  std::vector<Source> items = value->is_array() ? value->get<std::vector<Source>>() : std::vector<Source>{*value};
   if (items.empty()) refuse("{} is an empty list; leave it out, or give at least one value", place_of(name));
   for (std::size_t k = 0; k < items.size(); ++k) {
     if (std::find(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(k), items[k]) !=
@@ -94,13 +94,13 @@ std::vector<json> Fields::list(const std::string& name) {
 
 std::vector<Index> Fields::wholes(const std::string& name, Index least) {
   std::vector<Index> numbers;
-  for (const json& item : list(name)) numbers.push_back(as_whole(place_of(name), item, least));
+  for (const Source& item : list(name)) numbers.push_back(as_whole(place_of(name), item, least));
   return numbers;
 }
 
 std::vector<std::string> Fields::texts(const std::string& name) {
   std::vector<std::string> words;
-  for (const json& item : list(name)) {
+  for (const Source& item : list(name)) {
     if (!item.is_string()) refuse("{} = {}; must be text, or a list of texts", place_of(name), item.dump());
     words.push_back(item.get<std::string>());
   }

@@ -11,14 +11,14 @@
 namespace attsvm::internal {
 namespace {
 
-struct Case {
+struct JointCase {
   const char* name;
   double c;                    // second coordinate of the third input's token
   std::vector<Index> relaxed;  // inputs that are not support vectors of the v-SVM
 };
 
-const std::array<Case, 2>& cases() {
-  static const std::array<Case, 2> list{Case{"tight", 1.0, {}}, Case{"loose", 1.5, {2}}};
+const std::array<JointCase, 2>& cases() {
+  static const std::array<JointCase, 2> list{JointCase{"tight", 1.0, {}}, JointCase{"loose", 1.5, {2}}};
   return list;
 }
 
@@ -39,7 +39,7 @@ class JointTraining final : public Study {
 
   std::vector<StudyCell> cells() const override {
     std::vector<StudyCell> cells;
-    for (const Case& one : cases()) {
+    for (const JointCase& one : cases()) {
       for (const Arithmetic arithmetic : kArithmetics) {
         const bool plain = arithmetic == Arithmetic::plain;
         cells.push_back({.name = fmt::format("{} {}", one.name, name_of(arithmetic)),

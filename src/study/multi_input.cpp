@@ -10,8 +10,6 @@
 namespace attsvm::internal {
 namespace {
 
-constexpr std::array kStarts{1.0, 0.5, 0.0, -0.5, -1.0, -1.5};
-
 class MultiInput final : public Study {
  public:
   StudyFacts facts() const override {
@@ -36,7 +34,7 @@ class MultiInput final : public Study {
       for (const Arithmetic arithmetic : kArithmetics) {
         cells.push_back(
             {.name = fmt::format("{} {}", name_of(optimizer), name_of(arithmetic)),
-             .settings = cell_settings({{"data", "multi-input"}, {"starts", kStarts}},
+             .settings = cell_settings({{"data", "multi-input"}, {"starts", kPromptStarts}},
                                        {.param = Parametrization::p,
                                         .optimizer = optimizer,
                                         .step = normalized ? 0.1 : 1.0,
@@ -92,7 +90,7 @@ class MultiInput final : public Study {
     const std::vector<Index> tokens = task.select()->firsts();
     Json starts = Json::array();
     double worst = 1;
-    for (const double q : kStarts) {
+    for (const double q : kPromptStarts) {
       const TrainedRun run = train(task, training, alone, {.W = (RowMatrix(3, 1) << q, 0, 0).finished()});
       const std::vector<double> list = correlations(run, svm.W);
       worst = std::min(worst, list.back());

@@ -13,9 +13,9 @@
 namespace attsvm::internal {
 namespace {
 
-constexpr std::array<Index, 4> kDimensions{4, 6, 8, 10};
+constexpr std::array<Index, 4> kTokenDimensions{4, 6, 8, 10};
 constexpr std::array<double, 4> kPublishedRates{0.21, 0.10, 0.05, 0.02};  // of the published code, for time estimates
-constexpr double kKept = 1e-3, kGone = 1e-6;
+constexpr double kGone = 1e-6;
 constexpr const char* kAllPositive = "all labels +1 (not trained)";
 
 class MultiToken final : public Study {
@@ -35,10 +35,10 @@ class MultiToken final : public Study {
 
   std::vector<StudyCell> cells() const override {
     std::vector<StudyCell> cells;
-    for (std::size_t k = 0; k < kDimensions.size(); ++k) {
-      cells.push_back({.name = fmt::format("d={}", kDimensions[k]),
+    for (std::size_t k = 0; k < kTokenDimensions.size(); ++k) {
+      cells.push_back({.name = fmt::format("d={}", kTokenDimensions[k]),
                        .settings = cell_settings(
-                           {{"n", 3}, {"T", 4}, {"d", kDimensions[k]}, {"kept", kKept}, {"gone", kGone}},
+                           {{"n", 3}, {"T", 4}, {"d", kTokenDimensions[k]}, {"kept", kKept}, {"gone", kGone}},
                            {.steps = 2001, .epsilon = 0x1p-52, .arithmetic = Arithmetic::plain, .init = Init::random}),
                        .runs = 500,
                        .cost = 2000 * 1.5,
@@ -234,8 +234,8 @@ class MultiToken final : public Study {
         "0.035 / 0.069 / 0.152, 21 % of seeds accepted", "0.015 / 0.045 / 0.148, 10 % of seeds accepted",
         "0.012 / 0.015 / 0.149, 5 % of seeds accepted", "0.005 / 0.006 / 0.135, 2 % of seeds accepted"};
     const Index d = rows.cell.settings.at("d");
-    const auto place =
-        static_cast<std::size_t>(std::find(kDimensions.begin(), kDimensions.end(), d) - kDimensions.begin());
+    const auto place = static_cast<std::size_t>(std::find(kTokenDimensions.begin(), kTokenDimensions.end(), d) -
+                                                kTokenDimensions.begin());
     std::string ours;
     for (const std::string arithmetic : {"plain", "exact"}) {
       const auto results = fitting(rows, arithmetic);

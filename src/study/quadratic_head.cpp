@@ -14,7 +14,6 @@ namespace attsvm::internal {
 namespace {
 
 constexpr std::array kLambdas{0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0};
-constexpr double kKept = 1e-3;
 
 /// The weights s that maximise scoreᵀs − λ‖s‖² over the simplex: the best attention for orthonormal tokens.
 std::vector<double> best_weights(std::vector<double> scores, double lambda) {

@@ -10,13 +10,11 @@
 namespace attsvm::internal {
 namespace {
 
-constexpr std::array kStarts{1.0, 0.5, 0.0, -0.5, -1.0, -1.5};
-
-struct Case {
+struct TokenCase {
   const char* name;
   double c;  // score of the third token
 };
-constexpr std::array kCases{Case{"global", 0.9}, Case{"local", 0.0}};
+constexpr std::array kCases{TokenCase{"global", 0.9}, TokenCase{"local", 0.0}};
 
 class SingleInput final : public Study {
  public:
@@ -34,17 +32,17 @@ class SingleInput final : public Study {
 
   std::vector<StudyCell> cells() const override {
     std::vector<StudyCell> cells;
-    for (const Case& one : kCases) {
+    for (const TokenCase& one : kCases) {
       for (const Arithmetic arithmetic : kArithmetics) {
         cells.push_back({.name = fmt::format("{} {}", one.name, name_of(arithmetic)),
-                         .settings = cell_settings({{"case", one.name}, {"c", one.c}, {"starts", kStarts}},
+                         .settings = cell_settings({{"case", one.name}, {"c", one.c}, {"starts", kPromptStarts}},
                                                    {.param = Parametrization::p,
                                                     .steps = 999,
                                                     .epsilon = arithmetic == Arithmetic::plain ? 1e-9 : 0,
                                                     .arithmetic = arithmetic,
                                                     .init = Init::zero}),
-                         .runs = static_cast<Index>(kStarts.size()),
-                         .most_runs = static_cast<Index>(kStarts.size()),
+                         .runs = static_cast<Index>(kPromptStarts.size()),
+                         .most_runs = static_cast<Index>(kPromptStarts.size()),
                          .cost = 999 * 0.5});
       }
     }
@@ -55,7 +53,7 @@ class SingleInput final : public Study {
     const AttentionTask task = generate({.law = Law::single_input, .c = cell.settings.at("c")}, 0).task;
     const TrainSettings training = recorded(cell.settings, path_steps);
     return make_rows(draws.count, threads, [&](std::size_t k, Threads& alone) {
-      const double q = kStarts.at(draws.instance(k));
+      const double q = kPromptStarts.at(draws.instance(k));
       return judge(task, train(task, training, alone, {.W = (RowMatrix(3, 1) << 0, q, 0).finished()}), q, alone);
     });
   }

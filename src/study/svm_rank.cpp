@@ -9,8 +9,8 @@
 namespace attsvm::internal {
 namespace {
 
-constexpr std::array kSizes{Size{5, 5}, Size{10, 5}, Size{15, 5}, Size{5, 10}, Size{5, 15}};
-constexpr std::array<Index, 8> kDimensions{1, 2, 3, 4, 5, 10, 15, 20};
+constexpr std::array kRankSizes{Size{5, 5}, Size{10, 5}, Size{15, 5}, Size{5, 10}, Size{5, 15}};
+constexpr std::array<Index, 8> kRankDimensions{1, 2, 3, 4, 5, 10, 15, 20};
 
 struct RankNorm {
   const char *name, *rank, *words;
@@ -36,8 +36,8 @@ class SvmRank final : public Study {
 
   std::vector<StudyCell> cells() const override {
     std::vector<StudyCell> cells;
-    for (const Size& size : kSizes) {
-      for (const Index d : kDimensions) {
+    for (const Size& size : kRankSizes) {
+      for (const Index d : kRankDimensions) {
         cells.push_back({.name = cell_name(size, d),
                          .settings = {{"n", size.n}, {"T", size.T}, {"d", d}, {"norms", {"fro", "nuc"}}},
                          .runs = 100,
@@ -142,7 +142,7 @@ class SvmRank final : public Study {
     Panel share{
         .title = "Infeasible draws", .x_label = "d", .y_label = "share", .y_range = {{0, 1.05}}, .key = kOutside};
     int style = 0;
-    for (const Size& size : kSizes)
+    for (const Size& size : kRankSizes)
       share.curves.push_back(curve(table, size, 5, style++, fmt::format("n = {}, T = {}", size.n, size.T)));
     summary.figure.panels.push_back(std::move(share));
   }

@@ -16,7 +16,7 @@
 namespace attsvm::internal {
 namespace {
 
-Json json_of(const Recipe& recipe) {
+Json recipe_json(const Recipe& recipe) {
   return {{"n", recipe.n},
           {"T", recipe.T},
           {"d", recipe.d},
@@ -105,12 +105,12 @@ class UserSweep final : public Study {
                             value.is_string() ? value.get<std::string>() : value.dump());
       }
       Json settings{{"kind", plan_.kind},
-                    {"task", json_of(point.recipe)},
+                    {"task", recipe_json(point.recipe)},
                     {"measure", plan_.measures},
                     {"require_feasible", plan_.require_feasible}};
       double cost = 50;
       if (point.training) {
-        settings["train"] = internal::json_of(*point.training);
+        settings["train"] = json_of(*point.training);
         cost += static_cast<double>(point.training->steps) * 4;
       }
       cells.push_back({.name = name.empty() ? "all" : name,

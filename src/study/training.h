@@ -15,6 +15,8 @@ namespace attsvm::internal {
 
 /// The published arithmetic first.
 inline constexpr std::array kArithmetics{Arithmetic::plain, Arithmetic::exact};
+inline constexpr std::array kPromptStarts{1.0, 0.5, 0.0, -0.5, -1.0, -1.5};  ///< one coordinate of a prompt
+inline constexpr double kKept = 1e-3;  ///< softmax weight above which a token counts as kept
 
 /// Converts the settings of a training run to the JSON of a cell, and back. Seed, instance and record are not part of
 /// them.

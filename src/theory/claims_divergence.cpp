@@ -56,14 +56,14 @@ bool all_are_support(const MarginSolution& solution) {
 }
 
 /// The results of one batch of tasks that meet a condition.
-struct Seen {
+struct SeenDivergence {
   std::vector<Slopes> slopes;
   std::vector<TrainedRun> runs;
 };
 
-Seen look_and_train(std::span<const AttentionTask> tasks, std::span<const MarginSolution> svm, std::uint64_t seed,
-                    Index first, Threads& threads) {
-  Seen seen;
+SeenDivergence look_and_train(std::span<const AttentionTask> tasks, std::span<const MarginSolution> svm,
+                              std::uint64_t seed, Index first, Threads& threads) {
+  SeenDivergence seen;
   seen.slopes.resize(tasks.size());
   for_each_alone(std::ssize(tasks), threads, [&](std::size_t k, Threads& alone) {
     seen.slopes[k] =
@@ -85,8 +85,8 @@ ClaimResult test_divergence(const Claim& claim, const ClaimSettings& settings, T
   constexpr Index kMostDraws = 16;  // per task wanted
   Tally tally(claim, settings);
   Index points = 0, undecided = 0, rising = 0, draws = 0, met = 0, equal = 0, all_support = 0;
-  const auto count = [&](std::span<const AttentionTask> tasks, std::span<const MarginSolution> svm, const Seen& seen,
-                         Index most, Index& counted) {
+  const auto count = [&](std::span<const AttentionTask> tasks, std::span<const MarginSolution> svm,
+                         const SeenDivergence& seen, Index most, Index& counted) {
     for (std::size_t k = 0; k < tasks.size() && counted < most; ++k, ++counted) {
       const Slopes& slopes = seen.slopes[k];
       const bool grew = grows(seen.runs[k], svm[k].W);

@@ -70,7 +70,7 @@ struct Way {
 };
 
 /// The results of the runs of one kind.
-struct Seen {
+struct SeenHeads {
   Mean equivalence, gen, single;
   Index draws = 0, held = 0, idle = 0;
 
@@ -99,7 +99,7 @@ struct Seen {
 ClaimResult test_equivalence(std::span<const Recipe> recipes, std::span<const Way> ways, Index most_draws,
                              const Claim& claim, const ClaimSettings& settings, Threads& threads) {
   Tally tally(claim, settings);
-  std::vector<Seen> by_size(recipes.size()), by_way(ways.size());
+  std::vector<SeenHeads> by_size(recipes.size()), by_way(ways.size());
   Mean kept;
   std::size_t batch = 0;
   tally.for_batches(most_draws * tally.wanted(), [&](Index first, Index count) {

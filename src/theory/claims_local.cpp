@@ -15,9 +15,9 @@
 namespace attsvm::internal {
 namespace {
 
-constexpr Index kSteps = 20000;
-constexpr double kAligned = 1e-4;  // 1 − correlation that counts as converged, as for runs from zero
-constexpr double kAhead = 40;      // logits by which selected tokens begin ahead of support tokens
+constexpr Index kLocalSteps = 20000;
+constexpr double kLocalAligned = 1e-4;  // 1 − correlation that counts as converged, as for runs from zero
+constexpr double kAhead = 40;           // logits by which selected tokens begin ahead of support tokens
 constexpr std::uint32_t kConeStream = 0x5c0e0200, kChoiceStream = 0x5c0e0201;
 
 struct Candidate {
@@ -60,7 +60,7 @@ std::vector<TrainedRun> run_all(std::span<const Candidate> candidates, Threads& 
     tasks.push_back(one.task);
     starts.push_back({.W = one.W0});
   }
-  return train_many(tasks, {.steps = kSteps}, threads, starts);
+  return train_many(tasks, {.steps = kLocalSteps}, threads, starts);
 }
 
 double degrees(const RowMatrix& A, const RowMatrix& B) {
@@ -107,7 +107,7 @@ ClaimResult test_local(const Claim& claim, const ClaimSettings& settings, Thread
       const bool stays = attention_map(one.task, runs[k].W, threads).selected == one.selected;
       angle.add(degrees(one.W0, one.svm.W));
       distances.push_back(now);
-      tally.add(one.task, stays && now <= kAligned, now,
+      tally.add(one.task, stays && now <= kLocalAligned, now,
                 fmt::format("{} the selection {}; 1 - correlation {:.3g}", stays ? "keeps" : "leaves",
                             fmt::join(one.selected, " "), now),
                 {{"x_W0", Array::own(one.W0)}});
@@ -150,8 +150,8 @@ ClaimResult test_necessity(const Claim& claim, const ClaimSettings& settings, Th
       ++runs_done;
       to_optimal += selected == optimal_of({&one.task, 1}).front() ? 1 : 0;
       tally.add(one.task, selected != one.selected, correlated,
-                fmt::format("still selects {} after {} steps; correlation {:.6g}", fmt::join(one.selected, " "), kSteps,
-                            correlated),
+                fmt::format("still selects {} after {} steps; correlation {:.6g}", fmt::join(one.selected, " "),
+                            kLocalSteps, correlated),
                 {{"x_W0", Array::own(one.W0)}});
     }
   });

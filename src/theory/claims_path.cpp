@@ -15,8 +15,8 @@
 namespace attsvm::internal {
 namespace {
 
-constexpr double kAligned = 1e-3;     // 1 − correlation at the largest radius
-constexpr double kStationary = 1e-8;  // first-order conditions at every radius
+constexpr double kPathAligned = 1e-3;  // 1 − correlation at the largest radius
+constexpr double kStationary = 1e-8;   // first-order conditions at every radius
 
 PathSettings path_settings(Parametrization param, std::uint64_t seed) {
   return {.param = param, .radii = {1, 10, 100, 1000}, .starts = 4, .seed = seed};
@@ -62,7 +62,7 @@ ClaimResult test_path(const Recipe& recipe, Parametrization param, const Claim& 
       distances.push_back(now);
       stationarity = std::max(stationarity, conditions);
       minima.add(static_cast<double>(last.minima));
-      tally.add(tasks[k], now <= kAligned && conditions <= kStationary, now,
+      tally.add(tasks[k], now <= kPathAligned && conditions <= kStationary, now,
                 fmt::format("1 - correlation {:.3g} at radius {:g}, stationarity {:.3g}, {}", now, last.radius,
                             conditions, last.selected == best[k] ? "optimal tokens" : "not the optimal tokens"),
                 {{"x_W", Array::own(last.W)}});
@@ -151,8 +151,8 @@ struct JointPath {
     to_p.push_back(distance(points.back().W, leading));
     to_v.push_back(distance(points.back().v, predicted.head));
     to_relaxed.push_back(distance(points.back().W, predicted.relaxed));
-    const bool aligned = std::max(to_p.back(), to_v.back()) <= kAligned;
-    const bool relaxed = std::max(to_relaxed.back(), to_v.back()) <= kAligned;
+    const bool aligned = std::max(to_p.back(), to_v.back()) <= kPathAligned;
+    const bool relaxed = std::max(to_relaxed.back(), to_v.back()) <= kPathAligned;
     const bool enough = relaxed_suffices(predicted, ratio);
     exact += largest_stationarity(points) <= kStationary ? 1 : 0;
     aligned_ones += aligned ? 1 : 0;

@@ -1,7 +1,6 @@
 #include "train/gradient.h"
 
 #include <cmath>
-#include <limits>
 
 #include "attsvm/train.h"
 #include "base/blas.h"
@@ -13,23 +12,21 @@
 namespace attsvm::internal {
 namespace {
 
-constexpr double kNone = -std::numeric_limits<double>::infinity();
-
 /// log of the mean of e^{terms}
 template <class Term>
 double log_mean(std::span<const QueryGradient> queries, Term term) {
-  double top = kNone, sum = 0;
+  double top = kLogZero, sum = 0;
   for (const QueryGradient& query : queries) top = std::max(top, term(query));
-  if (top == kNone) return kNone;
+  if (top == kLogZero) return kLogZero;
   for (const QueryGradient& query : queries) sum += std::exp(term(query) - top);
   return top + std::log(sum / static_cast<double>(queries.size()));
 }
 
 }  // namespace
 
-bool ScaledMatrix::is_zero() const { return log_scale == kNone || (direction.array() == 0).all(); }
+bool ScaledMatrix::is_zero() const { return log_scale == kLogZero || (direction.array() == 0).all(); }
 
-double ScaledMatrix::log_norm() const { return is_zero() ? kNone : log_scale + std::log(direction.stableNorm()); }
+double ScaledMatrix::log_norm() const { return is_zero() ? kLogZero : log_scale + std::log(direction.stableNorm()); }
 
 struct GradientPass::State {
   const AttentionTask& task;
@@ -137,7 +134,7 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
   }
 
   // Finds a common exponent for all queries, then G = Σ_i weight_i g_i z_iᵀ.
-  double top = kNone, top_slope = kNone, loss = 0, best = 0;
+  double top = kLogZero, top_slope = kLogZero, loss = 0, best = 0;
   for (const QueryGradient& query : state.queries) {
     top = std::max(top, query.log_weight);
     top_slope = std::max(top_slope, query.log_slope);
@@ -160,7 +157,7 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
   if (exact) {
     for (Index row = 0; row < count; ++row) {
       const QueryGradient& query = state.queries[static_cast<std::size_t>(row)];
-      state.g.row(row) *= top == kNone ? 0 : query.sign * std::exp(query.log_weight - top);
+      state.g.row(row) *= top == kLogZero ? 0 : query.sign * std::exp(query.log_weight - top);
     }
   }
   constexpr Index kRows = 64;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "train/losses.h"
 #include "train/products.h"
@@ -188,12 +187,11 @@ double LaneRuns::loss(Index lane) const {
 }
 
 Record LaneRuns::record(Index lane, Index step, Parameters& point) const {
-  constexpr double kNone = -std::numeric_limits<double>::infinity();
   const Index n = shape_.n, d = shape_.d;
   const auto count = static_cast<double>(n);
   read_point(lane, point);
   Record here{.step = step, .loss = loss(lane), .norm = safe_norm(point.W()), .W = point.W()};
-  double top = kNone, sum = 0, square = 0;
+  double top = kLogZero, sum = 0, square = 0;
   for (Index i = 0; i < n; ++i) top = std::max(top, log_loss_value(group_.loss, at(group_.f, i, lane)));
   for (Index i = 0; i < n; ++i) sum += std::exp(log_loss_value(group_.loss, at(group_.f, i, lane)) - top);
   here.log_loss = group_.loss == Loss::linear ? std::log(here.loss) : top + std::log(sum / count);
@@ -204,7 +202,7 @@ Record LaneRuns::record(Index lane, Index step, Parameters& point) const {
       square += at(group_.c, i, lane) * at(group_.c, k, lane) * at(group_.gram, i * n + k, lane) * product;
     }
   }
-  here.log_gradient = square > 0 ? at(group_.top, 0, lane) - std::log(count) + std::log(square) / 2 : kNone;
+  here.log_gradient = square > 0 ? at(group_.top, 0, lane) - std::log(count) + std::log(square) / 2 : kLogZero;
   return here;
 }
 

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/kernels/stream.h"
 #include "base/kernels/vector_exp.h"
@@ -9,8 +8,6 @@
 
 namespace attsvm::internal {
 namespace {
-
-constexpr double kNone = -std::numeric_limits<double>::infinity();
 
 /// Σ term(t) in four partial sums: a single sum would wait for each addition.
 template <class Term>
@@ -37,7 +34,7 @@ QueryGradient linear_query(const QueryInput& in, QueryScratch& scratch, double* 
   row_dots(X, T, d, in.u, e);
   const Index p = std::max_element(e, e + T) - e;
   const double peak = e[p];
-  double top = kNone, all = 0;  // top: largest e[t] of the tokens whose score does not tie with the peak's
+  double top = kLogZero, all = 0;  // top: largest e[t] of the tokens whose score does not tie with the peak's
   bool twin = false;  // another token has the peak's key: it adds nothing, but its rounding would hide the others
   for (Index t = 0; t < T; ++t) {
     e[t] -= peak;

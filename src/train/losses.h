@@ -1,8 +1,12 @@
 #pragma once
 
+#include <limits>
+
 #include "attsvm/train.h"
 
 namespace attsvm::internal {
+
+inline constexpr double kLogZero = -std::numeric_limits<double>::infinity();
 
 // ℓ(u) and its derivative, in the log domain where numbers get small. ℓ′ is negative for every loss.
 

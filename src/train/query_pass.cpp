@@ -13,7 +13,6 @@
 namespace attsvm::internal {
 namespace {
 
-constexpr double kNone = -std::numeric_limits<double>::infinity();
 constexpr double kSmall = -600;  // e^{kSmall}, and all weights that count beside it, are normal doubles
 
 struct Query {
@@ -104,7 +103,7 @@ void add_excess(const QueryInput& in, const Query& query, const QueryScratch& sc
     if (query.y * scores.gap(query.first + t, query.first + best) > 0) best = t;
   }
   const auto behind = [&](Index t) { return query.y * scores.gap(query.first + best, query.first + t); };
-  double top = kNone, sum = 0;
+  double top = kLogZero, sum = 0;
   for (Index t = 0; t < query.T; ++t) {
     if (behind(t) > 0) top = std::max(top, scratch.logits[t]);
   }
@@ -113,7 +112,8 @@ void add_excess(const QueryInput& in, const Query& query, const QueryScratch& sc
   }
   const double best_score = query.y * scores.value(query.first + best);
   out.best_loss = loss_terms(in.settings.loss, best_score).value;
-  out.log_excess = top == kNone ? kNone : log_loss_excess(in.settings.loss, best_score, top + std::log(sum / den));
+  out.log_excess =
+      top == kLogZero ? kLogZero : log_loss_excess(in.settings.loss, best_score, top + std::log(sum / den));
 }
 
 }  // namespace
@@ -147,7 +147,7 @@ QueryGradient exact_query(const QueryInput& in, QueryScratch& scratch, double* g
   }
 
   // γ̄ − γ_p = e^top·lead. The sum leaves out tokens that tie with the peak, because they may outweigh all others.
-  double top = kNone, lead = 0;
+  double top = kLogZero, lead = 0;
   for (Index t = 0; t < T; ++t) {
     if (gap[t] != 0) top = std::max(top, e[t]);
   }
@@ -159,19 +159,19 @@ QueryGradient exact_query(const QueryInput& in, QueryScratch& scratch, double* g
     relative[t] = top > kSmall ? scratch.weights[t] * lift : std::exp(e[t] - top);
     lead += relative[t] * gap[t] / den;
   }
-  const double drift = top == kNone ? 0 : std::exp(top) * lead;
+  const double drift = top == kLogZero ? 0 : std::exp(top) * lead;
 
   // g = Σ_{t≠p} s_t (γ_t − γ̄)(x_t − x_p), each factor of x_t − x_p as mantissa · e^exponent.
   const auto exponent = [&](Index t) {
     const bool silent =
-        t == p || top == kNone || (e[t] == 0 && std::equal(query.x(t), query.x(t) + query.d, query.x(p)));
-    return silent ? kNone : gap[t] != 0 ? e[t] : e[t] + top;
+        t == p || top == kLogZero || (e[t] == 0 && std::equal(query.x(t), query.x(t) + query.d, query.x(p)));
+    return silent ? kLogZero : gap[t] != 0 ? e[t] : e[t] + top;
   };
-  double scale = kNone;
+  double scale = kLogZero;
   for (Index t = 0; t < T; ++t) scale = std::max(scale, exponent(t));
   const bool overflow = !std::isfinite(den);
   std::fill(g, g + query.d, overflow ? std::numeric_limits<double>::quiet_NaN() : 0.0);
-  for (Index t = 0; t < T && scale != kNone; ++t) {
+  for (Index t = 0; t < T && scale != kLogZero; ++t) {
     if (t == p) continue;
     const double power = scale != top ? std::exp(exponent(t) - scale) : gap[t] != 0 ? relative[t] : scratch.weights[t];
     const double factor = power * (gap[t] != 0 ? gap[t] - drift : -lead) / den;
@@ -188,7 +188,7 @@ QueryGradient exact_query(const QueryInput& in, QueryScratch& scratch, double* g
   out.u = u;
   out.loss = terms.value;
   out.log_slope = terms.log_slope;
-  out.log_weight = overflow ? 0 : scale == kNone ? kNone : scale + out.log_slope;
+  out.log_weight = overflow ? 0 : scale == kLogZero ? kLogZero : scale + out.log_slope;
   if (feature != nullptr) write_feature(in.head, scratch.output, 1, feature);
   if (in.settings.excess) add_excess(in, query, scratch, den, out);
   return out;

@@ -15,7 +15,7 @@ using LongMatrix = Eigen::Matrix<Long, Eigen::Dynamic, Eigen::Dynamic, Eigen::Ro
 
 constexpr double kSmall = 0x1p-1000;
 constexpr Index kFew = 16;
-constexpr Index kBlock = 64;  // queries that are multiplied at a time
+constexpr Index kQueryBlock = 64;  // queries that are multiplied at a time
 
 double gamma_double(Index terms) { return static_cast<double>(terms + kFew) * 0x1p-52; }
 Long gamma_long(Index terms) { return static_cast<Long>(terms + kFew) * 0x1p-63L; }
@@ -101,8 +101,8 @@ class BoundedArithmetic final : public Arithmetic {
   void read_rows(const std::function<void(std::size_t, const Ball&)>& visit) override {
     const auto& groups = question_.groups();
     const RowMatrix size = claim_.W.cwiseAbs();
-    for (std::size_t first = 0; first < groups.size(); first += kBlock) {
-      const Index count = std::min(kBlock, static_cast<Index>(groups.size() - first));
+    for (std::size_t first = 0; first < groups.size(); first += kQueryBlock) {
+      const Index count = std::min(kQueryBlock, static_cast<Index>(groups.size() - first));
       Eigen::MatrixXd Z(dz_, count);
       for (Index j = 0; j < count; ++j) {
         for (Index b = 0; b < dz_; ++b) Z(b, j) = question_.zeta(groups[first + static_cast<std::size_t>(j)].query, b);

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 
+#include "base/limits.h"
 #include "base/refuse.h"
 #include "base/wide.h"
 #include "verify/rules.h"
@@ -22,7 +22,6 @@ constexpr slong kDependent = -98;  // log₂ of the squared share of a row outsi
                                    // than rounding the tokens may have left there
 constexpr slong kMet = -100;       // log₂ of the violation, relative to ‖δ‖ ‖W‖ ‖ζ‖, that is none
 constexpr int kRounds = 20;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class NearestW {
  public:

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/limits.h"
 #include "base/refuse.h"
 
 namespace attsvm::internal::proof {
@@ -16,7 +17,6 @@ constexpr double kMostMissing = 0.5;   // of a right-hand side, even if rounding
 constexpr double kRoundedSize = 0x1p-48;  // how far ‖W‖ may lie below the bound, relative; a smaller bound holds too
 constexpr double kScaling = 1e-6;         // allowed error of ‖A(dual)‖ = 1; the bound is divided by the true norm
 constexpr double kNoRank = 1e-12;         // singular values up to this part of the largest count as zero
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Whether left ≤ right; throws Undecided if the arithmetic cannot tell.
 bool is_at_most(const Ball& left, const Ball& right, std::string_view what) {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <Eigen/Cholesky>
-#include <Eigen/Eigenvalues>
 
+#include "base/decompositions.h"
 #include "margin/nuclear/coupled_inverse.h"
 #include "margin/nuclear/schur.h"
 
