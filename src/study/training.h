@@ -16,6 +16,10 @@ namespace attsvm::internal {
 /// The published arithmetic first.
 inline constexpr std::array kArithmetics{Arithmetic::plain, Arithmetic::exact};
 
+/// Columns of tables with one row per step.
+inline const Column kArithmeticColumn{"arithmetic", "plain doubles, or exact directions"},
+    kStepColumn{"step", "gradient steps taken"};
+
 /// Converts the settings of a training run to the JSON of a cell, and back. Seed, instance and record are not part of
 /// them.
 Json json_of(const TrainSettings& settings);

@@ -36,6 +36,7 @@ std::vector<AttentionTask> draw_tasks(const Recipe& recipe, const Draws& draws, 
 
 std::vector<Index> tokens_of(const Selection& selection) {
   std::vector<Index> tokens;
+  tokens.reserve(static_cast<std::size_t>(selection.queries()));
   for (Index i = 0; i < selection.queries(); ++i) tokens.push_back(selection.first(i));
   return tokens;
 }
