@@ -84,7 +84,8 @@ def integer(value: Any, name: str, least: int = 0, most: int = 2**63 - 1) -> int
     except TypeError:
         raise TypeError(f"{name} = {value!r}; must be an integer") from None
     if not least <= result <= most:
-        raise ValueError(f"{name} = {value}; must be at least {least}" + (f" and at most {most}" if result > most else ""))
+        bound = f" and at most {most}" if result > most else ""
+        raise ValueError(f"{name} = {value}; must be at least {least}{bound}")
     return result
 
 

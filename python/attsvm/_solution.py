@@ -66,8 +66,8 @@ class Solution(Result):
 
     @property
     def status(self) -> str:
-        """optimal, infeasible (with a certificate), limit (stopped by a limit that was set) or stalled (the solver could not
-        reach its tolerance); in the last two W is the best so far."""
+        """optimal, infeasible (with a certificate), limit (stopped by a limit that was set) or stalled (the solver
+        could not reach its tolerance); in the last two W is the best so far."""
         return self._core.status
 
     @property
@@ -243,8 +243,9 @@ class Solution(Result):
         """The certificate in words; empty if there is a solution."""
         if self.feasible:
             return ""
-        words = self._core.words or [f"query {row.query}: keep token {row.keep} over {row.drop} (weight {row.weight:.3g})"
-                                     for row in self.certificate[:20]]
+        words = self._core.words or [
+            f"query {row.query}: keep token {row.keep} over {row.drop} (weight {row.weight:.3g})"
+            for row in self.certificate[:20]]
         return "no W keeps the selection, for these rows cannot hold together:\n  " + "\n  ".join(words)
 
     def correlation(self, other: Any) -> float:
@@ -377,7 +378,8 @@ def solve(task: Task, select: Any = None, norm: Any = "fro", *, relax: Sequence[
         core = _core.solve(core_task, select if select is None else arguments.selection(select, core_task.longest),
                            arguments.norm(norm), [arguments.integer(i, "relax") for i in relax] if len(relax) else [],
                            arguments.word(problem, "problem"), arguments.number(tolerance, "tolerance"),
-                           arguments.positive(time_limit, "time_limit"), warm_start._core if warm_start is not None else None,
+                           arguments.positive(time_limit, "time_limit"),
+                           warm_start._core if warm_start is not None else None,
                            arguments.threads(threads), callback, bar)
     solution = Solution(core)
     if core.interrupted:

@@ -115,7 +115,8 @@ def _run(names: list[str], sweep_file: str, out: Any, runs: int | None, seed: in
     with _progress.bar(progress, "reproduce", 100, _describe) as bar:
         studies, stopped, used, page, problem, interrupted = _core.run_studies(
             names, sweep_file, folder, 0 if runs is None else arguments.integer(runs, "runs", 1),
-            None if seed is None else arguments.seed(seed), bool(force), bool(resume), arguments.positive(time_limit, "time_limit"),
+            None if seed is None else arguments.seed(seed), bool(force), bool(resume),
+            arguments.positive(time_limit, "time_limit"),
             "" if export is None else arguments.word(export, "export"), arguments.threads(threads), callback, bar)
     results = [StudyResult(**{**one, "findings": [Finding(*each) for each in one["findings"]]}, folder=folder)
                for one in studies]

@@ -19,8 +19,9 @@ def _stacked(value: Any, name: str) -> tuple[Any, np.ndarray | None]:
     if any(len(shape) != 2 for shape in shapes) or len({shape[0] for shape in shapes}) == 1:
         return value, None
     rows = [arguments.array(one, f"{name}[{k}]") for k, one in enumerate(value)]
-    if len({row.shape[1] for row in rows}) > 1:
-        raise ValueError(f"{name}: matrices have {sorted({row.shape[1] for row in rows})} columns; must all be the same")
+    widths = sorted({row.shape[1] for row in rows})
+    if len(widths) > 1:
+        raise ValueError(f"{name}: matrices have {widths} columns; must all be the same")
     return np.concatenate(rows), np.cumsum([0] + [len(row) for row in rows])
 
 
@@ -214,7 +215,8 @@ class Task(Result):
         sequence, visible, offsets = self._core.layout()
         labels = self._get("labels")
         begin = offsets[sequence[query]]
-        return (1.0 if labels is None else labels[query]) * np.asarray(self._core.scores())[begin:begin + visible[query]]
+        label = 1.0 if labels is None else labels[query]
+        return label * np.asarray(self._core.scores())[begin:begin + visible[query]]
 
     def attention(self, W: Any) -> np.ndarray:
         """(q, T) softmax weights at W (d, dz); 0 for tokens that a query does not see.

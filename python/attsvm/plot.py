@@ -170,7 +170,8 @@ def attention(task: Task, weights: Any, *, solution: Solution | None = None, ax:
             ax.text(token, query, f"{slack + rhs:.2g}", ha="center", va="center", fontsize=7,
                     color="white" if dark else "black")
         for query, token in np.argwhere(solution.select):
-            ax.add_patch(plt.Rectangle((token - 0.5, query - 0.5), 1, 1, fill=False, edgecolor="crimson", linewidth=1.5))
+            corner = (token - 0.5, query - 0.5)
+            ax.add_patch(plt.Rectangle(corner, 1, 1, fill=False, edgecolor="crimson", linewidth=1.5))
     ax.set_xlabel("token")
     ax.set_ylabel("query")
     ax.set_title("attention" + (f"; numbers: margins of the {_name(solution, 0)}" if solution is not None else ""))
@@ -215,7 +216,8 @@ def regularization_path(path: Path, *, ax: Axes | None = None) -> Axes:
 
 def _label(text: str) -> str:
     """W^{mm} and z_1 as mathematics."""
-    words = [f"${word}$" if ("^" in word or "_" in word) and not word.endswith("_") else word for word in text.split(" ")]
+    words = [f"${word}$" if ("^" in word or "_" in word) and not word.endswith("_") else word
+             for word in text.split(" ")]
     return " ".join(word.replace(",$", "$,") for word in words)
 
 
@@ -252,7 +254,8 @@ def _draw_panel(panel: dict[str, Any], ax: Axes) -> None:
         ax.set_ylim(panel["y_range"])
     if panel.get("square"):
         ax.set_aspect("equal")
-    elif not panel.get("log_x") and all(x is not None and float(x).is_integer() for curve in panel["curves"] for x in curve["x"]):
+    elif not panel.get("log_x") and all(x is not None and float(x).is_integer()
+                                        for curve in panel["curves"] for x in curve["x"]):
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_title(_label(panel["title"]), fontsize=9)
     ax.set_xlabel(panel["x_label"])

@@ -116,8 +116,8 @@ class GdPaths final : public Study {
     Summary summary;
     summary.table.columns = {{"T", "tokens per sequence"},
                              {"param", "what is trained"},
-                             {"arithmetic", "plain doubles, or exact directions"},
-                             {"step", "gradient steps taken"},
+                             kArithmeticColumn,
+                             kStepColumn,
                              {"z1_x", "first coordinate of W z_1"},
                              {"z1_y", "second"},
                              {"z2_x", "first coordinate of W z_2"},

@@ -94,8 +94,8 @@ class JointTraining final : public Study {
     Summary summary;
     summary.table.columns = {
         {"case", "tight: all inputs are support vectors of v; loose: the third is not"},
-        {"arithmetic", "plain doubles, or exact directions"},
-        {"step", "gradient steps taken"},
+        kArithmeticColumn,
+        kStepColumn,
         {"p1", "first coordinate of p"},
         {"p2", "second"},
         {"v1", "first coordinate of v"},

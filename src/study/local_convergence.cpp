@@ -61,9 +61,9 @@ class LocalConvergence final : public Study {
   Summary summarise(const std::vector<CellRows>& cells) const override {
     Summary summary;
     summary.table.columns = {{"param", "what is trained"},
-                             {"arithmetic", "plain doubles, or exact directions"},
+                             kArithmeticColumn,
                              {"ridge", "weight of the squared norms of K and Q added to the loss"},
-                             {"step", "gradient steps taken"},
+                             kStepColumn,
                              {"attention", "softmax weight of the selected token, mean over queries and runs"},
                              {"attention_sd", "its standard deviation over runs"},
                              {"correlation_fro", "mean correlation of W with the Frobenius SVM of the selected tokens"},

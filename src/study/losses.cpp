@@ -68,9 +68,9 @@ class Losses final : public Study {
   Summary summarise(const std::vector<CellRows>& cells) const override {
     Summary summary;
     summary.table.columns = {{"loss", "linear −u, logistic log(1+e^−u), exponential e^−u"},
-                             {"arithmetic", "plain doubles, or exact directions"},
+                             kArithmeticColumn,
                              {"C", "score of the first input's token"},
-                             {"step", "gradient steps taken"},
+                             kStepColumn,
                              {"p1", "first coordinate of p"},
                              {"p2", "second"},
                              {"correlation", "of p with the p-SVM"}};

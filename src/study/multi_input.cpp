@@ -58,9 +58,9 @@ class MultiInput final : public Study {
   Summary summarise(const std::vector<CellRows>& cells) const override {
     Summary summary;
     summary.table.columns = {{"optimizer", "normalized (ngd) or plain (gd) gradient steps"},
-                             {"arithmetic", "plain doubles, or exact directions"},
+                             kArithmeticColumn,
                              {"start", "q of the start (q,0,0)"},
-                             {"step", "gradient steps taken"},
+                             kStepColumn,
                              {"p1", "first coordinate of p, first data set"},
                              {"p2", "second"},
                              {"attention", "softmax weight of the optimal token, mean over inputs"},
@@ -153,6 +153,7 @@ class MultiInput final : public Study {
 
   static void explain(const std::vector<CellRows>& cells, std::vector<Finding>& findings) {
     std::vector<std::string> ours;
+    ours.reserve(cells.size());
     for (const CellRows& rows : cells)
       ours.push_back(fmt::format("{}: {}", rows.cell.name, words_of(sample_of(rows.results(), "worst_correlation"))));
     findings.push_back(

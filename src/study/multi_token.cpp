@@ -67,7 +67,7 @@ class MultiToken final : public Study {
     Summary summary;
     summary.table.columns = {{"d", "size of tokens and queries"},
                              {"arithmetic", "plain doubles as published, or exact directions on the same draws"},
-                             {"step", "gradient steps taken"},
+                             kStepColumn,
                              {"runs", "accepted runs"},
                              {"draws", "draws, rejected ones included"}};
     for (const Prediction& one : kPredictions) {
@@ -154,12 +154,17 @@ class MultiToken final : public Study {
     return list;
   }
 
+  /// Mean 1 − correlation with a prediction over the runs that fit.
+  static MeanCurve mean_distance(const CellRows& rows, const std::string& arithmetic, const std::string& prediction) {
+    return mean_curve(fitting(rows, arithmetic), fmt::format("{}_{}", arithmetic, prediction));
+  }
+
   static void add_rows(const CellRows& rows, const std::string& arithmetic, Table& table) {
     const auto results = fitting(rows, arithmetic);
     if (results.empty()) return;
     const auto steps = curve_steps(rows.cell.settings.at("steps"));
-    std::vector<MeanCurve> curves;
-    for (const Prediction& one : kPredictions) curves.push_back(mean_curve(results, arithmetic + "_" + one.name));
+    std::array<MeanCurve, kPredictions.size()> curves;
+    for (std::size_t p = 0; p < curves.size(); ++p) curves[p] = mean_distance(rows, arithmetic, kPredictions[p].name);
     for (std::size_t k = 0; k < steps.size(); ++k) {
       Json row = Json::array({rows.cell.settings.at("d"), arithmetic, steps[k], results.size(), rows.rows.size()});
       for (const MeanCurve& curve : curves) {
@@ -182,11 +187,11 @@ class MultiToken final : public Study {
       Panel panel = distance_over_steps(title, 2001);
       panel.y_range = {1e-3, 1};
       int style = 0;
-      for (const CellRows& rows : cells)
-        panel.curves.push_back(mean_over_steps(mean_curve(fitting(rows, arithmetic), arithmetic + "_" + measure),
-                                               curve_steps(rows.cell.settings.at("steps")),
-                                               fmt::format("d = {}", rows.cell.settings.at("d").get<Index>()),
-                                               style++));
+      for (const CellRows& rows : cells) {
+        const Json& s = rows.cell.settings;
+        panel.curves.push_back(mean_over_steps(mean_distance(rows, arithmetic, measure), curve_steps(s.at("steps")),
+                                               fmt::format("d = {}", s.at("d").get<Index>()), style++));
+      }
       return panel;
     };
     for (const Prediction& one : kPredictions) figure.panels.push_back(distances(one.label, "plain", one.name));

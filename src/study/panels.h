@@ -23,7 +23,7 @@ Curve ray(std::string label, int style, const Json& direction, double length);
 /// A path in the plane; the legend stands outside.
 Panel plane(std::string title, std::pair<double, double> x_range, std::pair<double, double> y_range);
 
-/// Something against steps, which run logarithmically from `first` to `last` (0: as far as the curves).
+/// Something against steps, on a logarithmic axis from 1 to `last` (0: as far as the curves go).
 Panel over_steps(std::string title, std::string y_label, double last = 0);
 
 /// The same for 1 − correlation, on two logarithmic axes.

@@ -50,6 +50,7 @@ class QuadraticHead final : public Study {
 
   std::vector<StudyCell> cells() const override {
     std::vector<StudyCell> cells;
+    cells.reserve(kLambdas.size());
     for (const double lambda : kLambdas) {
       cells.push_back(
           {.name = fmt::format("lambda={}", lambda),

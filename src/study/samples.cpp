@@ -41,6 +41,7 @@ Sample sample_of(std::span<const double> numbers) {
 
 Sample sample_of(const std::vector<const Json*>& results, const std::string& name) {
   std::vector<double> numbers;
+  numbers.reserve(results.size());
   for (const Json* result : results) numbers.push_back(number_of(*result, name));
   return sample_of(numbers);
 }
@@ -66,10 +67,12 @@ std::vector<double> numbers_list(const Json& list) {
 
 MeanCurve mean_curve(const std::vector<const Json*>& results, const std::string& name) {
   std::vector<std::vector<double>> lists;
+  lists.reserve(results.size());
   for (const Json* result : results) lists.push_back(numbers_list(result->at(name)));
   MeanCurve curve;
   for (std::size_t at = 0; !lists.empty() && at < lists.front().size(); ++at) {
     std::vector<double> here;
+    here.reserve(lists.size());
     for (const auto& list : lists) here.push_back(list.at(at));
     const Sample sample = sample_of(here);
     const double spread = std::isfinite(sample.sd) ? sample.sd : 0;

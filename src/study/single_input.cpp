@@ -61,10 +61,10 @@ class SingleInput final : public Study {
   Summary summarise(const std::vector<CellRows>& cells) const override {
     Summary summary;
     summary.table.columns = {{"case", "global: c = 0.9; local: c = 0"},
-                             {"arithmetic", "plain doubles, or exact directions"},
+                             kArithmeticColumn,
                              {"start", "q of the start (0,q,0)"},
                              {"selected", "token selected at the end, from 1"},
-                             {"step", "gradient steps taken"},
+                             kStepColumn,
                              {"p1", "first coordinate of p"},
                              {"p2", "second"},
                              {"correlation", "of p with the p-SVM of the selected token"}};

@@ -93,6 +93,7 @@ std::vector<StudyRow> train_and_judge(const Recipe& recipe, TrainSettings traini
 
 std::vector<double> along(const TrainedRun& run, const std::function<double(const Record&)>& number) {
   std::vector<double> list;
+  list.reserve(run.records.size());
   for (const Record& record : run.records) list.push_back(number(record));
   return list;
 }

@@ -18,6 +18,10 @@ inline constexpr std::array kArithmetics{Arithmetic::plain, Arithmetic::exact};
 inline constexpr std::array kPromptStarts{1.0, 0.5, 0.0, -0.5, -1.0, -1.5};  ///< one coordinate of a prompt
 inline constexpr double kKept = 1e-3;  ///< softmax weight above which a token counts as kept
 
+/// Columns of tables with one row per step.
+inline const Column kArithmeticColumn{"arithmetic", "plain doubles, or exact directions"},
+    kStepColumn{"step", "gradient steps taken"};
+
 /// Converts the settings of a training run to the JSON of a cell, and back. Seed, instance and record are not part of
 /// them.
 Json json_of(const TrainSettings& settings);

@@ -129,7 +129,7 @@ ClaimResult test_equivalence(std::span<const Recipe> recipes, std::span<const Wa
     }
     ++batch;
   });
-  if (kept.count() > 0) tally.figure("mean number of tokens kept a query", kept.value());
+  if (kept.count() > 0) tally.figure("mean number of tokens kept per query", kept.value());
   for (std::size_t r = 0; r < recipes.size(); ++r) by_size[r].report(fmt::format("d = {}", recipes[r].d), tally);
   for (std::size_t w = 0; w < ways.size() && ways.size() > 1; ++w) by_way[w].report(ways[w].name, tally);
   return std::move(tally).result();

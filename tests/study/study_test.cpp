@@ -27,7 +27,8 @@ class Thirds final : public Study {
     for (Index k = draws.first; k < draws.first + draws.count; ++k) {
       ++computed;
       const bool accepted = cell.name == "one" && k % 3 == 2;
-      rows.push_back({accepted ? "" : "not a third", {{"value", std::sqrt(static_cast<double>(k) + static_cast<double>(draws.seed))}}});
+      rows.push_back({accepted ? "" : "not a third",
+                      {{"value", std::sqrt(static_cast<double>(k) + static_cast<double>(draws.seed))}}});
     }
     return rows;
   }

@@ -11,7 +11,8 @@ import type { Store } from "./state";
 function words(data: Report, query: number, one: QueryAttention): string {
   const best = one.weights.map((list, k) => ({ k, end: list.at(-1) ?? 0 })).sort((a, b) => b.end - a.end)[0];
   const token = best ? tokenName(data, query, one.tokens[best.k] ?? 0) : "";
-  return `The softmax weights of query ${query} at every recorded step. At the end token ${token} has the most.${one.rest ? " Only the tokens that ever get much weight have curves of their own." : ""}`;
+  const rest = one.rest ? " Only the tokens that ever get much weight have curves of their own." : "";
+  return `The softmax weights of query ${query} at every recorded step. At the end token ${token} has the most.${rest}`;
 }
 
 const largest = (one: QueryAttention): number => Math.max(...one.weights.flat(), 0);

@@ -1,5 +1,5 @@
-// A chart: uPlot does axes, zoom and pixels, marks.ts draws the marks; a legend of switches, the values of the point under the
-// pointer or the keyboard, and the numbers as a table for those who cannot see it.
+// A chart: uPlot does axes, zoom and pixels, marks.ts draws the marks; a legend of switches, the values of the point
+// under the pointer or the keyboard, and the numbers as a table for those who cannot see it.
 import uPlot from "uplot";
 
 import { type ChartSpec, reachAcross, type Series, valueNode } from "./chart_spec";

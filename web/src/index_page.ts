@@ -24,10 +24,11 @@ const counts = (panel: FigurePanel): boolean =>
 function panelChart(host: HTMLElement, one: Experiment, e: number, p: number, panel: FigurePanel): void {
   const letter = one.figure.panels.length > 1 ? `(${String.fromCharCode(97 + p)}) ` : "";
   const names = [...new Set(panel.curves.map((curve) => labelText(curve.label)).filter((name) => name !== ""))];
+  const listed = names.length > 0 ? `: ${names.join("; ")}` : "";
   new Chart(host, {
     title: `${letter}${panel.title}`,
     name: `${one.experiment}-${p + 1}`,
-    summary: `${labelText(panel.y_label)} against ${labelText(panel.x_label)}${names.length > 0 ? `: ${names.join("; ")}` : ""}.`,
+    summary: `${labelText(panel.y_label)} against ${labelText(panel.x_label)}${listed}.`,
     more: panel.square ? "" : ends(panel),
     x: { label: panel.x_label, log: panel.log_x, range: panel.x_range, whole: counts(panel) },
     y: { label: panel.y_label, log: panel.log_y, range: panel.y_range },
@@ -214,7 +215,9 @@ export function indexPage(root: HTMLElement, data: Index): void {
       h(
         "p",
         {},
-        "Every support vector machine behind these pictures was solved with a certificate and checked by independent code. Point at a curve to read it, click its name to hide it, drag to zoom. Where a published finding differs from ours, the table below the figure says why.",
+        "Every support vector machine behind these pictures was solved with a certificate and checked by independent " +
+          "code. Point at a curve to read it, click its name to hide it, drag to zoom. Where a published finding " +
+          "differs from ours, the table below the figure says why.",
       ),
       h(
         "nav",

@@ -14,7 +14,8 @@ function rowName(data: Report, rows: Rows, k: number): string {
     keep = rows.keep[k] ?? 0,
     drop = rows.drop[k] ?? -1;
   if (drop < 0) return `query ${query}: token ${tokenName(data, query, keep)} on the side of its label`;
-  return `query ${query}: token ${tokenName(data, query, keep)} ${rows.equal[k] ? "level with" : "over"} ${tokenName(data, query, drop)}`;
+  const relation = rows.equal[k] ? "level with" : "over";
+  return `query ${query}: token ${tokenName(data, query, keep)} ${relation} ${tokenName(data, query, drop)}`;
 }
 
 function parts(data: Report, s: number, rows: Rows, shown: "slack" | "margin"): Series[] {
@@ -62,8 +63,14 @@ function queryBands(rows: Rows): Band[] {
 function words(solution: Solution, rows: Rows, shown: "slack" | "margin"): string {
   const part = rows.query.length < rows.total ? " The page holds those with the least slack." : "";
   if (shown === "slack")
-    return `Slack of every row: how far the selected token is ahead beyond what is asked. Rows at 0 are met with equality, and their tokens are the support tokens.${part}`;
-  return `How far every row is ahead when W is scaled to norm one. The least of them is the margin, which ${labelText(solution.label)} makes as large as it can be in its norm.${part}`;
+    return (
+      "Slack of every row: how far the selected token is ahead beyond what is asked. Rows at 0 are met with " +
+      `equality, and their tokens are the support tokens.${part}`
+    );
+  return (
+    "How far every row is ahead when W is scaled to norm one. The least of them is the margin, which " +
+    `${labelText(solution.label)} makes as large as it can be in its norm.${part}`
+  );
 }
 
 function rowTable(data: Report, s: number, rows: Rows, only: boolean): HTMLElement {

@@ -233,9 +233,14 @@ function words(data: Report, query: number, axes: Pair): string {
       : `Its support tokens are ${support.slice(0, 12).join(", ")}${support.length > 12 ? " and more" : ""}`;
   const upward =
     data.plane.axes[axes.y]?.kind === "max-margin"
-      ? "Up is where the max-margin solution looks: the selected token is on top, its support tokens stand on the line of the margin, and all others below. "
+      ? "Upwards is the direction of the max-margin solution: the selected token is on top, its support tokens are " +
+        "on the line of the margin, and all others below. "
       : "";
-  return `Query ${query} sees ${data.queries.visible[query]} tokens and keeps ${kept.length === 1 ? "token" : "tokens"} ${kept.join(", ")}. ${named}. ${upward}Arrows show directions W z from the origin; their length is not to scale.`;
+  return (
+    `Query ${query} sees ${data.queries.visible[query]} tokens and keeps ` +
+    `${kept.length === 1 ? "token" : "tokens"} ${kept.join(", ")}. ${named}. ${upward}` +
+    "Arrows show directions W z from the origin; their length is not to scale."
+  );
 }
 
 /** What the picture shows, in numbers. */

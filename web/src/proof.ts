@@ -67,7 +67,8 @@ function conflictPicture(host: HTMLElement, data: Report, solution: Solution): v
     corners.push([x + (arrow[0] ?? 0), flat ? y - 0.05 * far : y + (arrow[1] ?? 0)]);
   }
   const words = (row: ConflictRow): string =>
-    `query ${row.query}: ${tokenName(data, row.query, row.keep)}${row.drop < 0 ? "" : ` over ${tokenName(data, row.query, row.drop)}`}`;
+    `query ${row.query}: ${tokenName(data, row.query, row.keep)}` +
+    (row.drop < 0 ? "" : ` over ${tokenName(data, row.query, row.drop)}`);
   const middle = (k: number, axis: 0 | 1): number => {
     const to = corners[k + 1]?.[axis] ?? 0;
     return flat && axis === 1 ? to : ((corners[k]?.[axis] ?? 0) + to) / 2;
@@ -78,7 +79,13 @@ function conflictPicture(host: HTMLElement, data: Report, solution: Solution): v
     name: "conflict",
     logs: [],
     height: innerWidth < 600 ? 360 : 460,
-    summary: `Every arrow is a row: the matrix that it asks a margin of, times its weight in the proof. ${all ? "Head to tail they lead back to where they began: they add up to zero. A W that met every row would make them count for 1 in all, and zero counts for nothing." : `The heaviest ${conflict.rows.length} of ${conflict.total} are drawn; all of them add up to zero.`} The plane shows a share of ${formatted(conflict.share)} of their squared lengths.`,
+    summary:
+      "Every arrow is a row: the matrix that it asks a margin of, times its weight in the proof. " +
+      (all
+        ? "Head to tail they lead back to where they began: they add up to zero. The inner product of their sum with " +
+          "a W that met every row would be at least 1, so there is no such W."
+        : `The heaviest ${conflict.rows.length} of ${conflict.total} are drawn; all of them add up to zero.`) +
+      ` The plane shows a share of ${formatted(conflict.share)} of their squared lengths.`,
     x: { label: "longest direction" },
     y: { label: flat ? "there and back, drawn apart" : "second longest" },
     series: [

@@ -55,7 +55,9 @@ export function spectrumView(panel: HTMLElement, data: Report, store: Store): vo
       name: "singular-values",
       height: 360,
       series: series(),
-      summary: `Singular values, largest first${shown === "relative" ? ", as shares of the largest" : ""}. ${ranks.join("; ")}${ranks.length > 0 ? "." : ""}`,
+      summary:
+        `Singular values, largest first${shown === "relative" ? ", as shares of the largest" : ""}. ` +
+        `${ranks.join("; ")}${ranks.length > 0 ? "." : ""}`,
       logs: ["y"],
       x: { label: "number", whole: true },
       y: {

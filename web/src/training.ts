@@ -17,7 +17,10 @@ function distanceWords(run: Run): string {
   const ends = run.correlations.map((curve) => `${formatted(curve.distances.at(-1))} from ${labelText(curve.label)}`);
   if (ends.length === 0)
     return "There is no max-margin direction to compare with: the selected tokens cannot be separated.";
-  return `How far the direction of W is from each max-margin direction; 0 is the same direction. At the end it is ${ends.join(", ")}.`;
+  return (
+    "How far the direction of W is from each max-margin direction; 0 is the same direction. " +
+    `At the end it is ${ends.join(", ")}.`
+  );
 }
 
 function atStep(run: Run, step: number): HTMLElement {
@@ -73,7 +76,10 @@ export function trainingView(panel: HTMLElement, data: Report, store: Store): vo
       x,
       y: { label: "\u2016W\u2016", log: axis.log },
       series: [curve("\u2016W\u2016 (Frobenius)", 2, run.norm, "run.norm")],
-      summary: `From ${formatted(run.norm[0])} to ${formatted(run.norm.at(-1))}. Softmax attends to one token alone only at infinity: weights that select grow without end while their direction settles.`,
+      summary:
+        `From ${formatted(run.norm[0])} to ${formatted(run.norm.at(-1))}. ` +
+        "Softmax gives one token all attention only as W grows to infinity, so the norm of a run that selects tokens has " +
+        "no limit, while its direction has one.",
     }),
   );
   if (run.loss) {
