@@ -1,5 +1,7 @@
 #include "margin_support.h"
 
+#include <algorithm>
+
 namespace attsvm::test {
 
 AttentionTask separable(Recipe recipe, std::uint64_t seed) {
@@ -38,12 +40,27 @@ std::vector<Index> every_fourth(const AttentionTask& task) {
   return relax;
 }
 
+namespace {
+
+Array changed(const Array& array, const std::function<double(double)>& change) {
+  const auto old = f64_span(array);
+  std::vector<double> numbers(old.begin(), old.end());
+  std::transform(numbers.begin(), numbers.end(), numbers.begin(), change);
+  return Array::own(numbers, array.shape);
+}
+
+}  // namespace
+
 AttentionTask with_tokens(const AttentionTask& task, const std::function<double(double)>& change) {
   TaskArrays arrays = task.arrays();
-  const auto old = f64_span(arrays.tokens);
-  std::vector<double> tokens(old.begin(), old.end());
-  for (double& x : tokens) x = change(x);
-  arrays.tokens = Array::own(tokens, arrays.tokens.shape);
+  arrays.tokens = changed(arrays.tokens, change);
+  return AttentionTask(arrays);
+}
+
+AttentionTask scaled(const AttentionTask& task, double tokens, double queries) {
+  TaskArrays arrays = task.arrays();
+  arrays.tokens = changed(arrays.tokens, [&](double x) { return x * tokens; });
+  arrays.queries = changed(arrays.queries, [&](double x) { return x * queries; });
   return AttentionTask(arrays);
 }
 

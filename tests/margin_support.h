@@ -24,6 +24,8 @@ std::vector<Index> every_fourth(const AttentionTask& task);
 
 /// The task with other tokens of the same shape.
 AttentionTask with_tokens(const AttentionTask& task, const std::function<double(double)>& change);
+/// The task with tokens and queries times a number each.
+AttentionTask scaled(const AttentionTask& task, double tokens, double queries);
 /// n sequences of T tokens with queries (n,dz), or without queries for prompt attention; `kept` becomes its selection.
 AttentionTask make_task(Index n, Index T, const std::vector<double>& tokens, const std::vector<double>& queries = {},
                         const std::vector<std::vector<Index>>& kept = {});

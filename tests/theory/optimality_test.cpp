@@ -155,7 +155,6 @@ TEST(CheckSelection, StopsWhenToldAndSaysThatItIsNotDecided) {
 
 TEST(CheckRun, FollowsARunToItsSvm) {
   Threads threads(1);
-  Index settled = 0;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     const AttentionTask task = random_task(6, 8, 10, seed);
     TrainSettings settings{.steps = 4000};
@@ -171,9 +170,8 @@ TEST(CheckRun, FollowsARunToItsSvm) {
     const MarginProblem problem = MarginProblem::attention(task, check.selection);
     EXPECT_TRUE(verify(task, stored(problem, *check.nuclear, 1e-8)).valid);
     EXPECT_TRUE(verify(task, stored(problem, check.report->solution, 1e-8)).valid);
-    settled += check.correlation_fro.back() > 1 - 2e-3 ? 1 : 0;
+    EXPECT_GT(check.correlation_fro.back(), 1 - 2e-3) << seed;
   }
-  EXPECT_GE(settled, 8);
 }
 
 TEST(BallMinimizer, MeetsFirstOrderConditionsOfAQuadratic) {

@@ -1,8 +1,7 @@
-// The fast paths of training against the plain ones: exponentials, queries of linear heads, runs in vector lanes.
+// The fast paths of training against the plain ones: queries of linear heads, runs in vector lanes.
 #include <cmath>
 #include <limits>
 
-#include "base/kernels/vector_exp.h"
 #include "base/random.h"
 #include "support.h"
 #include "train/gradient.h"
@@ -12,39 +11,6 @@
 
 namespace attsvm {
 namespace {
-
-constexpr double kNone = -std::numeric_limits<double>::infinity();
-
-TEST(VectorExp, RightToTheLastBitOrTwo) {
-  const Random random(3, 0, 0);
-  double worst = 0;
-  for (const double range : {1e-8, 1.0, 40.0, 707.0}) {
-    std::vector<double> x(10'001);
-    for (std::size_t k = 0; k < x.size(); ++k) x[k] = -range * random.uniform(k);
-    std::vector<double> y = x;
-    exp_nonpositive(y.data(), static_cast<Index>(y.size()));
-    for (std::size_t k = 0; k < x.size(); ++k) {
-      const long double truth = expl(x[k]);
-      worst = std::max(worst, static_cast<double>(std::abs((y[k] - truth) / truth)));
-    }
-  }
-  EXPECT_LT(worst, 1.6 * 0x1p-53);
-  std::vector<double> edge{0, -0.0, -708.5, -1e300, kNone};
-  exp_nonpositive(edge.data(), 5);
-  EXPECT_EQ(edge, (std::vector<double>{1, 1, 0, 0, 0}));
-}
-
-TEST(VectorExp, SameBitsWhereverANumberStands) {
-  const Random random(4, 0, 0);
-  std::vector<double> x(67), y;
-  for (std::size_t k = 0; k < x.size(); ++k) x[k] = -30 * random.uniform(k);
-  y = x;
-  exp_nonpositive(y.data(), static_cast<Index>(y.size()));
-  for (std::size_t k = 0; k < x.size(); ++k) {
-    exp_nonpositive(&x[k], 1);
-    EXPECT_EQ(x[k], y[k]);
-  }
-}
 
 /// Copies every second token with another key, so that scores tie.
 AttentionTask with_ties(const AttentionTask& task) {

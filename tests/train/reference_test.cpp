@@ -77,6 +77,16 @@ double distance(const Published& run, const Record& record, std::size_t k) {
   return (record.W - matrix(weights, static_cast<Index>(k), record.W.rows(), record.W.cols())).cwiseAbs().maxCoeff();
 }
 
+/// Expects the weights recorded up to step `last` to be the published ones.
+void expect_records(const Published& run, const TrainedRun& trained, Index last, double tolerance) {
+  for (std::size_t k = 0; k < trained.records.size(); ++k) {
+    const Record& record = trained.records[k];
+    if (record.step <= last) {
+      EXPECT_LE(distance(run, record, k), tolerance) << record.step;
+    }
+  }
+}
+
 void expect_selection(const Published& run, const TrainedRun& trained) {
   Threads threads(1);
   EXPECT_EQ(attention_map(run.task, trained.W, threads).selected, indices(run.expect, "selected"));
@@ -87,15 +97,8 @@ TEST(TrainingReference, WeightsOfLocalConvergence) {
     SCOPED_TRACE(name);
     const Published run = published(name);
     const TrainedRun trained = follow(run, false);
-    for (std::size_t k = 0; k < trained.records.size(); ++k) {
-      const Record& record = trained.records[k];
-      if (record.step <= 100) {
-        EXPECT_LE(distance(run, record, k), 1e-12) << record.step;
-      }
-      if (record.step <= 500) {
-        EXPECT_LE(distance(run, record, k), 1e-8) << record.step;
-      }
-    }
+    expect_records(run, trained, 100, 1e-12);
+    expect_records(run, trained, 500, 1e-8);
     expect_selection(run, trained);
     const RowMatrix svm = matrix(run.expect, "fro_W");
     const Array expected = numbers(run.expect, "correlation_fro");
@@ -112,12 +115,7 @@ TEST(TrainingReference, FactorsOfLocalConvergence) {
     SCOPED_TRACE(name);
     const Published run = published(name);
     const TrainedRun trained = follow(run, true);
-    for (std::size_t k = 0; k < trained.records.size(); ++k) {
-      const Record& record = trained.records[k];
-      if (record.step <= 100) {
-        EXPECT_LE(distance(run, record, k), 1e-6) << record.step;
-      }
-    }
+    expect_records(run, trained, 100, 1e-6);
     EXPECT_LE((trained.K * trained.Q.transpose() - trained.W).norm(), 1e-12 * trained.norm);
     expect_selection(run, trained);
     const Array expected = numbers(run.expect, "correlation_nuc");
@@ -130,12 +128,7 @@ TEST(TrainingReference, PathsInThePlane) {
     SCOPED_TRACE(name);
     const Published run = published(name);
     const TrainedRun trained = follow(run, name.find("KQ") != std::string::npos);
-    const Index compared = name.starts_with("vis2") ? 10 : 100;  // rounding noise takes over early in vis2
-    for (std::size_t k = 0; k < trained.records.size(); ++k) {
-      if (trained.records[k].step <= compared) {
-        EXPECT_LE(distance(run, trained.records[k], k), 1e-6);
-      }
-    }
+    expect_records(run, trained, name.starts_with("vis2") ? 10 : 100, 1e-6);  // rounding takes over early in vis2
     expect_selection(run, trained);
   }
 }
@@ -224,11 +217,7 @@ TEST(TrainingReference, SeveralTokens) {
     SCOPED_TRACE(name);
     const Published run = published(name);
     const TrainedRun trained = follow(run, false);
-    for (std::size_t k = 0; k < trained.records.size(); ++k) {
-      if (trained.records[k].step <= 100) {
-        EXPECT_LE(distance(run, trained.records[k], k), 1e-6);
-      }
-    }
+    expect_records(run, trained, 100, 1e-6);
     Threads threads(1);
     EXPECT_EQ(attention_map(run.task, trained.W, threads).selected, indices(run.expect, "one_token"));
     EXPECT_GE(correlation(trained.W, matrix(run.expect, "trained_W")), 1 - 1e-2);

@@ -1,6 +1,7 @@
 #include "margin/certify/rank.h"
 
 #include <cmath>
+#include <optional>
 #include <random>
 
 #include "linear_algebra.h"
@@ -97,6 +98,85 @@ TEST(NuclearRank, OrdinaryRanksAreCertifiedAndAWideGapDecidesNothing) {
     solution.status = MarginStatus::limit;
     EXPECT_FALSE(certifier.certify(problem, solution, spectrum).certified);
   }
+}
+
+/// W = e_0e_0ᵀ + … of a rank, as an optimum for W_jj ≥ 1 in the first rows and W_jj ≥ 0 in the others.
+struct Diagonal {
+  Diagonal(Index d, Index rank) : task(of_rows(RowMatrix::Identity(d, d), RowMatrix::Identity(d, d))) {
+    std::vector<Index> relax;
+    for (Index i = rank; i < d; ++i) relax.push_back(i);
+    problem.emplace(first_kept(task, relax));
+    solution.status = MarginStatus::optimal;
+    solution.norm = Norm::nuclear();
+    solution.K = solution.Q = RowMatrix::Identity(d, rank);
+    solution.W = solution.K * solution.Q.transpose();
+    solution.dual = Eigen::VectorXd::Zero(d);
+    solution.dual.head(rank).setOnes();
+    solution.slack = Eigen::VectorXd::Zero(d);
+    solution.objective = solution.dual_objective = static_cast<double>(rank);
+  }
+  RankCertificate certify() const {
+    Spectrum spectrum;
+    spectrum.compute(problem->weigh(solution.dual), 1e-14);
+    return RankCertifier().certify(*problem, solution, spectrum);
+  }
+
+  AttentionTask task;
+  std::optional<MarginProblem> problem;
+  MarginSolution solution;
+};
+
+TEST(RankCertifier, CertifiesWhatOneRowDetermines) {
+  const Diagonal one(4, 1);
+  const RankCertificate proof = one.certify();
+  EXPECT_TRUE(proof.certified) << proof.words;
+  EXPECT_EQ(proof.rank, 1);
+  EXPECT_LE(proof.next_singular_value, 1e-7);
+  EXPECT_LE(proof.outside_mass, 1e-14);
+}
+
+TEST(RankCertifier, NothingAskedIsRankZero) {
+  Diagonal none(3, 1);
+  none.solution.K.resize(3, 0);
+  none.solution.Q.resize(3, 0);
+  const RankCertificate proof = none.certify();
+  EXPECT_TRUE(proof.certified);
+  EXPECT_EQ(proof.rank, 0);
+}
+
+TEST(RankCertifier, SaysWhyItCannot) {
+  const auto expect_words = [](const Diagonal& given, std::string_view words) {
+    const RankCertificate proof = given.certify();
+    EXPECT_FALSE(proof.certified) << words;
+    EXPECT_NE(proof.words.find(words), std::string_view::npos) << proof.words;
+  };
+  expect_words(Diagonal(4, 2), "not known to be unique");  // [1 c; c 1] is optimal for every c up to one
+  Diagonal open(4, 1);
+  open.solution.status = MarginStatus::limit;
+  expect_words(open, "not proven optimal");
+  Diagonal wide(4, 1);
+  wide.solution.dual_objective = 1 - 1e-4;
+  expect_words(wide, "gap");
+  Diagonal missed(4, 1);
+  missed.solution.slack(0) = 1;
+  expect_words(missed, "gap");
+  Diagonal violated(4, 1);
+  violated.solution.violation = 1e-3;
+  expect_words(violated, "gap");
+  Diagonal touching(4, 1);  // a row that W meets with slack zero has a multiplier, and A(dual) a second value of one
+  touching.solution.dual(1) = 1;
+  expect_words(touching, "strict complementarity");
+}
+
+TEST(RankCertifier, StatesTheNextSingularValueAndTheMassThatItAllows) {
+  Diagonal given(4, 1);
+  given.solution.dual(1) = 0.75;
+  given.solution.dual_objective = 1 - 1e-9;
+  const RankCertificate proof = given.certify();
+  EXPECT_NEAR(proof.next_singular_value, 0.75, 1e-9);
+  EXPECT_GE(proof.outside_mass, 1e-9 / 0.25 * (1 - 1e-5));  // ⟨A, X⟩ falls short of ‖X‖∗ by a quarter of that mass
+  EXPECT_LE(proof.outside_mass, 1e-9 / 0.25 * (1 + 1e-5));
+  EXPECT_TRUE(proof.certified) << proof.words;
 }
 
 }  // namespace

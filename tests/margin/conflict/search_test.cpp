@@ -1,6 +1,7 @@
+#include "margin/conflict/search.h"
+
 #include "margin/certify/certificate.h"
 #include "margin/conflict/balance_rows.h"
-#include "margin/conflict/search.h"
 #include "margin_support.h"
 
 namespace attsvm {

@@ -1,5 +1,6 @@
-#include "base/spectrum.h"
 #include "margin/nuclear/barrier.h"
+
+#include "base/spectrum.h"
 #include "margin_support.h"
 
 namespace attsvm {
@@ -85,12 +86,10 @@ TEST(NuclearBarrier, AnyUnitOfLength) {
 }
 
 TEST(NuclearBarrier, IsWhatSmallSolvesTake) {
-  int taken = 0;
   for (std::uint32_t draw = 0; draw < 20; ++draw) {
-    const Setting setting(draw);
-    taken += setting.nuclear.method == "barrier path, Newton on the face" ? 1 : 0;
+    if (draw == 5) continue;  // the path stalls there, and the interior point method takes over
+    EXPECT_EQ(Setting(draw).nuclear.method, "barrier path, Newton on the face") << draw;
   }
-  EXPECT_GE(taken, 18);
 }
 
 }  // namespace

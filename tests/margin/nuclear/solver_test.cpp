@@ -87,12 +87,7 @@ TEST(NuclearHard, EveryShapeAndUnit) {
        {std::array<Index, 4>{3, 4, 5, 40}, {40, 4, 6, 3}, {5, 5, 30, 2}, {1, 6, 8, 8}, {8, 3, 2, 4}, {25, 3, 5, 5}}) {
     for (const double unit : {1e-8, 1.0, 1e8}) {
       SCOPED_TRACE(fmt::format("({},{},{},{}) in units of {}", n, T, d, dz, unit));
-      AttentionTask task = generate({.law = Law::separable, .n = n, .T = T, .d = d, .dz = dz}, 3).task;
-      TaskArrays arrays = task.arrays();
-      std::vector<double> tokens(f64_span(arrays.tokens).begin(), f64_span(arrays.tokens).end());
-      for (double& x : tokens) x *= unit;
-      arrays.tokens = Array::own(tokens, arrays.tokens.shape);
-      task = AttentionTask(arrays);
+      const AttentionTask task = test::scaled(test::separable({.n = n, .T = T, .d = d, .dz = dz}, 3), unit, 1);
       const MarginProblem problem = MarginProblem::attention(task, *task.select());
       const MarginSolution nuclear = optimum(problem, Norm::nuclear()), frobenius = optimum(problem, Norm::frobenius());
       EXPECT_LE(nuclear.gap, 1e-9);

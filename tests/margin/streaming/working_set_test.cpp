@@ -96,14 +96,7 @@ TEST(WorkingSet, EqualitiesToAnyNumber) {
 TEST(WorkingSet, SizesFarFromOne) {
   const AttentionTask drawn = separable({.n = 40, .T = 20, .d = 24});
   for (const double factor : {1e-25, 1e-6, 1e6, 1e25}) {
-    TaskArrays arrays = drawn.arrays();
-    for (Array* array : {&arrays.tokens, &arrays.queries}) {
-      const auto old = f64_span(*array);
-      std::vector<double> numbers(old.begin(), old.end());
-      for (double& x : numbers) x *= array == &arrays.tokens ? factor : 1 / std::sqrt(factor);
-      *array = Array::own(numbers, array->shape);
-    }
-    const AttentionTask task(arrays);
+    const AttentionTask task = test::scaled(drawn, factor, 1 / std::sqrt(factor));
     const MarginProblem problem = MarginProblem::attention(task, *task.select());
     Threads threads(1);
     WorkingSetSolver solver(problem, threads);
