@@ -93,7 +93,7 @@ ExitCode run_verify(const Session& session, const VerifyOptions& options) {
       throw InputError(fmt::format("{}: norm is {}, but --norm says {}", options.solution, solution.norm, norm));
     solution.norm = norm;
   }
-  with_place(options.task, [&] { complete(task, solution); });
+  solution = with_place(options.task, [&] { return completed(task, std::move(solution)); });
   const Stopwatch watch;
   const Verification verdict = verify(task, solution, options.settings);
   if (session.json) {

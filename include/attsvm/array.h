@@ -20,6 +20,7 @@ struct FiniteMark;
 }
 
 using Index = std::int64_t;  ///< sizes, positions and counts
+/// A matrix that owns its numbers.
 using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using ConstRows = Eigen::Map<const RowMatrix>;          ///< a row-major matrix in memory that it does not own
 using ConstVector = Eigen::Map<const Eigen::VectorXd>;  ///< a vector in memory that it does not own
@@ -29,7 +30,7 @@ enum class Scalar : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u64, 
 
 Index size_of(Scalar scalar);             ///< bytes per number
 std::string_view name_of(Scalar scalar);  ///< "float64", "bool", …
-bool is_floating(Scalar scalar);
+bool is_floating(Scalar scalar);          ///< f64, f32, f16 or bf16
 
 /// Prints an enumerator of attsvm by its name.
 template <class Enum>

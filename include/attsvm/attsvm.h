@@ -15,3 +15,6 @@
 #include "attsvm/train.h"
 #include "attsvm/verify.h"
 #include "attsvm/version.h"
+
+/// Tasks, their SVMs, training, and what connects them.
+namespace attsvm {}

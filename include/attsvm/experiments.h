@@ -58,7 +58,7 @@ enum class StudyStop : std::uint8_t {
   asked,       ///< the progress callback returned true; the files hold the runs done so far
 };
 
-std::string_view name_of(StudyStop stop);
+std::string_view name_of(StudyStop stop);  ///< the name that files, JSON and messages use
 
 /// The outcome of one study.
 struct StudyResult {

@@ -22,7 +22,7 @@ enum class Law : std::uint8_t {
   losses,          ///< see single_input
 };
 
-std::string_view name_of(Law law);
+std::string_view name_of(Law law);  ///< for messages
 
 /// Which queries a drawn task has.
 enum class QueryPattern : std::uint8_t {
@@ -32,12 +32,12 @@ enum class QueryPattern : std::uint8_t {
   causal,  ///< one query per token, which sees this token and those before it
 };
 
-std::string_view name_of(QueryPattern pattern);
+std::string_view name_of(QueryPattern pattern);  ///< for messages
 
 /// The norm in which a planted W is optimal.
 enum class PlantedNorm : std::uint8_t { frobenius, nuclear };
 
-std::string_view name_of(PlantedNorm norm);
+std::string_view name_of(PlantedNorm norm);  ///< for messages
 
 /// What to draw. Sizes that the law itself fixes must be left at 0.
 struct Recipe {

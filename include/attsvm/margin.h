@@ -21,7 +21,7 @@ enum class ProblemKind : std::uint8_t {
   finite,     ///< δ as for attention, equations among kept tokens with given log-ratios: the finite part
 };
 
-std::string_view name_of(ProblemKind kind);
+std::string_view name_of(ProblemKind kind);  ///< the name that files, JSON and messages use
 
 /// The rows of one query: rows first_row … first_row + rows − 1 of the problem. Row k has δ_k = x_keep − x_{drop(k)},
 /// or sign·x_keep in a value problem, and ζ_k = z. The pointers are views of the task.
@@ -106,7 +106,7 @@ enum class MarginStatus : std::uint8_t {
   stalled,     ///< the solver could not reach its tolerance; the arrays hold what they do for `limit`
 };
 
-std::string_view name_of(MarginStatus status);
+std::string_view name_of(MarginStatus status);  ///< the name that files, JSON and messages use
 /// Whether the problem is solved: an optimum or infeasibility is proven.
 inline bool is_settled(MarginStatus status) {
   return status == MarginStatus::optimal || status == MarginStatus::infeasible;

@@ -14,7 +14,7 @@ enum class NormKind : std::uint8_t {
   entrywise,  ///< (Σ |W_ij|^P)^(1/P): mirror descent with the potential Σ |W_ij|^P
 };
 
-std::string_view name_of(NormKind kind);
+std::string_view name_of(NormKind kind);  ///< for messages
 
 /// The norm of W that a margin problem minimises.
 struct Norm {

@@ -19,7 +19,7 @@ enum class HeadKind : std::uint8_t {
   quadratic,  ///< h(x) = vᵀx − λ‖x‖²
 };
 
-std::string_view name_of(HeadKind kind);
+std::string_view name_of(HeadKind kind);  ///< the name that files, JSON and messages use
 
 /// The function h, which maps the attended value x to the output of a query.
 struct Head {
@@ -84,7 +84,7 @@ struct TaskArrays {
 /// Where query vectors come from: a constant 1, data of their own, or tokens of the sequence.
 enum class AttentionKind : std::uint8_t { prompt, cross, self };
 
-std::string_view name_of(AttentionKind kind);
+std::string_view name_of(AttentionKind kind);  ///< the name that files, JSON and messages use
 
 /// Sequences of tokens, and queries that each read one sequence with the logits a_i = X_i W z_i.
 ///

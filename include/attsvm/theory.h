@@ -18,9 +18,10 @@ namespace attsvm {
 /// ⟨A,B⟩_F / (‖A‖_F ‖B‖_F); NaN if one of them is zero.
 double correlation(const Eigen::Ref<const RowMatrix>& A, const Eigen::Ref<const RowMatrix>& B);
 
-/// Slacks from kAmbiguousLow to kAmbiguousHigh are close to kSupportTolerance, the bound for support rows: whether such
-/// a row is one depends on the choice of that bound.
-inline constexpr double kAmbiguousLow = 1e-8, kAmbiguousHigh = 1e-4;
+/// Slacks from here to kAmbiguousHigh are close to kSupportTolerance, the bound for support rows: whether such a row is
+/// one depends on the choice of that bound.
+inline constexpr double kAmbiguousLow = 1e-8;
+inline constexpr double kAmbiguousHigh = 1e-4;  ///< see kAmbiguousLow
 
 /// A token t whose row against the selected token α of its query is met with equality, or nearly so.
 struct SupportToken {
@@ -88,7 +89,7 @@ enum class Verdict : std::uint8_t {
   infeasible,  ///< proven (see kInfeasibleFactor): no W separates it, even if it is the optimal one
 };
 
-std::string_view name_of(Verdict verdict);
+std::string_view name_of(Verdict verdict);  ///< the name that files, JSON and messages use
 
 /// How to judge a selection or a run.
 struct CheckSettings {

@@ -21,7 +21,7 @@ enum class Loss : std::uint8_t {
   linear,       ///< ℓ(u) = −u
 };
 
-std::string_view name_of(Loss loss);
+std::string_view name_of(Loss loss);  ///< the name that files, JSON and messages use
 
 /// How loss and gradients are computed.
 enum class Arithmetic : std::uint8_t {
@@ -32,7 +32,7 @@ enum class Arithmetic : std::uint8_t {
   plain,
 };
 
-std::string_view name_of(Arithmetic arithmetic);
+std::string_view name_of(Arithmetic arithmetic);  ///< the name that files, JSON and messages use
 
 /// The attention weights s_it of every query i.
 struct AttentionMap {
@@ -56,8 +56,8 @@ struct RecordPlan {
   bool due(Index step, Index steps) const;  ///< whether a run of `steps` steps records its point after `step`
   /// The first step from `from` up to `steps` that is due; −1: none.
   Index next(Index from, Index steps) const;
-  Index count(Index steps) const;  ///< how many records a run of `steps` steps has
-  bool operator==(const RecordPlan&) const = default;
+  Index count(Index steps) const;                      ///< how many records a run of `steps` steps has
+  bool operator==(const RecordPlan&) const = default;  ///< whether both record the same steps
 };
 
 /// A recorded point of a run. Loss and gradient are those of all queries, without dropout.
@@ -101,10 +101,10 @@ enum class Init : std::uint8_t {
   random,  ///< uniform in ±1/√d for W and K, in ±1/√dz for Q
 };
 
-std::string_view name_of(Parametrization param);
-std::string_view name_of(Optimizer optimizer);
-std::string_view name_of(Schedule schedule);
-std::string_view name_of(Init init);
+std::string_view name_of(Parametrization param);  ///< the name that files, JSON and messages use
+std::string_view name_of(Optimizer optimizer);    ///< the name that files, JSON and messages use
+std::string_view name_of(Schedule schedule);      ///< the name that files, JSON and messages use
+std::string_view name_of(Init init);              ///< the name that files, JSON and messages use
 
 namespace internal {
 struct PresentPoint;
@@ -176,7 +176,7 @@ enum class TrainStop : std::uint8_t {
   asked,          ///< `progress` returned true, or the time limit was reached; the state allows the run to go on
 };
 
-std::string_view name_of(TrainStop stop);
+std::string_view name_of(TrainStop stop);  ///< the name that files, JSON and messages use
 
 /// A run: its last point and its records.
 struct TrainedRun {

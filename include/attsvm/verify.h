@@ -13,23 +13,31 @@ namespace attsvm {
 /// Rows are those of a MarginProblem, r is the rank. norm, problem and status are text, because a file may hold words
 /// that mean nothing, and verify() names them.
 struct StoredSolution {
-  std::string norm = "fro", problem = "att", status;  ///< Norm::name(), name_of(ProblemKind), name_of(MarginStatus)
-  RowMatrix W;                                        ///< (d,dz)
-  RowMatrix K, Q;                                     ///< (d,r), (dz,r), with W = K Qᵀ; nuclear norm only
-  bool has_factors = false;                           ///< K and Q are given
-  std::vector<Index> row_query, row_keep, row_drop;   ///< one entry per row: query, kept token, dropped token
-  std::vector<bool> row_equal;                        ///< one entry per row: = rhs, else ≥ rhs
-  std::vector<double> rhs, slack, dual;               ///< one entry per row; slack and dual as in MarginSolution
-  double tolerance = 0, objective = 0, dual_objective = 0;  ///< as in SolveSettings and MarginSolution
-  Array select;                                             ///< (q,longest) bool: the tokens that each query keeps
-  std::vector<bool> relax;                                  ///< (q): the queries whose ≥ 1 is ≥ 0
-  bool w_only = false;                                      ///< another program's answer: W is given and nothing else
+  std::string norm = "fro";      ///< Norm::name()
+  std::string problem = "att";   ///< name_of(ProblemKind)
+  std::string status;            ///< name_of(MarginStatus)
+  RowMatrix W;                   ///< (d,dz)
+  RowMatrix K;                   ///< (d,r); nuclear norm only
+  RowMatrix Q;                   ///< (dz,r), with W = K Qᵀ; nuclear norm only
+  bool has_factors = false;      ///< K and Q are given
+  std::vector<Index> row_query;  ///< of each row: the query
+  std::vector<Index> row_keep;   ///< of each row: the kept token
+  std::vector<Index> row_drop;   ///< of each row: the dropped token
+  std::vector<bool> row_equal;   ///< of each row: = rhs, else ≥ rhs
+  std::vector<double> rhs;       ///< of each row: b
+  std::vector<double> slack;     ///< as in MarginSolution
+  std::vector<double> dual;      ///< as in MarginSolution
+  double tolerance = 0;          ///< as in SolveSettings
+  double objective = 0;          ///< as in MarginSolution
+  double dual_objective = 0;     ///< as in MarginSolution
+  Array select;                  ///< (q,longest) bool: the tokens that each query keeps
+  std::vector<bool> relax;       ///< (q): the queries whose ≥ 1 is ≥ 0
+  bool w_only = false;           ///< another program's answer: W is given and nothing else
 };
 
-/// If the solution has W alone (w_only), fills in what verify() judges it against: the task's own selection, else the
-/// optimal tokens, and no relaxed query. InputError if the task has neither selection nor head. Other solutions do not
-/// change.
-void complete(const AttentionTask& task, StoredSolution& solution);
+/// The solution, and if it has W alone (w_only), with what verify() judges it against: the task's own selection, else
+/// the optimal tokens, and no relaxed query. InputError if the task has neither selection nor head.
+StoredSolution completed(const AttentionTask& task, StoredSolution solution);
 
 /// Multipliers λ count as a proof of infeasibility if they prove that no W of norm up to this times ω meets the rows. ω
 /// is the largest b/(‖δ‖ ‖ζ‖) among the rows with b > 0 and λ ≠ 0: the norm that a W needs to meet the hardest of these
@@ -45,10 +53,11 @@ struct VerifySettings {
 /// lower ends, all rounded outward to doubles. Numbers that the claim does not have are NaN: a certificate of
 /// infeasibility has no W, and a W alone has no bound.
 struct Verification {
-  bool valid = false;          ///< every claim is proven
-  std::string status, reason;  ///< the claimed status; why the answer is not valid, else empty
-  double objective = 0;        ///< upper bound on ‖W‖
-  double dual_objective = 0;   ///< every W that meets these rows has at least this norm
+  bool valid = false;         ///< every claim is proven
+  std::string status;         ///< as claimed
+  std::string reason;         ///< why the answer is not valid, else empty
+  double objective = 0;       ///< upper bound on ‖W‖
+  double dual_objective = 0;  ///< every W that meets these rows has at least this norm
   double gap = 0;        ///< (objective (1 + scaling) − dual_objective) / objective, at least 0; NaN: bound > ‖W‖
   double violation = 0;  ///< largest absolute violation of a row
   double scaling = 0;    ///< ε such that W (1 + ε) meets every row ≥ 1

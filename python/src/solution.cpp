@@ -248,7 +248,7 @@ Verification verify_solution(const AttentionTask& task, const Solution& given, c
     }
     solution.norm = Norm::parse(norm).name();
   }
-  complete(task, solution);
+  solution = completed(task, std::move(solution));
   const nb::gil_scoped_release unlocked;
   return verify(task, solution, {.tolerance = tolerance});
 }

@@ -4,13 +4,14 @@
 
 namespace attsvm {
 
-void complete(const AttentionTask& task, StoredSolution& solution) {
-  if (!solution.w_only) return;
+StoredSolution completed(const AttentionTask& task, StoredSolution solution) {
+  if (!solution.w_only) return solution;
   if (!solution.select.given()) {
     const Selection chosen = task.select() ? *task.select() : optimal_tokens(task).selection;
     solution.select = chosen.mask(task.longest());
   }
   if (solution.relax.empty()) solution.relax.assign(static_cast<std::size_t>(task.queries()), false);
+  return solution;
 }
 
 }  // namespace attsvm

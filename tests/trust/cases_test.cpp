@@ -31,7 +31,7 @@ TEST(Cases, CancellingMultipliersProveNothing) {
   EXPECT_NEAR(solution.objective, 10, 1e-9);
   Threads threads(1);
   StoredSolution witness = load_solution(file("false_infeasible_W"), threads);
-  complete(task, witness);
+  witness = completed(task, std::move(witness));
   EXPECT_TRUE(verify(task, witness).valid);
 }
 

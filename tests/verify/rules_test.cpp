@@ -18,7 +18,7 @@ Filed filed(const std::string& task, const std::string& solution) {
   Threads threads(1);
   Filed result{load_task(test::fixture("trust/" + task + ".npz"), threads),
                load_solution(test::fixture("trust/" + solution + ".npz"), threads)};
-  complete(result.task, result.solution);
+  result.solution = completed(result.task, std::move(result.solution));
   return result;
 }
 
