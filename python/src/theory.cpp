@@ -105,7 +105,8 @@ nb::tuple enumerate_selections(const AttentionTask& task, Index limit, int threa
   watch.finish();
   std::vector<Index> tokens;
   for (const Selection& selection : found.locally_optimal) {
-    for (Index i = 0; i < selection.queries(); ++i) tokens.push_back(selection.first(i));
+    const std::vector<Index> firsts = selection.firsts();
+    tokens.insert(tokens.end(), firsts.begin(), firsts.end());
   }
   const Array list = Array::own(std::move(tokens), {static_cast<Index>(found.locally_optimal.size()), task.queries()});
   return nb::make_tuple(found.selections, found.separable, to_python(list), watch.interrupted());
