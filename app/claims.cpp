@@ -126,7 +126,7 @@ ExitCode run_claims(Session& session, ClaimsOptions& options) {
   ClaimSettings settings = options.settings;
   const auto has_time = [&] {  // the limit holds for all claims together
     if (options.settings.time_limit > 0) settings.time_limit = options.settings.time_limit - watch.seconds();
-    return settings.time_limit >= 0 && !Session::interrupted();
+    return (settings.time_limit > 0 || options.settings.time_limit == 0) && !Session::interrupted();
   };
   std::vector<Tested> all;
   const Claim* now = nullptr;

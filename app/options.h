@@ -53,6 +53,7 @@ CLI::Validator one_of(const std::vector<std::pair<std::string, Kind>>& kinds) {
 template <class Kind>
 void add_choice(CLI::App* verb, const std::string& name, Kind& value, const std::string& help) {
   std::vector<std::pair<std::string, Kind>> kinds;
+  kinds.reserve(kNames<Kind>.size());
   for (const std::string_view known : kNames<Kind>) kinds.emplace_back(known, *value_named<Kind>(known));
   verb->add_option(name, value, help)->transform(one_of(kinds));
 }

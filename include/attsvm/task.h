@@ -98,39 +98,41 @@ class AttentionTask {
   AttentionTask(const AttentionTask&) = default;             ///< shares; there is no move, so no task is ever empty
   AttentionTask& operator=(const AttentionTask&) = default;  ///< the same
 
-  Index sequences() const { return static_cast<Index>(my_->offsets_.size()) - 1; }  ///< n
-  Index tokens() const { return my_->offsets_.back(); }                             ///< N, in all sequences together
-  Index queries() const { return static_cast<Index>(my_->sequence_.size()); }       ///< q
-  Index longest() const { return my_->longest_; }                        ///< T, the length of the longest sequence
-  Index key_size() const { return my_->keys().shape.back(); }            ///< d
-  Index value_size() const { return my_->arrays_.tokens.shape.back(); }  ///< dv
-  Index query_size() const { return my_->query_size_; }                  ///< dz
+  Index sequences() const { return static_cast<Index>(contents_->offsets_.size()) - 1; }  ///< n
+  Index tokens() const { return contents_->offsets_.back(); }                        ///< N, in all sequences together
+  Index queries() const { return static_cast<Index>(contents_->sequence_.size()); }  ///< q
+  Index longest() const { return contents_->longest_; }              ///< T, the length of the longest sequence
+  Index key_size() const { return contents_->keys().shape.back(); }  ///< d
+  Index value_size() const { return contents_->arrays_.tokens.shape.back(); }  ///< dv
+  Index query_size() const { return contents_->query_size_; }                  ///< dz
 
   /// Where the sequence begins among all N tokens.
-  Index offset(Index sequence) const { return my_->offsets_[static_cast<std::size_t>(sequence)]; }
+  Index offset(Index sequence) const { return contents_->offsets_[static_cast<std::size_t>(sequence)]; }
   /// How many tokens the sequence has.
   Index length(Index sequence) const { return offset(sequence + 1) - offset(sequence); }
   ConstRows keys(Index sequence) const;    ///< X, (length, d)
   ConstRows values(Index sequence) const;  ///< V, (length, dv)
 
   /// The sequence that the query reads.
-  Index sequence(Index query) const { return my_->sequence_[static_cast<std::size_t>(query)]; }
+  Index sequence(Index query) const { return contents_->sequence_[static_cast<std::size_t>(query)]; }
   /// How many leading tokens of its sequence the query sees.
-  Index visible(Index query) const { return my_->visible_[static_cast<std::size_t>(query)]; }
-  std::span<const Index> visible() const { return my_->visible_; }  ///< visible(i) of every query i
-  ConstVector query(Index query) const;                             ///< z_i, (dz)
+  Index visible(Index query) const { return contents_->visible_[static_cast<std::size_t>(query)]; }
+  std::span<const Index> visible() const { return contents_->visible_; }  ///< visible(i) of every query i
+  ConstVector query(Index query) const;                                   ///< z_i, (dz)
   /// y_i, 1 or −1.
-  double label(Index query) const { return my_->labels_.empty() ? 1.0 : my_->labels_[static_cast<std::size_t>(query)]; }
-  const Head& head() const { return my_->head_; }                          ///< the function h
-  const std::optional<Selection>& select() const { return my_->select_; }  ///< the task's own selection, if given
+  double label(Index query) const {
+    return contents_->labels_.empty() ? 1.0 : contents_->labels_[static_cast<std::size_t>(query)];
+  }
+  const Head& head() const { return contents_->head_; }                          ///< the function h
+  const std::optional<Selection>& select() const { return contents_->select_; }  ///< the task's own selection, if given
 
-  AttentionKind kind() const { return my_->kind_; }               ///< where the query vectors come from
-  bool ragged() const { return my_->arrays_.offsets.given(); }    ///< sequences were given with offsets
-  bool causal() const;                                            ///< some query does not see all of its sequence
-  bool keys_differ() const { return my_->arrays_.keys.given(); }  ///< keys were given apart from the values
+  AttentionKind kind() const { return contents_->kind_; }               ///< where the query vectors come from
+  bool ragged() const { return contents_->arrays_.offsets.given(); }    ///< sequences were given with offsets
+  bool causal() const;                                                  ///< some query does not see all of its sequence
+  bool keys_differ() const { return contents_->arrays_.keys.given(); }  ///< keys were given apart from the values
 
   /// The arrays that a file of this task holds: real numbers as f64, indices as i64.
-  const TaskArrays& arrays() const { return my_->arrays_; }
+  const TaskArrays& arrays() const { return contents_->arrays_; }
 
  private:
   struct Contents {
@@ -156,7 +158,7 @@ class AttentionTask {
     std::optional<Selection> select_;
   };
 
-  std::shared_ptr<const Contents> my_;
+  std::shared_ptr<const Contents> contents_;
 };
 
 /// Scores of a query tie if they differ by at most this times its largest absolute score.

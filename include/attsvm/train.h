@@ -110,8 +110,8 @@ namespace internal {
 struct PresentPoint;
 }
 
-/// The state of a run before a step, as the progress callback gets it. Loss and norm are computed when they are asked
-/// for; train_many, which runs many tasks at once, has NaN instead.
+/// The state of a run before a step, valid while the progress callback runs. Loss and norm are computed when they are
+/// asked for; train_many, which takes the steps of many runs at once, may have NaN instead.
 class TrainProgress {
  public:
   /// Without a point, loss and norm are NaN.
@@ -224,8 +224,8 @@ class Trainer {
 TrainedRun train(const AttentionTask& task, const TrainSettings& settings, Threads& threads, const Start& start = {});
 
 /// Trains many small tasks at once, one run per task. Run k gives the same numbers as train() with instance =
-/// settings.instance + k. `starts` is empty or has one entry per task. InputError names the setting or array that
-/// cannot be used.
+/// settings.instance + k. `starts` is empty or has one entry per task. The time limit holds for all runs together.
+/// InputError names the setting or array that cannot be used.
 std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const TrainSettings& settings,
                                    Threads& threads, std::span<const Start> starts = {});
 

@@ -93,7 +93,6 @@ struct Solutions {
     std::vector<MarginSolution> found{};
   };
 
-  std::vector<nb::object> tasks{};  // keeps the memory of NumPy arrays that tasks are views of
   std::vector<Portion> portions{};
   double tolerance = 0;
   bool interrupted = false;
@@ -159,11 +158,9 @@ std::unique_ptr<Solutions> solve_tasks(const nb::list& tasks, const nb::list& se
   const std::size_t count = tasks.size();
   std::vector<Question> questions;
   questions.reserve(count);
-  all->tasks.reserve(count);
   for (std::size_t k = 0; k < count; ++k) {
-    all->tasks.push_back(tasks[k]);
     const nb::object select = selects[k];
-    questions.push_back({.task = &nb::cast<const AttentionTask&>(all->tasks.back())});
+    questions.push_back({.task = &nb::cast<const AttentionTask&>(tasks[k])});
     Question& question = questions.back();
     if (select.is_none()) continue;
     with_place(fmt::format("tasks[{}]", k), [&] { question.selection = choose(*question.task, select); });

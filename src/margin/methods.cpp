@@ -168,6 +168,7 @@ void frobenius_start(Pursuit& p) {
   Pursuit start(p.memory, p.problem, Norm::frobenius(), rough ? std::max(p.tolerance, kStartTolerance) : p.tolerance,
                 p.warm, p.stop, p.memory.frobenius);
   start.follow(methods_for(Norm::frobenius()));
+  p.has_start = start.has_answer;
   p.iterations += start.iterations;
   if (p.memory.frobenius.status != MarginStatus::infeasible) return;
   p.best = p.memory.frobenius;
@@ -188,10 +189,7 @@ void offer_nuclear(Pursuit& p, std::string_view method) {
 void run_nuclear_working_set(Pursuit& p, const MarginSolution& first) {
   const double before = p.stop.seconds();
   NuclearWorkingSet solver(p.problem, p.memory.threads);
-  solver.solve(p.tolerance, first.W, first.dual, [&](SolveProgress progress) {
-    progress.seconds += before;
-    return p.stop(progress);
-  });
+  solver.solve(p.tolerance, first.W, first.dual, std::ref(p.stop));
   MarginSolution& candidate = p.fresh();
   solver.write(candidate.K, candidate.Q, candidate.dual);
   candidate.history = solver.history();
@@ -238,6 +236,9 @@ void wide_path(Pursuit& p) {
   p.offer("central path in 512 bits", path.iterations());
 }
 
+/// False if a warm start was stopped, and offered what it had.
+bool has_frobenius_answer(const Pursuit& p) { return p.has_start; }
+
 /// If all else fails: the Frobenius answer is feasible, and is certified with its gap in the nuclear norm.
 void frobenius_answer(Pursuit& p) {
   MarginSolution& candidate = p.fresh();
@@ -271,7 +272,7 @@ constexpr std::array kNuclear{
     Pursuit::Method{suits_nuclear_working_set, nuclear_working_set},
     Pursuit::Method{suits_nuclear_solver, nuclear_solver},
     Pursuit::Method{suits_wide_path, wide_path},
-    Pursuit::Method{always, frobenius_answer, true},
+    Pursuit::Method{has_frobenius_answer, frobenius_answer, true},
 };
 
 constexpr std::array kEntrywise{

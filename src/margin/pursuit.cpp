@@ -29,8 +29,9 @@ void withdraw(MarginSolution& answer) {
 
 }  // namespace
 
-bool StopRule::operator()(const SolveProgress& progress) {
-  ++asked_;
+bool StopRule::operator()(SolveProgress progress) {
+  progress.iteration = asked_++;
+  if (settings_.progress) progress.seconds = seconds();
   stopped_ = stopped_ || (settings_.iteration_limit > 0 && asked_ > settings_.iteration_limit) || limit_.over() ||
              (settings_.progress && settings_.progress(progress));
   return stopped_;

@@ -30,11 +30,11 @@ class StopRule {
  public:
   explicit StopRule(const SolveSettings& settings) : settings_(settings), limit_(settings.time_limit) {}
 
-  /// Methods ask this once per iteration; once true, it stays true.
-  bool operator()(const SolveProgress& progress);
-  bool operator()() {  // does not read the clock, which would take a tenth of a small solve
-    return (*this)({.iteration = asked_, .objective = kInfinity, .seconds = settings_.progress ? seconds() : 0});
-  }
+  /// Methods ask this once per iteration; once true, it stays true. The rule itself counts the iterations of all
+  /// methods and the seconds. It reads the clock only if someone wants to know, because that takes a tenth of a small
+  /// solve.
+  bool operator()(SolveProgress progress);
+  bool operator()() { return (*this)({.objective = kInfinity}); }
   bool stopped() const { return stopped_; }
   double seconds() const { return limit_.seconds(); }
 
@@ -80,6 +80,7 @@ class Pursuit {
   bool settled = false;     ///< an optimum or infeasibility is proven
   bool reached = false;     ///< an active-set method ended with an optimum, so only rounding can prevent a proof
   bool has_answer = false;  ///< `best` holds an answer
+  bool has_start = false;   ///< memory.frobenius holds the Frobenius answer of this problem
 
  private:
   void judge(MarginSolution& candidate);

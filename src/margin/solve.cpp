@@ -3,6 +3,7 @@
 #include "attsvm/margin.h"
 #include "base/decompositions.h"
 #include "base/refuse.h"
+#include "base/time_limit.h"
 #include "margin/pursuit.h"
 
 namespace attsvm {
@@ -14,11 +15,14 @@ namespace {
 void require_sensible(const SolveSettings& settings) {
   if (!(settings.tolerance > 0 && settings.tolerance < 1))
     refuse("tolerance = {}; must be > 0 and < 1", settings.tolerance);
+  [[maybe_unused]] const TimeLimit checked(settings.time_limit);  // refuses a limit below 0
   if (settings.iteration_limit < 0) refuse("iteration_limit = {}; must be at least 0", settings.iteration_limit);
 }
 
 bool can_start_from(const MarginSolution* warm, const MarginProblem& problem) {
-  return warm != nullptr && warm->status != MarginStatus::infeasible && warm->dual.size() == problem.rows();
+  if (warm == nullptr || warm->status == MarginStatus::infeasible || warm->dual.size() != problem.rows()) return false;
+  if (warm->K.size() == 0) return true;
+  return warm->K.rows() == problem.d() && warm->Q.rows() == problem.dz() && warm->K.cols() == warm->Q.cols();
 }
 
 }  // namespace
@@ -97,6 +101,7 @@ MarginSolver::~MarginSolver() = default;
 
 const MarginSolution& MarginSolver::solve(const MarginProblem& problem, const SolveSettings& settings,
                                           const MarginSolution* warm_start) {
+  require_sensible(settings);
   if (warm_start == &state_->solution) {  // which the answer is about to replace
     std::swap(state_->solution, state_->warm_start);
     warm_start = &state_->warm_start;

@@ -91,10 +91,10 @@ void StudyRunner::collect(const Study& study, CellRows& rows, Index& reused) {
     const auto first = static_cast<Index>(rows.rows.size());
     const double expected = std::ceil(draws_expected(cell, accepted, first, enough - accepted));
     const Index count = std::min({static_cast<Index>(std::min(expected, 1e6)), study.batch(), most - first});
-    const double began = seconds();
+    const double began = limit_.seconds();
     std::vector<StudyRow> batch = study.run(cell, {seed_, first, count}, threads_);
     store_.commit(set, static_cast<std::uint32_t>(first), batch);
-    seconds_working_ += seconds() - began;
+    seconds_working_ += limit_.seconds() - began;
     cost_done_ += cell.cost * static_cast<double>(count);
     for (StudyRow& row : batch) {
       accepted += row.accepted() ? 1 : 0;
@@ -117,7 +117,7 @@ bool StudyRunner::should_stop(const Study& study, const CellRows& rows, Index en
   const Index accepted = rows.accepted(), draws = static_cast<Index>(rows.rows.size());
   if (options_.progress) {
     const double left = cost_ahead_ + cost_ahead(rows.cell, accepted, draws, enough);
-    const double now = seconds(), total = cost_done_ + left;
+    const double now = limit_.seconds(), total = cost_done_ + left;
     const double seconds_left =
         cost_done_ > 0 ? left * seconds_working_ / cost_done_ : std::numeric_limits<double>::quiet_NaN();
     if (options_.progress({.study = study.facts().name,
@@ -131,7 +131,7 @@ bool StudyRunner::should_stop(const Study& study, const CellRows& rows, Index en
       stop_ = StudyStop::asked;
     }
   }
-  if (options_.time_limit > 0 && seconds() >= options_.time_limit) stop_ = StudyStop::time_limit;
+  if (stop_ == StudyStop::finished && limit_.over()) stop_ = StudyStop::time_limit;
   return stop_ != StudyStop::finished;
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <chrono>
 #include <vector>
 
+#include "base/time_limit.h"
 #include "study/run_store.h"
 #include "study/study.h"
 
@@ -13,7 +13,7 @@ class StudyRunner {
  public:
   StudyRunner(RunStore& store, std::uint64_t seed, const StudyOptions& options, Threads& threads);
 
-  /// Announces a study's work, for the estimate of the time left. Call it for every study before the first run().
+  /// Announces a study's work, for the estimate of the time left. Call it for every study before the first collect().
   void announce(const Study& study);
 
   /// The rows that count, cell by cell; fewer than asked for if stopped early. `reused`: rows that the store had.
@@ -25,14 +25,13 @@ class StudyRunner {
   void collect(const Study& study, CellRows& rows, Index& reused);
   bool should_stop(const Study& study, const CellRows& rows, Index wanted);
   Index wanted(const StudyCell& cell) const;
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
 
   RunStore& store_;
   std::uint64_t seed_;
   const StudyOptions& options_;
   Threads& threads_;
   StudyStop stop_ = StudyStop::finished;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  TimeLimit limit_{options_.time_limit};
   double cost_ahead_ = 0;                       // of the cells not yet begun
   double cost_done_ = 0, seconds_working_ = 0;  // of the batches run here, for seconds per unit of cost
 };

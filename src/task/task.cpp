@@ -246,20 +246,21 @@ void AttentionTask::Contents::take_head() {
   }
 }
 
-AttentionTask::AttentionTask(TaskArrays arrays) : my_(std::make_shared<const Contents>(std::move(arrays))) {}
+AttentionTask::AttentionTask(TaskArrays arrays) : contents_(std::make_shared<const Contents>(std::move(arrays))) {}
 
 ConstRows AttentionTask::keys(Index sequence) const {
-  const double* base = f64_span(my_->keys()).data();
+  const double* base = f64_span(contents_->keys()).data();
   return {base + offset(sequence) * key_size(), length(sequence), key_size()};
 }
 
 ConstRows AttentionTask::values(Index sequence) const {
-  const double* base = f64_span(my_->arrays_.tokens).data();
+  const double* base = f64_span(contents_->arrays_.tokens).data();
   return {base + offset(sequence) * value_size(), length(sequence), value_size()};
 }
 
 ConstVector AttentionTask::query(Index query) const {
-  return {my_->query_base_ + my_->query_row_[static_cast<std::size_t>(query)] * my_->query_size_, my_->query_size_};
+  return {contents_->query_base_ + contents_->query_row_[static_cast<std::size_t>(query)] * contents_->query_size_,
+          contents_->query_size_};
 }
 
 bool AttentionTask::causal() const {

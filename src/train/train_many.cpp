@@ -58,10 +58,9 @@ void run_together(std::span<const AttentionTask> tasks, std::vector<Entrant>& en
     TrainedRun& run = out[at];
     Parameters& point = entrants[at].point;
     Record here = group.record(lane, step, point);
-    if (run.stop == TrainStop::finished) {
-      run.stop = asked ? TrainStop::asked : TrainStop::finished;
-      run.steps = step;
-    }
+    if (run.stop == TrainStop::finished) run.steps = step;
+    if (asked && (run.stop == TrainStop::finished || settings.record.next(step + 1, settings.steps) >= 0))
+      run.stop = TrainStop::asked;  // also runs at rest whose records are not all there
     run.W = std::move(here.W);
     if (settings.param == Parametrization::KQ) {
       run.K = point.K();

@@ -11,7 +11,9 @@ namespace {
 using test::expect_refusal;
 using test::first_kept;
 using test::make_task;
+using test::of_optimal_tokens;
 using test::proven;
+using test::selected;
 using test::with_tokens;
 
 MarginSolution optimum(const MarginProblem& problem) {
@@ -369,6 +371,47 @@ TEST(MarginSolve, AnAnswerMayStartTheNextSolve) {
     EXPECT_EQ(again.dual, warm.dual);
     EXPECT_EQ(again.iterations, warm.iterations);
     EXPECT_TRUE(verify(task, stored(problem, again, 1e-8)).valid);
+  }
+}
+
+TEST(MarginSolve, AStoppedWarmStartIsAnAnswer) {
+  Threads threads(1);
+  const AttentionTask first = generate({.n = 40, .T = 24, .d = 12}, 1).task;
+  const AttentionTask second = generate({.n = 40, .T = 24, .d = 12}, 2).task;
+  const SolveSettings nuclear{.norm = Norm::nuclear()}, stopped{.norm = Norm::nuclear(), .time_limit = 1e-9};
+  const MarginSolution warm = solve(of_optimal_tokens(first), nuclear, threads);
+  const MarginProblem problem = of_optimal_tokens(second);
+  ASSERT_EQ(warm.dual.size(), problem.rows());
+  MarginSolver used(threads);
+  used.solve(first_kept(make_task(1, 2, {1, 2, 3, 4})), nuclear);  // leaves the answer of another problem behind
+  for (const MarginSolution& answer : {solve(problem, stopped, threads, &warm), used.solve(problem, stopped, &warm)}) {
+    EXPECT_EQ(answer.status, MarginStatus::limit);
+    EXPECT_EQ(answer.dual.size(), problem.rows());
+    EXPECT_EQ(answer.W.rows(), problem.d());
+  }
+  MarginSolution misfit = warm;
+  misfit.K = RowMatrix::Ones(3, 2);
+  EXPECT_FALSE(solve(problem, stopped, threads, &misfit).warm_started);
+}
+
+TEST(MarginSolve, ProgressCountsOverAllMethods) {
+  const AttentionTask task = generate({.law = Law::separable, .n = 100, .T = 20, .d = 32}, 1).task;
+  for (const Norm& norm : {Norm::frobenius(), Norm::nuclear(), Norm::entrywise(3)}) {
+    const AttentionTask small = generate({.law = Law::separable, .n = 6, .T = 8, .d = 10}, 1).task;
+    for (const AttentionTask& one : {small, task}) {
+      if (norm.kind == NormKind::entrywise && one.queries() > 6) continue;
+      Threads threads(1);
+      Index asked = 0;
+      double seconds = 0;
+      const auto watch = [&](const SolveProgress& now) {
+        EXPECT_EQ(now.iteration, asked++);
+        EXPECT_GE(now.seconds, seconds);
+        seconds = now.seconds;
+        return false;
+      };
+      solve(selected(one), {.norm = norm, .progress = watch}, threads);
+      EXPECT_GT(seconds, 0) << norm.name();
+    }
   }
 }
 
