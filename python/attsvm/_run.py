@@ -254,6 +254,8 @@ def _settings(*, param: str, joint: bool, width: int | None, optimizer: Any, nor
             raise ValueError(f'record = {record!r}; must be "every:K" or a list of steps')
         every = int(count)
     elif record is not None:
+        if not np.iterable(record):
+            raise TypeError(f'record = {record!r}; must be a list of steps such as [0, 10, 100], or "every:K"')
         at = sorted({arguments.integer(one, "record") for one in record})
         if not at:
             raise ValueError("record is empty; leave it out to record the first and the last point")

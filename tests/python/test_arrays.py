@@ -126,6 +126,7 @@ def test_refusals_name_the_argument(error, name, changes):
     (ValueError, "step", lambda task: attsvm.train(task, step=-1)),
     (ValueError, "steps", lambda task: attsvm.train(task, steps=-1)),
     (TypeError, "steps", lambda task: attsvm.train(task, steps=1.5)),
+    (TypeError, "every:K", lambda task: attsvm.train(task, record=500)),
     (ValueError, "record", lambda task: attsvm.train(task, record="all")),
     (ValueError, "epsilon", lambda task: attsvm.train(task, epsilon=(1, 2))),
     (ValueError, "W0", lambda task: attsvm.train(task, init=np.ones((3, 3)))),
