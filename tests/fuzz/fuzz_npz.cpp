@@ -6,6 +6,7 @@
 #include "attsvm/attsvm.h"
 #include "fuzz.h"
 #include "io/zip.h"
+#include "task/task_fields.h"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
 
