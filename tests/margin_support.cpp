@@ -92,4 +92,16 @@ MarginSolution proven(const MarginProblem& problem, const SolveSettings& setting
   return solution;
 }
 
+MarginSolution optimum(const MarginProblem& problem) {
+  MarginSolution solution = proven(problem);
+  EXPECT_EQ(solution.status, MarginStatus::optimal) << solution.gap << " " << solution.violation;
+  return solution;
+}
+
+void expect_near(const RowMatrix& a, const RowMatrix& b, double relative) {
+  ASSERT_EQ(a.rows(), b.rows());
+  ASSERT_EQ(a.cols(), b.cols());
+  EXPECT_LE((a - b).cwiseAbs().maxCoeff(), relative * b.cwiseAbs().maxCoeff()) << a << "\n\n" << b;
+}
+
 }  // namespace attsvm::test

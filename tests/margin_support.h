@@ -35,5 +35,10 @@ AttentionTask of_rows(const RowMatrix& delta, const RowMatrix& zeta);
 /// Solves, and verifies the answer unless the problem is a finite part, which has no file to verify.
 MarginSolution proven(const MarginProblem& problem, const SolveSettings& settings = {},
                       const MarginSolution* warm_start = nullptr);
+/// The same, and expects an optimum in Frobenius norm.
+MarginSolution optimum(const MarginProblem& problem);
+
+/// Expects entries that differ by at most `relative` times the largest one.
+void expect_near(const RowMatrix& a, const RowMatrix& b, double relative);
 
 }  // namespace attsvm::test
