@@ -273,6 +273,21 @@ TEST(Train, StopsWhenAsked) {
   }
 }
 
+TEST(Train, ManyRunsAtRestCanBeStopped) {
+  const std::vector<AttentionTask> tasks{random_task(1), random_task(2)};
+  Threads threads(1);
+  TrainSettings settings{.param = Parametrization::KQ, .steps = 100, .init = Init::zero, .record = {.every = 10}};
+  for (const TrainedRun& whole : train_many(tasks, settings, threads)) {
+    EXPECT_EQ(whole.stop, TrainStop::zero_gradient);
+    EXPECT_EQ(whole.records.size(), 11U);
+  }
+  settings.progress = [](const TrainProgress& now) { return now.step == 25; };
+  for (const TrainedRun& part : train_many(tasks, settings, threads)) {
+    EXPECT_EQ(part.stop, TrainStop::asked) << "its records are not all there";
+    EXPECT_EQ(part.records.size(), 3U);
+  }
+}
+
 TEST(Train, MinibatchesTakeEveryQueryOnceAnEpoch) {
   const AttentionTask task = random_task(8);
   const TrainedRun whole = run(task, {.optimizer = Optimizer::gd, .step = 1e-6, .steps = 1});
