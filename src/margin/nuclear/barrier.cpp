@@ -185,18 +185,22 @@ bool NuclearBarrier::search(double target) {
   }
   if (!(slope > 0)) return false;
   const double before = 0.5 * target * inverse_.log_det();
-  for (double length = 1; length > kSmallestStep; length *= kShorter) {
+  double length = 1;
+  const auto ascends = [&] {
     trial_ = A_ + length * dA_;
-    if (!inverse_.factor(trial_)) continue;
+    if (!inverse_.factor(trial_)) return false;
     const double gain = length * linear + 0.5 * target * inverse_.log_det() - before;
-    if (!(gain >= kSufficient * length * slope)) continue;
-    A_.swap(trial_);
-    for (Index k = 0; k < m_; ++k)
-      lambda_[k] = length == 1 && move_[k] == -lambda_[k] ? 0 : lambda_[k] + length * move_[k];
-    mu_ = target;
-    return true;
+    return gain >= kSufficient * length * slope;
+  };
+  while (!ascends()) {
+    length *= kShorter;
+    if (!(length > kSmallestStep)) return false;
   }
-  return false;
+  A_.swap(trial_);
+  for (Index k = 0; k < m_; ++k)
+    lambda_[k] = length == 1 && move_[k] == -lambda_[k] ? 0 : lambda_[k] + length * move_[k];
+  mu_ = target;
+  return true;
 }
 
 }  // namespace attsvm::internal

@@ -151,10 +151,11 @@ void NuclearInteriorPoint::direction(double target, bool corrected) {
 
 double NuclearInteriorPoint::primal_step(double most) {
   double step = step_to_boundary(0, m_, slack_, dslack_, most, [](Index) { return true; });
-  for (; step > kSmallestStep; step *= 0.85) {
+  while (step > kSmallestStep) {
     trial_ = X_ + step * dX_;
     factor_.compute(trial_);
     if (factor_.info() == Eigen::Success) break;
+    step *= 0.85;
   }
   return step;
 }
@@ -164,10 +165,11 @@ double NuclearInteriorPoint::dual_step(double most) {
   gram0_.noalias() = A_.transpose() * A_;
   gram1_.noalias() = A_.transpose() * dA_;
   gram2_.noalias() = dA_.transpose() * dA_;
-  for (; step > kSmallestStep; step *= 0.85) {
+  while (step > kSmallestStep) {
     gram_ = Eigen::MatrixXd::Identity(Q_, Q_) - gram0_ - step * (gram1_ + gram1_.transpose()) - step * step * gram2_;
     factor_.compute(gram_);
     if (factor_.info() == Eigen::Success) break;
+    step *= 0.85;
   }
   return step;
 }
