@@ -15,7 +15,7 @@ namespace {
 void require_sensible(const SolveSettings& settings) {
   if (!(settings.tolerance > 0 && settings.tolerance < 1))
     refuse("tolerance = {}; must be > 0 and < 1", settings.tolerance);
-  [[maybe_unused]] const TimeLimit checked(settings.time_limit);  // refuses a limit below 0
+  require_time_limit(settings.time_limit);
   if (settings.iteration_limit < 0) refuse("iteration_limit = {}; must be at least 0", settings.iteration_limit);
 }
 
@@ -46,7 +46,6 @@ namespace {
 /// Writes the answer to `solution` and reuses its memory.
 void solve_into(MarginSolution& solution, const MarginProblem& problem, const SolveSettings& settings,
                 const MarginSolution* warm_start, SolverMemory& memory) {
-  require_sensible(settings);
   StopRule stop(settings);
   const bool warm = can_start_from(warm_start, problem);
   Pursuit pursuit(memory, problem, settings.norm, settings.tolerance, warm ? warm_start : nullptr, stop, solution);
@@ -76,6 +75,7 @@ void solve_many_into(std::vector<MarginSolution>& solutions, std::span<const Mar
 
 MarginSolution solve(const MarginProblem& problem, const SolveSettings& settings, Threads& threads,
                      const MarginSolution* warm_start) {
+  require_sensible(settings);
   MarginSolution solution;
   SolverMemory memory(threads);
   solve_into(solution, problem, settings, warm_start, memory);

@@ -93,7 +93,7 @@ void write_study(const Study& study, const std::vector<CellRows>& cells, const S
 StudyReport run_all(const std::vector<const Study*>& studies, std::uint64_t seed, const StudyOptions& options,
                     Threads& threads) {
   if (options.runs < 0) refuse("runs = {}; must be at least 0", options.runs);
-  [[maybe_unused]] const TimeLimit checked(options.time_limit);  // refuses a limit below 0 before anything is written
+  require_time_limit(options.time_limit);
   if (!options.export_as.empty() && options.export_as != "csv" && options.export_as != "json")
     refuse("export = {}; must be csv or json", options.export_as);
   make_folder(options.folder);
