@@ -46,23 +46,20 @@ Json conflict_json(const MarginProblem& problem, const Eigen::VectorXd& dual) {
 }
 
 std::string rank_words(const MarginSolution& solution) {
-  if (solution.norm.kind != NormKind::nuclear) return fmt::format("{}", numerical_rank(solution.W));
+  if (!solution.norm.is_nuclear()) return fmt::format("{}", numerical_rank(solution.W));
   const RankCertificate& proof = solution.rank;
   if (!proof.certified) return fmt::format("at most {}, equality is not proven: {}", proof.rank, proof.words);
   return fmt::format("{}, certified: in every optimum the other singular values sum to at most {:.2g}", proof.rank,
                      proof.outside_mass);
 }
 
-std::string_view words_of(const Norm& norm) {
-  switch (norm.kind) {
-    case NormKind::frobenius:
-      return "Frobenius norm";
-    case NormKind::nuclear:
-      return "nuclear norm";
-    case NormKind::entrywise:
-      return "entrywise norm";
-  }
-  return "";
+std::string words_of(const Norm& norm) {
+  if (norm.is_frobenius()) return "Frobenius norm";
+  if (norm == Norm::largest()) return "largest absolute entry";
+  if (norm == Norm::l1()) return "sum of absolute entries";
+  if (norm == Norm::spectral()) return "spectral norm";
+  if (norm.is_nuclear()) return "nuclear norm";
+  return fmt::format("{} norm of power {}", norm.is_entrywise() ? "entrywise" : "Schatten", norm.power);
 }
 
 Json to_json(const MarginProblem& problem, const MarginSolution& solution, const StoredSolution& answer,
@@ -82,7 +79,7 @@ Json to_json(const MarginProblem& problem, const MarginSolution& solution, const
                  {"seed", nullptr},
                  {"threads", threads},
                  {"file", options.out}});
-  if (solution.norm.kind == NormKind::nuclear && !infeasible) {
+  if (solution.norm.is_nuclear() && !infeasible) {
     fields["rank_certified"] = solution.rank.certified;
     fields["next_singular_value"] = solution.rank.next_singular_value;
     fields["outside_mass"] = solution.rank.outside_mass;

@@ -32,7 +32,7 @@ struct Verdicts {
     } else {
       ++optimal;
       worst_gap = std::max(worst_gap, solution.gap);
-      if (solution.norm.kind == NormKind::nuclear && !solution.rank.certified) ++uncertain_ranks;
+      if (solution.norm.is_nuclear() && !solution.rank.certified) ++uncertain_ranks;
     }
   }
 

@@ -170,7 +170,7 @@ std::unique_ptr<Solutions> solve_tasks(const nb::list& tasks, const nb::list& se
   {
     const nb::gil_scoped_release unlocked;
     Workspace workspace(threads);
-    double rows = settings.norm.kind == NormKind::frobenius ? 10 * kFirstPortion : kFirstPortion;
+    double rows = settings.norm.is_frobenius() ? 10 * kFirstPortion : kFirstPortion;
     while (all->size() < count && !watch.stop([&] { return nb::make_tuple(all->size()); })) {
       const auto start = std::chrono::steady_clock::now();
       Solutions::Portion portion = next_portion(questions, all->size(), rows, kind);

@@ -2,7 +2,9 @@
 
 #include <charconv>
 #include <cmath>
+#include <optional>
 
+#include "base/limits.h"
 #include "base/refuse.h"
 #include "base/spectrum.h"
 
@@ -12,83 +14,79 @@ using namespace internal;
 
 namespace {
 
-constexpr double kLargestPower = 8;
+constexpr std::string_view kEntrywise = "lp:", kSchatten = "schatten:";
 
-/// (Σ |W_ij|^p)^(1/p), computed on entries divided by the largest so that no power overflows.
-double entrywise_norm(const RowMatrix& W, double p) {
-  const double top = W.size() == 0 ? 0 : W.cwiseAbs().maxCoeff();
-  if (!(top > 0) || !std::isfinite(top)) return top;
+/// (Σ |x|^p)^(1/p), computed on numbers divided by the largest so that no power overflows.
+double power_norm(const double* x, Index size, double p) {
+  const Eigen::Map<const Eigen::VectorXd> numbers(x, size);
+  if (p == 2) return numbers.stableNorm();
+  const double top = size == 0 ? 0 : numbers.cwiseAbs().maxCoeff();
+  if (!(top > 0) || !std::isfinite(top) || p == kInfinity) return top;
   double sum = 0;
-  for (Index k = 0; k < W.size(); ++k) sum += std::pow(std::abs(W.data()[k]) / top, p);
+  for (Index k = 0; k < size; ++k) sum += p == 1 ? std::abs(x[k]) / top : std::pow(std::abs(x[k]) / top, p);
   return top * std::pow(sum, 1 / p);
+}
+
+std::optional<double> parse_power(std::string_view text) {
+  const char* end = text.data() + text.size();
+  double power = 0;
+  const auto [rest, error] = std::from_chars(text.data(), end, power);
+  return error == std::errc() && rest == end ? std::optional(power) : std::nullopt;
+}
+
+void require_power(std::string_view family, double power) {
+  if (!(power >= 1)) refuse("norm {}{}: the power must be at least 1; inf is allowed", family, power);
 }
 
 }  // namespace
 
-std::string_view name_of(NormKind kind) {
-  switch (kind) {
-    case NormKind::frobenius:
-      return "frobenius";
-    case NormKind::nuclear:
-      return "nuclear";
-    case NormKind::entrywise:
-      return "entrywise";
-  }
-  throw std::logic_error("unknown norm");
-}
+Norm Norm::spectral() { return schatten(kInfinity); }
+
+Norm Norm::largest() { return entrywise(kInfinity); }
+
+Norm Norm::l1() { return entrywise(1); }
 
 Norm Norm::entrywise(double power) {
-  if (!(power > 1 && power <= kLargestPower))
-    refuse("norm lp:{}: the power must be above 1 and at most {}", power, kLargestPower);
-  return {.kind = NormKind::entrywise, .power = power};
+  require_power(kEntrywise, power);
+  return {.family = NormFamily::entrywise, .power = power};
+}
+
+Norm Norm::schatten(double power) {
+  require_power(kSchatten, power);
+  return {.family = power == 2 ? NormFamily::entrywise : NormFamily::schatten, .power = power};
 }
 
 Norm Norm::parse(std::string_view text) {
-  if (text == "fro") return frobenius();
-  if (text == "nuc") return nuclear();
-  if (text.starts_with("lp:")) {
-    const char *begin = text.data() + 3, *end = text.data() + text.size();
-    double power = 0;
-    const auto [rest, error] = std::from_chars(begin, end, power);
-    if (error == std::errc() && rest == end) return entrywise(power);
+  for (const Norm& norm : {frobenius(), nuclear(), spectral(), largest(), l1()}) {
+    if (text == norm.name()) return norm;
   }
-  refuse("norm '{}' is unknown; must be fro, nuc or lp:P with 1 < P <= {}", text, kLargestPower);
+  for (const std::string_view family : {kEntrywise, kSchatten}) {
+    if (!text.starts_with(family)) continue;
+    if (const auto power = parse_power(text.substr(family.size())))
+      return family == kEntrywise ? entrywise(*power) : schatten(*power);
+  }
+  refuse("norm '{}' is unknown; must be fro, nuc, spec, max, l1, lp:P or schatten:P with P from 1 to inf", text);
 }
 
 std::string Norm::name() const {
-  switch (kind) {
-    case NormKind::frobenius:
-      return "fro";
-    case NormKind::nuclear:
-      return "nuc";
-    case NormKind::entrywise:
-      return fmt::format("lp:{}", power);
-  }
-  throw std::logic_error("unknown norm");
+  if (is_frobenius()) return "fro";
+  if (power == 1) return is_entrywise() ? "l1" : "nuc";
+  if (power == kInfinity) return is_entrywise() ? "max" : "spec";
+  return fmt::format("{}{}", is_entrywise() ? kEntrywise : kSchatten, power);
+}
+
+bool Norm::is_strictly_convex() const { return power > 1 && power < kInfinity; }
+
+Norm Norm::dual() const {
+  const double dual_power = power == 1 ? kInfinity : power == kInfinity ? 1 : power / (power - 1);
+  return {.family = dual_power == 2 ? NormFamily::entrywise : family, .power = dual_power};
 }
 
 double Norm::of(const RowMatrix& W) const {
-  switch (kind) {
-    case NormKind::frobenius:
-      return W.stableNorm();
-    case NormKind::nuclear:
-      return singular_values(W).sum();
-    case NormKind::entrywise:
-      return entrywise_norm(W, power);
-  }
-  throw std::logic_error("unknown norm");
-}
-
-double Norm::dual_of(const RowMatrix& A) const {
-  switch (kind) {
-    case NormKind::frobenius:
-      return A.stableNorm();
-    case NormKind::nuclear:
-      return A.size() == 0 ? 0 : singular_values(A)(0);
-    case NormKind::entrywise:
-      return entrywise_norm(A, power / (power - 1));
-  }
-  throw std::logic_error("unknown norm");
+  if (is_entrywise()) return power_norm(W.data(), W.size(), power);
+  if (W.size() == 0) return 0;
+  const Eigen::VectorXd sigma = singular_values(W);
+  return power_norm(sigma.data(), sigma.size(), power);
 }
 
 }  // namespace attsvm

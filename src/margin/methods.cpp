@@ -164,7 +164,7 @@ bool has_nuclear_start(const Pursuit& p) {
 
 /// The Frobenius solver finds conflicts, which do not depend on the norm, and the starting point for other norms.
 void frobenius_start(Pursuit& p) {
-  const bool rough = p.norm.kind == NormKind::nuclear && suits_nuclear_working_set(p);
+  const bool rough = p.norm.is_nuclear() && suits_nuclear_working_set(p);
   Pursuit start(p.memory, p.problem, Norm::frobenius(), rough ? std::max(p.tolerance, kStartTolerance) : p.tolerance,
                 p.warm, p.stop, p.memory.frobenius);
   start.follow(methods_for(Norm::frobenius()));
@@ -174,7 +174,7 @@ void frobenius_start(Pursuit& p) {
   p.best = p.memory.frobenius;
   p.best.norm = p.norm;
   p.settled = p.has_answer = true;
-  if (p.norm.kind != NormKind::nuclear) return;
+  if (!p.norm.is_nuclear()) return;
   p.best.K.resize(p.problem.d(), 0);
   p.best.Q.resize(p.problem.dz(), 0);
   p.best.rank = {.words = "the rows conflict"};
@@ -283,15 +283,8 @@ constexpr std::array kEntrywise{
 }  // namespace
 
 std::span<const Pursuit::Method> methods_for(const Norm& norm) {
-  switch (norm.kind) {
-    case NormKind::frobenius:
-      return kFrobenius;
-    case NormKind::nuclear:
-      return kNuclear;
-    case NormKind::entrywise:
-      return kEntrywise;
-  }
-  throw std::logic_error("unknown norm");
+  if (norm.is_frobenius()) return kFrobenius;
+  return norm.is_nuclear() ? std::span<const Pursuit::Method>(kNuclear) : kEntrywise;
 }
 
 }  // namespace attsvm::internal

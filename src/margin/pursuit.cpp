@@ -61,7 +61,7 @@ MarginSolution& Pursuit::fresh() {
   candidate.norm = norm;
   candidate.history.clear();
   candidate.rank = {};
-  if (norm.kind != NormKind::nuclear) candidate.K.resize(0, 0), candidate.Q.resize(0, 0);
+  if (!norm.is_nuclear()) candidate.K.resize(0, 0), candidate.Q.resize(0, 0);
   return candidate;
 }
 

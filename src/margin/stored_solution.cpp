@@ -7,7 +7,7 @@ StoredSolution stored(const MarginProblem& problem, const MarginSolution& soluti
                         .problem = std::string(name_of(problem.kind())),
                         .status = std::string(name_of(solution.status)),
                         .W = solution.W};
-  if (solution.norm.kind == NormKind::nuclear) {
+  if (solution.norm.is_nuclear()) {
     result.K = solution.K;
     result.Q = solution.Q;
     result.has_factors = true;

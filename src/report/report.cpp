@@ -54,7 +54,7 @@ Judgement judge(const AttentionTask& task, const ReportRequest& request, std::sp
 }
 
 std::string rank_words(const MarginSolution& solution) {
-  if (solution.norm.kind != NormKind::nuclear || solution.status != MarginStatus::optimal) return {};
+  if (!solution.norm.is_nuclear() || solution.status != MarginStatus::optimal) return {};
   if (!solution.rank.certified)
     return fmt::format("Its rank is at most {}; equality is not proven: {}.", solution.rank.rank, solution.rank.words);
   return fmt::format(

@@ -33,16 +33,15 @@ class BallArithmetic final : public Arithmetic {
   }
 
   Ball norm_of_W() override {
-    if (norm_.kind == NormKind::nuclear) return spectrum_of_W().nuclear_norm();
-    return norm_.kind == NormKind::frobenius ? frobenius_norm(W_) : power_norm(W_, Ball(norm_.power));
+    const Power power = power_of(norm_);
+    return norm_.is_entrywise() ? power_norm(W_, power) : spectrum_of_W().schatten_norm(power);
   }
 
   Ball frobenius_of_W() override { return frobenius_norm(W_); }
 
   Ball dual_norm_of_A() override {
-    if (norm_.kind == NormKind::nuclear) return prove_spectrum(combination()).operator_norm();
-    return norm_.kind == NormKind::frobenius ? frobenius_norm(combination())
-                                             : power_norm(combination(), dual_power(norm_.power));
+    const Power power = dual_power_of(norm_);
+    return norm_.is_entrywise() ? power_norm(combination(), power) : prove_spectrum(combination()).schatten_norm(power);
   }
 
   Ball frobenius_of_A() override { return frobenius_norm(combination()); }

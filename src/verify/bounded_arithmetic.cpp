@@ -53,6 +53,12 @@ Ball defect(const Eigen::MatrixXd& M) {
   return result;
 }
 
+/// A bound on the Frobenius norm off the diagonal of a matrix that differs from M by at most `error` in that norm.
+Ball off_diagonal(Eigen::MatrixXd M, const Ball& error) {
+  M.diagonal().setZero();
+  return widened(Ball(M.norm()), gamma_double(M.size()), error + Ball(kSmall));
+}
+
 /// Proves the spectrum of a matrix from D: doubles of size about one that differ from the matrix by at most `error`
 /// (Frobenius norm).
 SpectralProof prove_spectrum(const RowMatrix& D, const Ball& error) {
@@ -67,21 +73,23 @@ SpectralProof prove_spectrum(const RowMatrix& D, const Ball& error) {
     const double column = Y.col(j).norm();
     proof.columns.push_back(max(Ball(0), widened(Ball(column), gamma_double(m), column_error)));
     const Ball inner_error = Ball(1.1) * (Ball(gamma_double(m) * column) + column_error);
-    proof.inner = proof.inner + widened(Ball(vectors.U.col(j).dot(Y.col(j))), 0, inner_error);
+    proof.inner.push_back(widened(Ball(vectors.U.col(j).dot(Y.col(j))), 0, inner_error));
   }
   const Ball all = widened(Ball(Y.norm()), gamma_double(Y.size()), Ball(kSmall));
   const Ball all_error = sqrt(Ball(static_cast<double>(n))) * column_error;
   const Ball square_error =
       Ball(gamma_double(m)) * all * all + Ball(2) * all * all_error + all_error * all_error + Ball(kSmall);
   const Eigen::MatrixXd square = Y.transpose() * Y;
+  proof.coupling = off_diagonal(square, square_error);
   proof.top = Ball::between(proof.columns.front(), sqrt(widened(row_sum(square), 0, square_error)));
   return proof;
 }
 
 void scale(SpectralProof& proof, int exponent) {
   for (Ball& column : proof.columns) arb_mul_2exp_si(column.get(), column.get(), exponent);
+  for (Ball& product : proof.inner) arb_mul_2exp_si(product.get(), product.get(), exponent);
   arb_mul_2exp_si(proof.top.get(), proof.top.get(), exponent);
-  arb_mul_2exp_si(proof.inner.get(), proof.inner.get(), exponent);
+  arb_mul_2exp_si(proof.coupling.get(), proof.coupling.get(), 2 * exponent);
 }
 
 /// A power of two near the largest entry.
@@ -115,23 +123,22 @@ class BoundedArithmetic final : public Arithmetic {
   }
 
   Ball norm_of_W() override {
-    if (norm_.kind == NormKind::nuclear) return spectrum_of_W().nuclear_norm();
-    return norm_.kind == NormKind::frobenius ? frobenius_of_W() : power_norm(BallMatrix(claim_.W), Ball(norm_.power));
+    const Power power = power_of(norm_);
+    return norm_.is_entrywise() ? power_norm(BallMatrix(claim_.W), power) : spectrum_of_W().schatten_norm(power);
   }
 
   Ball frobenius_of_W() override { return frobenius_norm(BallMatrix(claim_.W)); }
 
   Ball dual_norm_of_A() override {
     combine();
-    if (norm_.kind == NormKind::frobenius) return frobenius_of_A();
-    if (norm_.kind == NormKind::nuclear) return operator_norm_of_A();
-    const Ball q = dual_power(norm_.power);
+    if (norm_.is_frobenius()) return frobenius_of_A();
+    const Power power = dual_power_of(norm_);
+    if (!norm_.is_entrywise()) return schatten_norm_of_A(power);
     BallMatrix A(d_, dz_);
     for (Index k = 0; k < A_.size(); ++k) arb_set(A.at(k / dz_, k % dz_), exactly(A_.data()[k]).get());
-    // ‖E‖_q ≤ N^(1/q − 1/2) ‖E‖_F for q < 2, ≤ ‖E‖_F else.
-    const Ball factor =
-        norm_.power > 2 ? power(Ball(static_cast<double>(A_.size())), Ball(1) / q - Ball(0.5)) : Ball(1);
-    return max(Ball(0), widened(power_norm(A, q), 0, factor * A_error_));
+    // ‖E‖_q ≤ √N ‖E‖_F for q < 2, ≤ ‖E‖_F else.
+    const Ball factor = norm_.power > 2 ? sqrt(Ball(static_cast<double>(A_.size()))) : Ball(1);
+    return max(Ball(0), widened(power_norm(A, power), 0, factor * A_error_));
   }
 
   Ball frobenius_of_A() override {
@@ -213,14 +220,14 @@ class BoundedArithmetic final : public Arithmetic {
     A_error_ = exactly(2 * gamma_long(2 * terms) * size);
   }
 
-  Ball operator_norm_of_A() {
+  Ball schatten_norm_of_A(const Power& power) {
     const int exponent = exponent_of(A_);
     const RowMatrix D = A_.unaryExpr([&](Long x) { return std::ldexp(x, -exponent); }).cast<double>();
     Ball error = A_error_;
     arb_mul_2exp_si(error.get(), error.get(), -exponent);
     SpectralProof proof = prove_spectrum(D, error + Ball(0x1p-52 * D.norm()) + Ball(kSmall));
     scale(proof, exponent);
-    return proof.operator_norm();
+    return proof.schatten_norm(power);
   }
 
   static double longest_row(const RowMatrix& M) { return M.size() == 0 ? 0 : M.rowwise().norm().maxCoeff(); }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/decompositions.h"
+#include "base/limits.h"
 #include "verify/rows.h"
 
 namespace attsvm::internal::proof {
@@ -64,13 +65,32 @@ Ball column_norm(const BallMatrix& M, Index j) {
 
 Ball frobenius_norm(const BallMatrix& A) { return sqrt(dot(A.data(), 1, A.data(), 1, A.size())); }
 
-Ball power_norm(const BallMatrix& A, const Ball& p) {
-  Ball sum;
-  for (Index k = 0; k < A.size(); ++k) sum = sum + power(Ball::of(A.data() + k), p);
-  return power(sum, Ball(1) / p);
+Power power_of(const Norm& norm) { return {norm.power, norm.power}; }
+
+Power dual_power_of(const Norm& norm) {
+  const Ball P(norm.power);
+  const double rounded = norm.dual().power;
+  return {rounded, norm.power == 1 || norm.power == kInfinity ? Ball(rounded) : P / (P - Ball(1))};
 }
 
-Ball dual_power(double power) { return Ball(power) / (Ball(power) - Ball(1)); }
+Ball power_norm(const std::vector<Ball>& x, const Power& p) {
+  Ball sum;
+  for (const Ball& each : x) {
+    if (p.rounded == kInfinity) {
+      sum = max(sum, abs(each));
+    } else {
+      sum = sum + (p.rounded == 1 ? abs(each) : power(each, p.exact));
+    }
+  }
+  return p.rounded == 1 || p.rounded == kInfinity ? sum : power(sum, Ball(1) / p.exact);
+}
+
+Ball power_norm(const BallMatrix& A, const Power& p) {
+  if (p.rounded == 2) return frobenius_norm(A);
+  std::vector<Ball> entries;
+  for (Index k = 0; k < A.size(); ++k) entries.push_back(Ball::of(A.data() + k));
+  return power_norm(entries, p);
+}
 
 SingularVectors singular_vectors(const RowMatrix& A) {
   SingularVectors result{.transposed = A.cols() > A.rows()};
@@ -88,11 +108,30 @@ Ball SpectralProof::operator_norm() const {
   return Ball::between(top / sqrt(Ball(1) + defect_v), top / sqrt(Ball(1) - defect_v));
 }
 
-Ball SpectralProof::nuclear_norm() const {
-  Ball sum;
-  for (const Ball& column : columns) sum = sum + column;
-  const Ball low = inner / sqrt((Ball(1) + defect_u) * (Ball(1) + defect_v));
-  return Ball::between(low, sum / sqrt(Ball(1) - defect_v));
+Ball SpectralProof::schatten_norm(const Power& p) const {
+  if (p.rounded == kInfinity) return operator_norm();
+  const double largest = columns.empty() ? 0 : columns.front().upper();
+  if (!(largest > 0)) return Ball::between(Ball(0), power_norm(columns, p) / sqrt(Ball(1) - defect_v));
+  Ball product;
+  std::vector<Ball> weights;
+  for (std::size_t j = 0; j < columns.size(); ++j) {
+    const double weight = std::pow(std::max(columns[j].middle(), 0.0) / largest, p.rounded - 1);
+    weights.emplace_back(weight);
+    product = product + Ball(weight) * inner[j];
+  }
+  const bool plain = p.rounded == 1;
+  const Power dual{plain ? kInfinity : p.rounded / (p.rounded - 1), plain ? Ball(1) : p.exact / (p.exact - Ball(1))};
+  const Ball low = product / (power_norm(weights, dual) * sqrt((Ball(1) + defect_u) * (Ball(1) + defect_v)));
+  Ball high;
+  if (p.rounded <= 2) {
+    high = power_norm(columns, p);
+  } else {
+    std::vector<Ball> squares;
+    for (const Ball& column : columns) squares.push_back(column * column);
+    const Ball rest = sqrt(Ball(static_cast<double>(columns.size()))) * coupling;
+    high = sqrt(power_norm(squares, {p.rounded / 2, p.exact / Ball(2)}) + rest);
+  }
+  return Ball::between(max(low, Ball(0)), high / sqrt(Ball(1) - defect_v));
 }
 
 Ball SpectralProof::singular_value_bound(Index r) const {
@@ -117,9 +156,14 @@ SpectralProof prove_spectrum(const BallMatrix& A) {
   }
   for (Index j = 0; j < Y.columns(); ++j) {
     proof.columns.push_back(column_norm(Y, j));
-    proof.inner = proof.inner + dot(U.at(0, j), U.columns(), Y.at(0, j), Y.columns(), Y.rows());
+    proof.inner.push_back(dot(U.at(0, j), U.columns(), Y.at(0, j), Y.columns(), Y.rows()));
   }
   gram(square, Y);
+  Ball coupling;
+  for (Index i = 0; i < square.rows(); ++i) {
+    for (Index j = 0; j < i; ++j) coupling = coupling + Ball(2) * Ball::of(square.at(i, j)) * Ball::of(square.at(i, j));
+  }
+  proof.coupling = sqrt(coupling);
   proof.top = top_between(proof.columns.front(), row_sum(square));
   return proof;
 }

@@ -211,7 +211,7 @@ void judge_objective(const Case& on) {
 }
 
 void judge_factors(const Case& on) {
-  if (on.norm.kind != NormKind::nuclear) {
+  if (!on.norm.is_nuclear()) {
     if (on.claim.has_factors) reject("K and Q belong to nuclear answers only");
     return;
   }

@@ -58,7 +58,7 @@ void check_contents(const Question& question, const StoredSolution& claim) {
 double work_of(const Question& question, const Norm& norm) {
   const auto d = static_cast<double>(question.d()), dz = static_cast<double>(question.dz());
   constexpr double kSpectralProducts = 10;  // products with W and with A in the proof of their spectra
-  return question.work() + (norm.kind == NormKind::nuclear ? kSpectralProducts * d * dz * std::min(d, dz) : 0);
+  return question.work() + (norm.is_entrywise() ? 0 : kSpectralProducts * d * dz * std::min(d, dz));
 }
 
 void forget(Verification& result) {

@@ -40,7 +40,7 @@ bool may_stall(std::string_view name) { return name == "kept tokens nearly equal
 std::string complaint(const MarginProblem& problem, const MarginSolution& solution, const ExactAnswer& truth,
                       bool stalls) {
   const Verification verdict = verify(problem.task(), stored(problem, solution, SolveSettings{}.tolerance));
-  const bool frobenius = solution.norm.kind == NormKind::frobenius;
+  const bool frobenius = solution.norm.is_frobenius();
   const double condition = truth.condition();
   if (is_settled(solution.status) && !verdict.valid) return "not verified: " + verdict.reason;
   if (solution.status == MarginStatus::optimal && !truth.feasible) return "optimal, but no W exists";

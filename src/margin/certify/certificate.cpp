@@ -53,32 +53,21 @@ double weighted_rhs(const MarginProblem& problem, const Eigen::VectorXd& dual) {
 }  // namespace
 
 double Certifier::dual_norm(const Norm& norm, double tolerance) {
-  switch (norm.kind) {
-    case NormKind::frobenius:
-      return measure_.norm();
-    case NormKind::nuclear:
-      spectrum_.compute(measure_.A(), kProofShare * tolerance);
-      return spectrum_.bound();
-    case NormKind::entrywise:
-      return norm.dual_of(measure_.A());
-  }
-  throw std::logic_error("unknown norm");
+  if (norm.is_frobenius()) return measure_.norm();
+  if (!norm.is_nuclear()) return norm.dual_of(measure_.A());
+  spectrum_.compute(measure_.A(), kProofShare * tolerance);
+  return spectrum_.bound();
 }
 
 double Certifier::primal_norm(const MarginSolution& solution) {
-  switch (solution.norm.kind) {
-    case NormKind::frobenius:
-      return norm_of(solution.W);
-    case NormKind::nuclear:  // ½(‖K‖² + ‖Q‖²) is never below ‖KQᵀ‖_*, and equal to it where K and Q are balanced
-      return 0.5 * (solution.K.squaredNorm() + solution.Q.squaredNorm());
-    case NormKind::entrywise:
-      return solution.norm.of(solution.W);
-  }
-  throw std::logic_error("unknown norm");
+  if (solution.norm.is_frobenius()) return norm_of(solution.W);
+  // ½(‖K‖² + ‖Q‖²) is never below ‖KQᵀ‖_*, and equal to it where K and Q are balanced
+  if (solution.norm.is_nuclear()) return 0.5 * (solution.K.squaredNorm() + solution.Q.squaredNorm());
+  return solution.norm.of(solution.W);
 }
 
 void Certifier::stretch_weights(double factor, MarginSolution& solution) {
-  if (solution.norm.kind == NormKind::nuclear) {
+  if (solution.norm.is_nuclear()) {
     solution.K *= std::sqrt(factor);
     solution.Q *= std::sqrt(factor);
     solution.W.noalias() = solution.K * solution.Q.transpose();
@@ -174,7 +163,7 @@ void Certifier::mend(const MarginProblem& problem, double tolerance, MarginSolut
 /// that W does not meet the rows.
 bool Certifier::restore(const MarginProblem& problem, double tolerance, MarginSolution& solution) {
   const bool fast = measure_.arithmetic() == RowMeasure::Arithmetic::fast;
-  if (!fast && solution.norm.kind != NormKind::nuclear) mend(problem, tolerance, solution);
+  if (!fast && !solution.norm.is_nuclear()) mend(problem, tolerance, solution);
   for (int round = 0; round < kStretches; ++round) {  // rounding of the scaled W can leave rows short again
     const double stretch = needed_stretch(problem);
     if (stretch == 1) break;
@@ -187,7 +176,7 @@ bool Certifier::restore(const MarginProblem& problem, double tolerance, MarginSo
   }
   const double rounding = fast ? kEpsilon * measure_.size() : measure_.error();  // of ‖A(dual)‖ and of the bound
   double least = solution.dual_objective * (1 + 2 * rounding / measure_.norm() - kRoundedSize);
-  if (solution.norm.kind == NormKind::nuclear && least > 0)  // the true bound may be higher than the proven one
+  if (solution.norm.is_nuclear() && least > 0)  // the true bound may be higher than the proven one
     least *= spectrum_.bound() / spectrum_.values()(0);
   const double objective = primal_norm(solution);
   if (!(objective < least)) return true;
@@ -210,7 +199,7 @@ bool Certifier::restore(const MarginProblem& problem, double tolerance, MarginSo
 void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSolution& solution) {
   measure_.start(RowMeasure::Arithmetic::fast);
   clip(problem, solution.dual);
-  if (solution.norm.kind == NormKind::nuclear) stretch_weights(1, solution);
+  if (solution.norm.is_nuclear()) stretch_weights(1, solution);
   find_bound(problem, tolerance, solution);
   const bool consistent = restore(problem, tolerance, solution);
 
@@ -231,7 +220,7 @@ void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSo
   const bool proven = feasible && solution.gap + short_by <= tolerance && std::isfinite(solution.objective) &&
                       solution.dual.allFinite();
   solution.status = proven ? MarginStatus::optimal : MarginStatus::stalled;
-  if (solution.norm.kind == NormKind::nuclear) solution.rank = rank_.certify(problem, solution, spectrum_);
+  if (solution.norm.is_nuclear()) solution.rank = rank_.certify(problem, solution, spectrum_);
 }
 
 bool Certifier::is_near_homogeneous(const MarginProblem& problem, double tolerance, const MarginSolution& solution) {

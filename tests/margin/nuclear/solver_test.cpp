@@ -20,7 +20,7 @@ MarginSolution optimum(const MarginProblem& problem, const Norm& norm) {
   MarginSolution solution = proven(problem, {.norm = norm});
   EXPECT_EQ(solution.status, MarginStatus::optimal) << norm.name() << " " << solution.gap;
   EXPECT_EQ(solution.norm, norm);
-  if (norm.kind == NormKind::nuclear) {
+  if (norm.is_nuclear()) {
     const double size = solution.objective;
     EXPECT_LE((solution.K * solution.Q.transpose() - solution.W).norm(), 1e-12 * size);
     EXPECT_LE((solution.K.transpose() * solution.K - solution.Q.transpose() * solution.Q).norm(), 1e-11 * size);
