@@ -247,9 +247,9 @@ void frobenius_answer(Pursuit& p) {
   p.offer("Frobenius answer", 0);
 }
 
-void entrywise_path(Pursuit& p) {
-  EntrywiseSolver& solver = p.memory.entrywise;
-  solver.solve(p.problem, p.norm.power, p.memory.frobenius, p.tolerance, std::ref(p.stop));
+void power_path(Pursuit& p) {
+  PowerSolver& solver = p.memory.power;
+  solver.solve(p.problem, p.norm, p.memory.frobenius, p.tolerance, std::ref(p.stop));
   MarginSolution& candidate = p.fresh();
   solver.write(candidate.W, candidate.dual);
   p.offer(solver.method(), solver.iterations());
@@ -275,16 +275,16 @@ constexpr std::array kNuclear{
     Pursuit::Method{has_frobenius_answer, frobenius_answer, true},
 };
 
-constexpr std::array kEntrywise{
+constexpr std::array kPower{
     Pursuit::Method{always, frobenius_start},
-    Pursuit::Method{always, entrywise_path, true},
+    Pursuit::Method{always, power_path, true},
 };
 
 }  // namespace
 
 std::span<const Pursuit::Method> methods_for(const Norm& norm) {
   if (norm.is_frobenius()) return kFrobenius;
-  return norm.is_nuclear() ? std::span<const Pursuit::Method>(kNuclear) : kEntrywise;
+  return norm.is_nuclear() ? std::span<const Pursuit::Method>(kNuclear) : kPower;
 }
 
 }  // namespace attsvm::internal

@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "base/time_limit.h"
 #include "margin/certify/certificate.h"
-#include "margin/entrywise/solver.h"
+#include "margin/power/solver.h"
 #include "margin/frobenius/exact_solver.h"
 #include "margin/nuclear/solver.h"
 
@@ -20,7 +20,7 @@ struct SolverMemory {
   Certifier certifier;
   ExactSolver exact;
   NuclearSolver nuclear;
-  EntrywiseSolver entrywise;
+  PowerSolver power;
   IndexList support;
   MarginSolution candidate, frobenius;
 };

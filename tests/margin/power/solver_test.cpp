@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "margin/entrywise/path.h"
+#include "margin/power/path.h"
 #include "margin_support.h"
 
 namespace attsvm {

@@ -1,4 +1,4 @@
-#include "margin/entrywise/path.h"
+#include "margin/power/path.h"
 
 #include <Eigen/Cholesky>
 #include <algorithm>
@@ -8,7 +8,6 @@
 #include "base/blas.h"
 #include "base/limits.h"
 #include "margin/predictor_corrector.h"
-#include "margin/rows/difference.h"
 
 namespace attsvm::internal {
 namespace {
@@ -72,76 +71,51 @@ Real power_sum(const Eigen::Matrix<Real, Eigen::Dynamic, 1>& x, Real exponent) {
 }  // namespace
 
 template <class Real>
-void EntrywisePath<Real>::load(const MarginProblem& problem, double power, const MarginSolution& frobenius,
-                               double centrality) {
-  p_ = power;
+void PowerPath<Real>::load(const MarginProblem& problem, const Norm& norm, const RowMatrix& W,
+                           const Eigen::VectorXd& dual, const IndexList* rows, double centrality) {
+  p_ = norm.power;
   q_ = p_ / (p_ - 1);
   primal_ = p_ >= 2;
   r_ = primal_ ? p_ : q_;
-  load_rows(problem, frobenius);
-  start(frobenius, static_cast<Real>(centrality));
-}
-
-template <class Real>
-void EntrywisePath<Real>::load_rows(const MarginProblem& problem, const MarginSolution& frobenius) {
-  d_ = problem.d();
-  dz_ = problem.dz();
-  unknowns_ = d_ * dz_;
-  rows_of_problem_ = problem.rows();
-  scale_ = frobenius.W.cwiseAbs().maxCoeff();
-  R_.resize(problem.rows(), unknowns_);
-  row_.grow(problem.rows());
-  equal_.grow(problem.rows());
-  for (auto* vector : {&size_, &b_, &lambda_}) vector->resize(problem.rows());
-  m_ = inequalities_ = 0;
-  Vector delta(d_), zeta(dz_);
-  for (const MarginGroup& group : problem.groups()) {
-    zeta = ConstVector(group.z, dz_).template cast<Real>();
-    const Real zeta_norm = zeta.stableNorm();
-    for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
-      row_difference(problem, group, k, delta.data());
-      const Real delta_norm = delta.stableNorm();
-      if (delta_norm == 0 || zeta_norm == 0) continue;  // its value is 0 for every W
-      Eigen::Map<Matrix>(R_.row(m_).data(), d_, dz_).noalias() = (delta / delta_norm) * (zeta / zeta_norm).transpose();
-      row_[m_] = k;
-      equal_[m_] = problem.equal(k) ? 1 : 0;
-      inequalities_ += problem.equal(k) ? 0 : 1;
-      size_(m_) = delta_norm * zeta_norm;
-      b_(m_) = problem.rhs(k) / delta_norm / zeta_norm / scale_;
-      lambda_(m_) = frobenius.dual(k) * size_(m_);
-      ++m_;
-    }
-  }
-  R_.conservativeResize(m_, unknowns_);
-  for (auto* vector : {&size_, &b_, &lambda_}) vector->conservativeResize(m_);
+  // High powers of w must neither overflow nor vanish.
+  rows_.load(problem, norm.family, static_cast<Real>(primal_ ? norm.of(W) : Norm::largest().of(W)), rows);
+  m_ = rows_.count();
+  unknowns_ = rows_.unknowns();
+  inequalities_ = rows_.inequalities();
+  frame_.shape(norm.family, rows_.left(), rows_.right());
+  start(W, dual, static_cast<Real>(centrality));
 }
 
 /// The multiple of λ at which bᵀλ − ‖A(λ)‖_q^q/q is largest.
 template <class Real>
-Real EntrywisePath<Real>::best_dual_scale() {
-  a_.noalias() = R_.transpose() * lambda_;
-  const Real total = b_.dot(lambda_), norm = std::pow(power_sum(a_, q_), 1 / q_);
+Real PowerPath<Real>::best_dual_scale() {
+  a_.noalias() = rows_.R().transpose() * lambda_;
+  const Real total = rows_.b().dot(lambda_), norm = std::pow(power_sum(frame_.values_of(a_), q_), 1 / q_);
   return total > 0 && norm > 0 ? std::pow(total / norm, 1 / (q_ - 1)) / norm : Real{0};
 }
 
-/// Starts at W = 1.5 W_F, which leaves every inequality some slack. Rows without a multiplier get the one that is
-/// central for their slack; rows without slack get the slack that is central for their multiplier.
+/// Starts at a multiple of W that leaves every inequality some slack but hardly changes the objective. Rows without a
+/// multiplier get the one that is central for their slack; rows without slack get the slack that is central for their
+/// multiplier.
 template <class Real>
-void EntrywisePath<Real>::start(const MarginSolution& frobenius, Real centrality) {
-  w_ = Real(1.5) / scale_ * Eigen::Map<const Eigen::VectorXd>(frobenius.W.data(), unknowns_).template cast<Real>();
+void PowerPath<Real>::start(const RowMatrix& W, const Eigen::VectorXd& dual, Real centrality) {
+  rows_.weights_in(W, w_);
+  w_ *= primal_ ? 1 + 1 / p_ : Real(1.5);
+  rows_.duals_in(dual, lambda_);
   lambda_ *= best_dual_scale();
-  value_.noalias() = R_ * w_;
+  value_.noalias() = rows_.R() * w_;
   slack_.setZero(m_);
-  const Real mean = centrality * power_sum(w_, p_) / static_cast<Real>(std::max<Index>(inequalities_, 1));
+  const Real total = power_sum(frame_.values_of(w_), p_);
+  const Real mean = centrality * total / static_cast<Real>(std::max<Index>(inequalities_, 1));
   for (Index k = 0; k < m_; ++k) {
-    if (equal_[k] != 0) continue;
+    if (rows_.equal(k)) continue;
     const Real free = static_cast<Real>(kFree);
-    slack_(k) = std::max(value_(k) - b_(k), lambda_(k) * free > mean ? mean / lambda_(k) : free);
+    slack_(k) = std::max(value_(k) - rows_.b()(k), lambda_(k) * free > mean ? mean / lambda_(k) : free);
     lambda_(k) = std::max(lambda_(k), mean / slack_(k));
   }
   // If A(λ) is too large, its high powers would take many steps to come down.
   if (const Real scale = best_dual_scale(); !primal_ && scale > 0 && scale < 1) lambda_ *= scale;
-  a_.noalias() = R_.transpose() * lambda_;
+  a_.noalias() = rows_.R().transpose() * lambda_;
   smoothing_ = static_cast<Real>(kSmoothing) * mean;
   last_step_ = 1;
   best_w_ = w_;
@@ -149,49 +123,93 @@ void EntrywisePath<Real>::start(const MarginSolution& frobenius, Real centrality
   best_gap_ = kInfinity;
   iterations_ = 0;
   for (auto* vector : {&dlambda_, &dslack_}) vector->setZero(m_);
-  for (auto* vector : {&power_, &curve_, &slope_, &flexible_, &missing_}) vector->resize(unknowns_);
+  for (auto* vector : {&power_, &ratio_, &slope_}) vector->resize(frame_.value_count());
+  for (auto* vector : {&flexible_, &missing_}) vector->resize(unknowns_);
   trace(true);
 }
 
 /// Computes the smoothed curve at x; `moved`: x has changed, not only ε.
 template <class Real>
-void EntrywisePath<Real>::trace(bool moved) {
-  const Vector& x = primal_ ? w_ : a_;
+void PowerPath<Real>::trace(bool moved) {
+  if (moved) frame_.take(primal_ ? w_ : a_);
+  const Vector& x = frame_.values();
   const Real exponent = (r_ - 2) / r_;
-  for (Index j = 0; j < unknowns_; ++j) {
+  for (Index j = 0; j < x.size(); ++j) {
     if (moved) power_(j) = absolute_power(x(j), r_);
-    const Real sum = power_(j) + smoothing_, factor = sum == power_(j) ? sum / x(j) / x(j) : std::pow(sum, exponent);
-    curve_(j) = x(j) * factor;
-    slope_(j) = factor * ((r_ - 1) * power_(j) + smoothing_) / sum;
+    const Real sum = power_(j) + smoothing_;
+    ratio_(j) = sum == power_(j) ? sum / x(j) / x(j) : std::pow(sum, exponent);
+    slope_(j) = ratio_(j) * ((r_ - 1) * power_(j) + smoothing_) / sum;
   }
+  frame_.compose(x.cwiseProduct(ratio_), curve_);
 }
 
 /// If y is far beyond the curve at x, uses the chord to the curve at y, because the tangent at x would overshoot.
 template <class Real>
-void EntrywisePath<Real>::linearize() {
-  const Vector &x = primal_ ? w_ : a_, &y = primal_ ? a_ : w_;
-  for (Index j = 0; j < unknowns_; ++j) {
-    const Real off = y(j) - curve_(j);
-    Real slope = slope_(j);
-    if (std::abs(y(j)) > 2 * std::abs(curve_(j))) {
-      const Real there = std::copysign(std::pow(std::abs(y(j)), 1 / (r_ - 1)), y(j));
-      slope = std::max(slope, off / (there - x(j)));
+void PowerPath<Real>::linearize() {
+  const Vector& x = frame_.values();
+  frame_.into(primal_ ? a_ : w_, gap_to_curve_);
+  for (Index i = 0; i < x.size(); ++i) {
+    const Index at = frame_.diagonal(i);
+    const Real curve = x(i) * ratio_(i), y = gap_to_curve_(at), off = y - curve;
+    Real slope = slope_(i);
+    if (std::abs(y) > 2 * std::abs(curve)) {
+      const Real there = std::copysign(std::pow(std::abs(y), 1 / (r_ - 1)), y);
+      slope = std::max(slope, off / (there - x(i)));
     }
-    flexible_(j) = primal_ ? 1 / slope : slope;
-    missing_(j) = primal_ ? off / slope : -off;
+    gap_to_curve_(at) = off;
+    flexible_(at) = slope;
   }
+  linearize_off_diagonal(x);
+  for (Index c = 0; c < unknowns_; ++c) {
+    missing_(c) = primal_ ? gap_to_curve_(c) / flexible_(c) : -gap_to_curve_(c);
+    if (primal_) flexible_(c) = 1 / flexible_(c);
+  }
+  if (frame_.entrywise()) return;
+  coordinates_ = missing_;
+  frame_.out_of(coordinates_, missing_);
+}
+
+/// Off the diagonal the derivative of a function of the singular values is a divided difference of the function, of the
+/// values themselves for the symmetric part and of one value and the negative of the other for the antisymmetric part.
+template <class Real>
+void PowerPath<Real>::linearize_off_diagonal(const Vector& x) {
+  constexpr Real kClose = Real(1e-6);  // relative difference below which the mean of the slopes is as accurate
+  frame_.for_each_off_diagonal(
+      [&](Index c, Index i, Index j, int sign) {
+        const Real between = x(i) - sign * x(j);
+        const Real mean = sign > 0 ? (slope_(i) + slope_(j)) / 2 : (ratio_(i) + ratio_(j)) / 2;
+        flexible_(c) = std::abs(between) > kClose * x(i) ? (x(i) * ratio_(i) - sign * x(j) * ratio_(j)) / between : mean;
+      },
+      [&](Index c, Index j) { flexible_(c) = ratio_(j); });
+}
+
+/// The change of w that follows from a change of A.
+template <class Real>
+void PowerPath<Real>::bend(const Vector& change, Vector& answer) {
+  if (frame_.entrywise()) {
+    answer = flexible_.cwiseProduct(change);
+    return;
+  }
+  frame_.into(change, coordinates_);
+  coordinates_.array() *= flexible_.array();
+  frame_.out_of(coordinates_, answer);
 }
 
 template <class Real>
-bool EntrywisePath<Real>::factorize() {
+bool PowerPath<Real>::factorize() {
   constexpr Real kRegular = 64 * std::numeric_limits<Real>::epsilon();
-  scaled_ = R_ * flexible_.cwiseSqrt().asDiagonal();
+  if (frame_.entrywise()) {
+    scaled_ = rows_.R() * flexible_.cwiseSqrt().asDiagonal();
+  } else {
+    frame_.rows_into(rows_, framed_);
+    scaled_ = framed_ * flexible_.cwiseSqrt().asDiagonal();
+  }
   damping_.resize(m_);
   schur_.resize(m_, m_);
   square(scaled_, schur_);
   const Real largest = schur_.diagonal().maxCoeff();
   for (Index k = 0; k < m_; ++k) {
-    damping_(k) = equal_[k] != 0 ? Real{0} : slack_(k) / lambda_(k);
+    damping_(k) = rows_.equal(k) ? Real{0} : slack_(k) / lambda_(k);
     schur_(k, k) += damping_(k) + kRegular * std::max(schur_(k, k), kRegular * largest);
   }
   return factor(schur_);
@@ -199,17 +217,18 @@ bool EntrywisePath<Real>::factorize() {
 
 /// The step to λs = target, corrected by the second-order term from the affine step.
 template <class Real>
-void EntrywisePath<Real>::direction(Real target, bool corrected) {
+void PowerPath<Real>::direction(Real target, bool corrected) {
   goal_.setZero(m_);
   for (Index k = 0; k < m_; ++k) {
-    if (equal_[k] == 0)
+    if (!rows_.equal(k))
       goal_(k) = (target - (corrected ? affine_dslack_(k) * affine_dlambda_(k) : 0)) / lambda_(k) - slack_(k);
   }
-  dlambda_ = b_ + slack_ - value_ + goal_;
-  dlambda_.noalias() -= R_ * missing_;
+  dlambda_ = rows_.b() + slack_ - value_ + goal_;
+  dlambda_.noalias() -= rows_.R() * missing_;
   divide(schur_, dlambda_);
-  da_.noalias() = R_.transpose() * dlambda_;
-  dw_ = missing_ + flexible_.cwiseProduct(da_);
+  da_.noalias() = rows_.R().transpose() * dlambda_;
+  bend(da_, dw_);
+  dw_ += missing_;
   dslack_ = goal_ - damping_.cwiseProduct(dlambda_);
 }
 
@@ -217,12 +236,12 @@ void EntrywisePath<Real>::direction(Real target, bool corrected) {
 /// large ones amplify the rounding of A(Δλ). So this runs conjugate gradients, preconditioned by the factor, on the
 /// residual of the step itself; then only the rounding of the correction counts.
 template <class Real>
-void EntrywisePath<Real>::refine() {
+void PowerPath<Real>::refine() {
   constexpr Real kMet = 16 * std::numeric_limits<Real>::epsilon();
   Real before = 0;
   for (int round = 0; round < kRefinements; ++round) {
-    rest_ = b_ + slack_ + dslack_ - value_;
-    rest_.noalias() -= R_ * dw_;
+    rest_ = rows_.b() + slack_ + dslack_ - value_;
+    rest_.noalias() -= rows_.R() * dw_;
     const Real error = rest_.cwiseAbs().maxCoeff();
     if (!(error > kMet)) return;
     better_ = rest_;
@@ -231,10 +250,10 @@ void EntrywisePath<Real>::refine() {
     if (round > 0) better_ += now / before * conjugate_;
     conjugate_ = better_;
     before = now;
-    more_a_.noalias() = R_.transpose() * conjugate_;
-    more_w_ = flexible_.cwiseProduct(more_a_);
+    more_a_.noalias() = rows_.R().transpose() * conjugate_;
+    bend(more_a_, more_w_);
     product_ = damping_.cwiseProduct(conjugate_);
-    product_.noalias() += R_ * more_w_;
+    product_.noalias() += rows_.R() * more_w_;
     const Real step = now / conjugate_.dot(product_);
     if (!((rest_ - step * product_).cwiseAbs().maxCoeff() < error)) return;  // rounding, or rows that are dependent
     dlambda_ += step * conjugate_;
@@ -246,23 +265,23 @@ void EntrywisePath<Real>::refine() {
 
 /// The longest step, at most 1, that keeps λ, s ≥ 0. One length for both, because λ and w share equations.
 template <class Real>
-Real EntrywisePath<Real>::reach() const {
+Real PowerPath<Real>::reach() const {
   const Real stay = static_cast<Real>(kStay);
-  const auto bounded = [&](Index k) { return equal_[k] == 0; };
+  const auto bounded = [&](Index k) { return !rows_.equal(k); };
   const Real dual = step_to_boundary(0, m_, lambda_, dlambda_, 1 / stay, bounded);
   return stay * step_to_boundary(0, m_, slack_, dslack_, dual, bounded);
 }
 
 /// λs per inequality after a step
 template <class Real>
-Real EntrywisePath<Real>::mean_product(Real step) const {
+Real PowerPath<Real>::mean_product(Real step) const {
   if (inequalities_ == 0) return 0;
   return complementarity(0, m_, slack_, dslack_, step, lambda_, dlambda_, step) / static_cast<Real>(inequalities_);
 }
 
 /// Predictor and corrector. Returns the λs it leads to, and leaves its ratio to the present one in center_.
 template <class Real>
-Real EntrywisePath<Real>::choose_direction() {
+Real PowerPath<Real>::choose_direction() {
   if (inequalities_ == 0) {
     center_ = static_cast<Real>(kEasy);
     direction(0, false);
@@ -289,10 +308,10 @@ Real EntrywisePath<Real>::choose_direction() {
 /// The slope along the step, `step` of it taken, of what the path minimises for given ε and λs = target: in (w, s)
 /// Σ∫curve − target Σ log s with the rows weighted by λ + Δλ, or in λ Σ∫curve(A(λ)) − bᵀλ − target Σ log λ.
 template <class Real>
-Real EntrywisePath<Real>::merit_slope(Real step, Real target) const {
-  Real slope = primal_ ? (curve_ - old_a_ - da_).dot(dw_) : curve_.dot(da_) - b_.dot(dlambda_);
+Real PowerPath<Real>::merit_slope(Real step, Real target) const {
+  Real slope = primal_ ? (curve_ - old_a_ - da_).dot(dw_) : curve_.dot(da_) - rows_.b().dot(dlambda_);
   for (Index k = 0; k < m_; ++k) {
-    if (equal_[k] != 0) continue;
+    if (rows_.equal(k)) continue;
     slope += primal_ ? (lambda_(k) + dlambda_(k) - target / (slack_(k) + step * dslack_(k))) * dslack_(k)
                      : -target / (lambda_(k) + step * dlambda_(k)) * dlambda_(k);
   }
@@ -302,7 +321,7 @@ Real EntrywisePath<Real>::merit_slope(Real step, Real target) const {
 /// Moves w and A(λ) along the step as far as the merit function hardly ascends. Judges by slopes, because near the
 /// optimum rounding hides differences of values.
 template <class Real>
-Real EntrywisePath<Real>::search(Real target) {
+Real PowerPath<Real>::search(Real target) {
   const Real before = merit_slope(0, target);
   for (Real step = reach();;) {
     w_ = old_w_ + step * dw_;
@@ -319,10 +338,10 @@ Real EntrywisePath<Real>::search(Real target) {
 
 /// Moves λs closer to its mean by clamping λ or s, whichever the merit function does not depend on.
 template <class Real>
-void EntrywisePath<Real>::recenter(Real mean) {
+void PowerPath<Real>::recenter(Real mean) {
   const Real off = static_cast<Real>(kOffCenter);
   for (Index k = 0; k < m_; ++k) {
-    if (equal_[k] != 0) continue;
+    if (rows_.equal(k)) continue;
     Real& free = primal_ ? lambda_(k) : slack_(k);
     const Real central = mean / (primal_ ? slack_(k) : lambda_(k));
     free = std::clamp(free, central / off, central * off);
@@ -331,25 +350,25 @@ void EntrywisePath<Real>::recenter(Real mean) {
 
 /// Computes the gap between the bound of λ and W, scaled to meet the rows; keeps the best point.
 template <class Real>
-void EntrywisePath<Real>::judge() {
-  const Real sum = power_.sum(), other = primal_ ? power_sum(a_, q_) : power_sum(w_, p_);
+void PowerPath<Real>::judge() {
+  const Real sum = power_.sum(), other = primal_ ? power_sum(frame_.values_of(a_), q_) : power_sum(frame_.values_of(w_), p_);
   const Real norm = std::pow(primal_ ? sum : other, 1 / p_), dual_norm = std::pow(primal_ ? other : sum, 1 / q_);
   mismatch_ = std::clamp((primal_ ? sum : other) / p_ + (primal_ ? other : sum) / q_ - a_.dot(w_), Real{0},
                          primal_ ? sum : other);
-  bound_ = dual_norm > 0 ? b_.dot(lambda_) / dual_norm : Real{0};
+  bound_ = dual_norm > 0 ? rows_.b().dot(lambda_) / dual_norm : Real{0};
   Real stretch = 0, violation = 0;
   bool fixed = false;  // an equality with b ≠ 0 fixes the length of W
   for (Index k = 0; k < m_; ++k) {
-    if (equal_[k] != 0) {
-      fixed = fixed || b_(k) != 0;
-    } else if (b_(k) > 0) {
-      stretch = std::max(stretch, value_(k) > 0 ? b_(k) / value_(k) : std::numeric_limits<Real>::infinity());
+    if (rows_.equal(k)) {
+      fixed = fixed || rows_.b()(k) != 0;
+    } else if (rows_.b()(k) > 0) {
+      stretch = std::max(stretch, value_(k) > 0 ? rows_.b()(k) / value_(k) : std::numeric_limits<Real>::infinity());
     }
   }
   if (fixed || !(stretch > 0 && std::isfinite(stretch))) stretch = 1;
   for (Index k = 0; k < m_; ++k) {
-    const Real missing = b_(k) - stretch * value_(k);
-    violation = std::max(violation, equal_[k] != 0 ? std::abs(missing) : missing);
+    const Real missing = rows_.b()(k) - stretch * value_(k);
+    violation = std::max(violation, rows_.equal(k) ? std::abs(missing) : missing);
   }
   objective_ = norm * stretch;
   const auto gap = static_cast<double>(std::abs(objective_ - bound_) / objective_ + violation);
@@ -361,11 +380,11 @@ void EntrywisePath<Real>::judge() {
 }
 
 template <class Real>
-bool EntrywisePath<Real>::follow(const Stop& stop) {
+bool PowerPath<Real>::follow(const Stop& stop) {
   int patience = kPatience;
   for (double reference = kInfinity;; ++iterations_) {
     judge();
-    if (stop(static_cast<double>(objective_ * scale_), static_cast<double>(bound_ * scale_))) return false;
+    if (stop(static_cast<double>(objective_ * rows_.scale()), static_cast<double>(bound_ * rows_.scale()))) return false;
     if (best_gap_ < kProgress * reference) {
       reference = best_gap_;
       patience = kPatience;
@@ -383,8 +402,8 @@ bool EntrywisePath<Real>::follow(const Stop& stop) {
     slack_ += step * dslack_;
     lambda_ += step * dlambda_;
     if (step < static_cast<Real>(kShort)) recenter(mean);
-    value_.noalias() = R_ * w_;
-    a_.noalias() = R_.transpose() * lambda_;
+    value_.noalias() = rows_.R() * w_;
+    a_.noalias() = rows_.R().transpose() * lambda_;
     smoothing_ = std::max(static_cast<Real>(kSmoothest), inequalities_ > 0 ? static_cast<Real>(kSmoothing) * mean
                                                                            : smoothing_ * (1 - step * (1 - center_)));
     trace(false);
@@ -392,13 +411,12 @@ bool EntrywisePath<Real>::follow(const Stop& stop) {
 }
 
 template <class Real>
-void EntrywisePath<Real>::write(RowMatrix& W, Eigen::VectorXd& lambda) const {
-  W = (Eigen::Map<const Matrix>(best_w_.data(), d_, dz_) * scale_).template cast<double>();
-  lambda.setZero(rows_of_problem_);
-  for (Index k = 0; k < m_; ++k) lambda(row_[k]) = static_cast<double>(best_lambda_(k) / size_(k));
+void PowerPath<Real>::write(RowMatrix& W, Eigen::VectorXd& lambda) const {
+  rows_.weights_out(best_w_, W);
+  rows_.duals_out(best_lambda_, lambda);
 }
 
-template class EntrywisePath<double>;
-template class EntrywisePath<long double>;
+template class PowerPath<double>;
+template class PowerPath<long double>;
 
 }  // namespace attsvm::internal

@@ -3,26 +3,30 @@
 #include <functional>
 
 #include "attsvm/margin.h"
-#include "base/buffer.h"
+#include "margin/power/frame.h"
+#include "margin/power/rows.h"
 
 namespace attsvm::internal {
 
-/// Solves min (1/p)‖W‖_p^p over the rows of a problem, 1 < p < ∞, by a primal-dual path with predictor and corrector:
-///   A(λ) = φ(W),  δ_kᵀWζ_k − s_k = b_k,  s ≥ 0,  λ ≥ 0,  λs = 0,   φ(w) = sign(w)|w|^{p−1}.
+/// Solves min (1/p)‖W‖_p^p over the rows of a problem, 1 < p < ∞, for the entrywise or the Schatten norm, by a
+/// primal-dual path with predictor and corrector:
+///   A(λ) = φ(W),  δ_kᵀWζ_k − s_k = b_k,  s ≥ 0,  λ ≥ 0,  λs = 0,
+/// where φ applies sign(w)|w|^{p−1} to the entries or to the singular values.
 /// The *curve* is whichever of φ and its inverse is smooth at zero: y = sign(x)|x|^{r−1}, r = max(p, p/(p−1)), with x =
 /// w for p ≥ 2 and x = A(λ) for p < 2. It is flat at zero, where Newton's equations would be singular, so the path uses
 /// x(|x|^r + ε)^{(r−2)/r} instead, with an ε that falls with λs. The barrier of the cone |w|^p ≤ t does the same, and
 /// it changes the optimum by at most ε per entry. In x the path minimises a convex function; a line search on it
 /// ensures that every step gets closer. Keeps its memory between calls.
 template <class Real>
-class EntrywisePath {
+class PowerPath {
  public:
   /// Called at every step with the objective and the bound; true stops.
   using Stop = std::function<bool(double objective, double bound)>;
 
-  /// Starts at the Frobenius answer of the same problem, which is not zero. `centrality`: λs there, in shares of the
-  /// objective.
-  void load(const MarginProblem& problem, double power, const MarginSolution& frobenius, double centrality);
+  /// Starts at an answer of the same problem in another norm, not zero. `rows`: those to meet; null: all. `centrality`:
+  /// λs at the start, in shares of the objective.
+  void load(const MarginProblem& problem, const Norm& norm, const RowMatrix& W, const Eigen::VectorXd& dual,
+            const IndexList* rows, double centrality);
   /// Follows the path until rounding ends it. False: asked to stop.
   bool follow(const Stop& stop);
 
@@ -35,11 +39,12 @@ class EntrywisePath {
   using Vector = Eigen::Matrix<Real, Eigen::Dynamic, 1>;
   using Matrix = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-  void load_rows(const MarginProblem& problem, const MarginSolution& frobenius);
-  void start(const MarginSolution& frobenius, Real centrality);
+  void start(const RowMatrix& W, const Eigen::VectorXd& dual, Real centrality);
   Real best_dual_scale();
   void trace(bool moved);
   void linearize();
+  void linearize_off_diagonal(const Vector& y);
+  void bend(const Vector& change, Vector& answer);
   bool factorize();
   void direction(Real target, bool corrected);
   void refine();
@@ -53,16 +58,16 @@ class EntrywisePath {
 
   Real p_ = 2, q_ = 2, r_ = 2;
   bool primal_ = true;  // the curve is φ, not its inverse
-  Index m_ = 0, unknowns_ = 0, inequalities_ = 0, rows_of_problem_ = 0, d_ = 0, dz_ = 0;
-  Real scale_ = 1;     // W in the problem / W here
-  Buffer<Index> row_;  // number in the problem
-  Buffer<std::uint8_t> equal_;
-  Vector size_;  // of the rows, which have unit length here
-  Matrix R_, scaled_, schur_;
-  Vector b_, w_, a_, lambda_, slack_, value_;  // a = A(λ), value = rows of w
+  Index m_ = 0, unknowns_ = 0, inequalities_ = 0;
+  PowerRows<Real> rows_;
+  Frame<Real> frame_;  // of x
+  Matrix framed_, scaled_, schur_;
+  Vector w_, a_, lambda_, slack_, value_;  // a = A(λ), value = rows of w
   Real smoothing_ = 0;                         // ε
-  Vector power_, curve_, slope_;               // |x|^r, and the smoothed curve and its slope at x
-  Vector flexible_, missing_, damping_;        // Δw = missing + flexible·A(Δλ), Δs = … − damping·Δλ
+  Vector power_, ratio_, slope_;  // of the values of x: |x|^r, and the smoothed curve there, divided by x, and its slope
+  Vector curve_;                  // the smoothed curve at x
+  Vector flexible_, missing_;     // Δw = missing + flexible·A(Δλ), flexible in the coordinates of the frame
+  Vector gap_to_curve_, coordinates_, damping_;  // Δs = … − damping·Δλ
   Vector goal_, rest_, better_, conjugate_, product_, more_a_, more_w_;
   Vector dw_, da_, dlambda_, dslack_, affine_dlambda_, affine_dslack_;
   Vector old_w_, old_a_;
@@ -74,7 +79,7 @@ class EntrywisePath {
   Index iterations_ = 0;
 };
 
-extern template class EntrywisePath<double>;
-extern template class EntrywisePath<long double>;
+extern template class PowerPath<double>;
+extern template class PowerPath<long double>;
 
 }  // namespace attsvm::internal
