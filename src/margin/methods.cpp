@@ -255,6 +255,14 @@ void power_path(Pursuit& p) {
   p.offer(solver.method(), solver.iterations());
 }
 
+void extreme_path(Pursuit& p) {
+  ExtremeSolver& solver = p.memory.extreme;
+  solver.solve(p.problem, p.norm, p.memory.frobenius, p.tolerance, std::ref(p.stop));
+  MarginSolution& candidate = p.fresh();
+  solver.write(candidate.W, candidate.dual);
+  p.offer(solver.method(), solver.iterations());
+}
+
 constexpr std::array kFrobenius{
     Pursuit::Method{is_small, active_set},
     Pursuit::Method{has_many_rows, interior_point},
@@ -280,11 +288,17 @@ constexpr std::array kPower{
     Pursuit::Method{always, power_path, true},
 };
 
+constexpr std::array kExtreme{
+    Pursuit::Method{always, frobenius_start},
+    Pursuit::Method{always, extreme_path, true},
+};
+
 }  // namespace
 
 std::span<const Pursuit::Method> methods_for(const Norm& norm) {
   if (norm.is_frobenius()) return kFrobenius;
-  return norm.is_nuclear() ? std::span<const Pursuit::Method>(kNuclear) : kPower;
+  if (norm.is_nuclear()) return kNuclear;
+  return norm.is_strictly_convex() ? std::span<const Pursuit::Method>(kPower) : kExtreme;
 }
 
 }  // namespace attsvm::internal

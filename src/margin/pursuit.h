@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/time_limit.h"
 #include "margin/certify/certificate.h"
+#include "margin/power/extreme_solver.h"
 #include "margin/power/solver.h"
 #include "margin/frobenius/exact_solver.h"
 #include "margin/nuclear/solver.h"
@@ -21,6 +22,7 @@ struct SolverMemory {
   ExactSolver exact;
   NuclearSolver nuclear;
   PowerSolver power;
+  ExtremeSolver extreme;
   IndexList support;
   MarginSolution candidate, frobenius;
 };

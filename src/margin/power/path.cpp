@@ -1,12 +1,11 @@
 #include "margin/power/path.h"
 
-#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "base/blas.h"
 #include "base/limits.h"
+#include "margin/power/schur.h"
 #include "margin/predictor_corrector.h"
 
 namespace attsvm::internal {
@@ -26,35 +25,7 @@ constexpr double kOvershoot = 0.3;               // slope of the merit function 
 constexpr double kShorter = 0.6, kLonger = 0.8;  // range of the factor for a step that overshoots
 constexpr double kEasy = 0.1;                    // factor of ε per step if no row is an inequality
 constexpr double kFree = 0.1;                    // initial slack of rows that have neither slack nor multiplier
-constexpr Index kBlock = 256;                    // rows of a product that are formed at once
 constexpr int kRefinements = 10;                 // refinement steps per linear system
-
-using WideMatrix = Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using WideVector = Eigen::Matrix<long double, Eigen::Dynamic, 1>;
-
-// The lower triangle of A Aᵀ, its Cholesky factor in place, and x ← (LLᵀ)⁻¹x
-void square(const RowMatrix& A, RowMatrix& product) {
-  const auto block = [&](Index i, Index j, Index rows, Index columns) {
-    gemm(false, true, rows, columns, A.cols(), 1, A.row(i).data(), A.cols(), A.row(j).data(), A.cols(), 0,
-         product.row(i).data() + j, product.cols());
-  };
-  for (Index i = 0; i < A.rows(); i += kBlock) {
-    const Index rows = std::min(kBlock, A.rows() - i);
-    if (i > 0) block(i, 0, rows, i);
-    block(i, i, rows, rows);
-  }
-}
-void square(const WideMatrix& A, WideMatrix& product) { product.noalias() = A * A.transpose(); }
-bool factor(RowMatrix& A) { return cholesky(A.rows(), A.data(), A.rows()); }
-bool factor(WideMatrix& A) { return Eigen::LLT<Eigen::Ref<WideMatrix>>(A).info() == Eigen::Success; }
-void divide(const RowMatrix& L, Eigen::VectorXd& x) {
-  solve_lower(false, L.rows(), L.data(), L.rows(), x.data());
-  solve_lower(true, L.rows(), L.data(), L.rows(), x.data());
-}
-void divide(const WideMatrix& L, WideVector& x) {
-  L.triangularView<Eigen::Lower>().solveInPlace(x);
-  L.transpose().triangularView<Eigen::Upper>().solveInPlace(x);
-}
 
 template <class Real>
 Real absolute_power(Real x, Real exponent) {
@@ -197,22 +168,10 @@ void PowerPath<Real>::bend(const Vector& change, Vector& answer) {
 
 template <class Real>
 bool PowerPath<Real>::factorize() {
-  constexpr Real kRegular = 64 * std::numeric_limits<Real>::epsilon();
-  if (frame_.entrywise()) {
-    scaled_ = rows_.R() * flexible_.cwiseSqrt().asDiagonal();
-  } else {
-    frame_.rows_into(rows_, framed_);
-    scaled_ = framed_ * flexible_.cwiseSqrt().asDiagonal();
-  }
   damping_.resize(m_);
-  schur_.resize(m_, m_);
-  square(scaled_, schur_);
-  const Real largest = schur_.diagonal().maxCoeff();
-  for (Index k = 0; k < m_; ++k) {
-    damping_(k) = rows_.equal(k) ? Real{0} : slack_(k) / lambda_(k);
-    schur_(k, k) += damping_(k) + kRegular * std::max(schur_(k, k), kRegular * largest);
-  }
-  return factor(schur_);
+  for (Index k = 0; k < m_; ++k) damping_(k) = rows_.equal(k) ? Real{0} : slack_(k) / lambda_(k);
+  if (!frame_.entrywise()) frame_.rows_into(rows_, framed_);
+  return form_schur(frame_.entrywise() ? rows_.R() : framed_, flexible_, damping_, scaled_, schur_);
 }
 
 /// The step to λs = target, corrected by the second-order term from the affine step.
@@ -225,7 +184,7 @@ void PowerPath<Real>::direction(Real target, bool corrected) {
   }
   dlambda_ = rows_.b() + slack_ - value_ + goal_;
   dlambda_.noalias() -= rows_.R() * missing_;
-  divide(schur_, dlambda_);
+  solve_schur(schur_, dlambda_);
   da_.noalias() = rows_.R().transpose() * dlambda_;
   bend(da_, dw_);
   dw_ += missing_;
@@ -245,7 +204,7 @@ void PowerPath<Real>::refine() {
     const Real error = rest_.cwiseAbs().maxCoeff();
     if (!(error > kMet)) return;
     better_ = rest_;
-    divide(schur_, better_);
+    solve_schur(schur_, better_);
     const Real now = rest_.dot(better_);
     if (round > 0) better_ += now / before * conjugate_;
     conjugate_ = better_;

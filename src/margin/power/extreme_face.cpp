@@ -1,0 +1,212 @@
+#include "margin/power/extreme_face.h"
+
+#include <Eigen/LU>
+#include <Eigen/QR>
+#include <algorithm>
+#include <cmath>
+
+#include "base/limits.h"
+
+namespace attsvm::internal {
+namespace {
+
+// Set by hand unless a comment names a reason or a measurement.
+constexpr Index kSteps = 12;
+constexpr double kDone = 1e-13;         // relative size of a step that ends the iteration,
+constexpr double kGoodEnough = 1e-9;    // or that must have been reached when it ends
+constexpr double kTinyPivot = 1e-11;    // relative pivot of equations that are not determined
+constexpr Index kMostRankRevealed = 600;  // equations of which a rank-revealing factorisation is affordable
+constexpr double kStrict = 1e-8;        // multipliers, slack and distances from the boundary that count as positive
+
+double smallest_pivot(const Eigen::MatrixXd& LU) {
+  const auto pivots = LU.diagonal().cwiseAbs();
+  return pivots.size() == 0 ? 1 : pivots.minCoeff() / std::max(pivots.maxCoeff(), 1e-300);
+}
+
+}  // namespace
+
+bool ExtremeFace::solve(const PowerRows<double>& rows, const Norm& norm, const Vector& w, const Vector& lambda,
+                        double radius, double balance) {
+  rows_ = &rows;
+  of_weights_ = norm.power == kInfinity;
+  frame_.shape(norm.family, rows.left(), rows.right());
+  w_ = w;
+  lambda_ = lambda;
+  radius_ = radius;
+  unique_.reset();
+  a_.noalias() = rows.R().transpose() * lambda_;
+  const double size = frame_.values_of(y()).cwiseAbs().maxCoeff();
+  if (!(size > 0)) return false;
+  theta_ = radius_ / size;
+  for (steps_ = 0; steps_ < kSteps; ++steps_) {
+    choose_rows(balance);
+    choose_values();
+    if (!(frame_.entrywise() ? step_on_entries() : step_on_singular_values())) return false;
+    if (!std::isfinite(moved_)) return false;
+    if (moved_ < kDone) break;
+  }
+  if (!(moved_ < kGoodEnough)) return false;
+  note_uniqueness();
+  return true;
+}
+
+/// Takes the multipliers of rows that are not active to zero.
+void ExtremeFace::choose_rows(double balance) {
+  value_.noalias() = rows_->R() * w_;
+  active_.clear();
+  strict_ = kInfinity;
+  const double heaviest = std::max(lambda_.cwiseAbs().maxCoeff(), 1e-300);
+  for (Index k = 0; k < rows_->count(); ++k) {
+    const double slack = value_(k) - rows_->b()(k);
+    if (rows_->equal(k) || lambda_(k) > balance * slack) {
+      active_.push(k);
+      if (!rows_->equal(k)) strict_ = std::min(strict_, lambda_(k) / heaviest);
+    } else {
+      lambda_(k) = 0;
+      strict_ = std::min(strict_, slack * balance / heaviest);
+    }
+  }
+  a_.noalias() = rows_->R().transpose() * lambda_;
+}
+
+/// Which values are on the boundary, and how W and A change together: with X = clip(M), M = x + θy, and κ the derivative
+/// of clip, (1 − κ)Δx = κθΔy + Δρ·edge + (clip(M) − x).
+void ExtremeFace::choose_values() {
+  point_ = x() + theta_ * y();
+  frame_.take(point_);
+  const Vector& m = frame_.values();
+  const auto clip = [&](double value) { return std::clamp(value, -radius_, radius_); };
+  const auto on_edge = [&](Index i) { return std::abs(m(i)) > radius_; };
+  Vector kappa = Vector::Zero(frame_.size());
+  edge_.setZero(frame_.size());
+  frame_.into(x(), coordinates_);
+  coordinates_ = -coordinates_;
+  for (Index i = 0; i < m.size(); ++i) {
+    const Index at = frame_.diagonal(i);
+    coordinates_(at) += clip(m(i));
+    kappa(at) = on_edge(i) ? 0 : 1;
+    if (on_edge(i)) edge_(at) = std::copysign(1.0, m(i));
+    strict_ = std::min(strict_, std::abs(std::abs(m(i)) - radius_) / radius_);
+  }
+  frame_.for_each_off_diagonal(
+      [&](Index c, Index i, Index j, int sign) {
+        if (!on_edge(i) && !on_edge(j)) {
+          kappa(c) = 1;
+        } else if (sign > 0 && on_edge(i) && on_edge(j)) {
+          kappa(c) = 0;
+        } else {
+          kappa(c) = (clip(m(i)) - sign * clip(m(j))) / (m(i) - sign * m(j));
+        }
+      },
+      [&](Index c, Index j) { kappa(c) = on_edge(j) ? radius_ / m(j) : 1; });
+  free_.clear();
+  for (auto* vector : {&flexible_, &missing_, &given_}) vector->setZero(frame_.size());
+  for (Index c = 0; c < frame_.size(); ++c) {
+    const double still = 1 - kappa(c), rest = coordinates_(c);
+    if (of_weights_ ? kappa(c) == 1 : kappa(c) == 0) {
+      given_(c) = of_weights_ ? -rest / theta_ : rest;
+      free_.push(c);
+    } else if (of_weights_) {
+      flexible_(c) = kappa(c) * theta_ / still;
+      missing_(c) = rest / still;
+    } else {
+      flexible_(c) = still / (kappa(c) * theta_);
+      missing_(c) = -rest / (kappa(c) * theta_);
+    }
+  }
+}
+
+/// W is free in the entries of the face and in ρ: B ΔW = rest of the active rows and BᵀΔλ = rest of A, with the columns
+/// of B for the free entries and for ρ.
+bool ExtremeFace::step_on_entries() {
+  const Index rows = active_.size(), columns = free_.size() + (of_weights_ ? 1 : 0);
+  Eigen::MatrixXd B(rows, columns);
+  Vector primal(rows), dual(columns);
+  change_ = missing_;
+  for (Index k = 0; k < rows; ++k) {
+    const auto row = rows_->R().row(active_[k]);
+    for (Index j = 0; j < free_.size(); ++j) B(k, j) = row(free_[j]);
+    if (of_weights_) B(k, columns - 1) = row.dot(edge_);
+    primal(k) = rows_->b()(active_[k]) - value_(active_[k]) - row.dot(missing_);
+  }
+  for (Index j = 0; j < free_.size(); ++j) dual(j) = given_(free_[j]);
+  if (of_weights_) dual(columns - 1) = 1 - a_.dot(edge_);
+  Vector weights, multipliers;
+  determined_ = false;
+  if (rows == columns) {
+    const Eigen::PartialPivLU<Eigen::MatrixXd> lu(B);
+    if (smallest_pivot(lu.matrixLU()) > kTinyPivot) {
+      weights = lu.solve(primal);
+      multipliers = lu.transpose().solve(dual);
+      determined_ = true;
+    }
+  }
+  if (!determined_) {
+    if (std::max(rows, columns) > kMostRankRevealed) return false;
+    Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> qr;
+    qr.setThreshold(kTinyPivot);
+    qr.compute(B);
+    weights = qr.solve(primal);
+    multipliers = qr.transpose().solve(dual);
+    determined_ = qr.rank() == columns;
+  }
+  for (Index j = 0; j < free_.size(); ++j) change_(free_[j]) = weights(j);
+  if (of_weights_) {
+    change_ += weights(columns - 1) * edge_;
+    radius_ += weights(columns - 1);
+  }
+  const double heaviest = std::max(lambda_.cwiseAbs().maxCoeff(), 1e-300);
+  moved_ = std::max(change_.cwiseAbs().maxCoeff() / w_.cwiseAbs().maxCoeff(),
+                    rows > 0 ? multipliers.cwiseAbs().maxCoeff() / heaviest : 0);
+  w_ += change_;
+  for (Index k = 0; k < rows; ++k) lambda_(active_[k]) += multipliers(k);
+  return true;
+}
+
+/// One system for Δλ of the active rows, ΔW in the free coordinates, and Δρ.
+bool ExtremeFace::step_on_singular_values() {
+  const Index rows = active_.size(), free = free_.size(), size = rows + free + (of_weights_ ? 1 : 0);
+  frame_.rows_into(*rows_, framed_);
+  system_.setZero(size, size);
+  right_.resize(size);
+  Matrix bent(rows, frame_.size()), plain(rows, frame_.size());
+  const Vector root = flexible_.cwiseSqrt();
+  for (Index k = 0; k < rows; ++k) {
+    const auto row = framed_.row(active_[k]);
+    bent.row(k) = row.cwiseProduct(root.transpose());
+    for (Index j = 0; j < free; ++j) system_(k, rows + j) = system_(rows + j, k) = row(free_[j]);
+    if (of_weights_) system_(k, size - 1) = system_(size - 1, k) = row.dot(edge_);
+    right_(k) = rows_->b()(active_[k]) - value_(active_[k]) - row.dot(missing_);
+  }
+  system_.topLeftCorner(rows, rows).noalias() = bent * bent.transpose();
+  for (Index j = 0; j < free; ++j) right_(rows + j) = given_(free_[j]);
+  frame_.into(a_, coordinates_);
+  if (of_weights_) right_(size - 1) = 1 - coordinates_.dot(edge_);
+  const Eigen::PartialPivLU<Eigen::MatrixXd> lu(system_);
+  determined_ = smallest_pivot(lu.matrixLU()) > kTinyPivot;
+  if (!determined_) return false;
+  const Vector answer = lu.solve(right_);
+  Vector more = Vector::Zero(rows_->count());
+  for (Index k = 0; k < rows; ++k) more(active_[k]) = answer(k);
+  coordinates_.noalias() = framed_.transpose() * more;
+  coordinates_ = coordinates_.cwiseProduct(flexible_) + missing_;
+  for (Index j = 0; j < free; ++j) coordinates_(free_[j]) = answer(rows + j);
+  if (of_weights_) {
+    coordinates_ += answer(size - 1) * edge_;
+    radius_ += answer(size - 1);
+  }
+  frame_.out_of(coordinates_, change_);
+  const double heaviest = std::max(lambda_.cwiseAbs().maxCoeff(), 1e-300);
+  moved_ = std::max(change_.cwiseAbs().maxCoeff() / w_.cwiseAbs().maxCoeff(), more.cwiseAbs().maxCoeff() / heaviest);
+  w_ += change_;
+  lambda_ += more;
+  return true;
+}
+
+/// At a strictly complementary optimum every other optimum has the same active rows and the same values on the edge,
+/// so it differs only in free coordinates; if the equations determine those, there is no other.
+void ExtremeFace::note_uniqueness() {
+  if (strict_ > kStrict) unique_ = determined_;
+}
+
+}  // namespace attsvm::internal

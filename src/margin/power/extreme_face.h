@@ -1,0 +1,55 @@
+#pragma once
+
+#include <optional>
+
+#include "margin/power/frame.h"
+#include "margin/power/rows.h"
+
+namespace attsvm::internal {
+
+/// Newton's method on the face of an optimum in a norm of power 1 or ∞: some rows are met with equality, and some
+/// values of the matrix in the ball (see ExtremePath) are on its boundary. Both are guessed again at every step: rows
+/// from multiplier and slack, values from x + θy, of which x is the nearest matrix in the ball. For entrywise norms the
+/// equations are linear, and the right guess is solved in one step. Keeps its memory between calls.
+class ExtremeFace {
+ public:
+  using Vector = Eigen::VectorXd;
+
+  /// From W and λ near the optimum, in the units of `rows`. A row counts as active where λ_k > balance·(slack of k).
+  /// False: did not converge; the results must not be read.
+  bool solve(const PowerRows<double>& rows, const Norm& norm, const Vector& w, const Vector& lambda, double radius,
+             double balance);
+
+  const Vector& w() const { return w_; }
+  const Vector& lambda() const { return lambda_; }
+  /// Whether the face holds no other W; empty if multipliers, slack or values are too small to tell the face.
+  std::optional<bool> unique() const { return unique_; }
+  Index steps() const { return steps_; }
+
+ private:
+  using Matrix = Frame<double>::Matrix;
+
+  void choose_rows(double balance);
+  void choose_values();
+  bool step_on_entries();
+  bool step_on_singular_values();
+  void note_uniqueness();
+  const Vector& x() const { return of_weights_ ? w_ : a_; }
+  const Vector& y() const { return of_weights_ ? a_ : w_; }
+
+  const PowerRows<double>* rows_ = nullptr;
+  Frame<double> frame_;  // of x + θy
+  bool of_weights_ = true, determined_ = false;
+  double radius_ = 1, theta_ = 1, strict_ = 0;
+  Index steps_ = 0;
+  IndexList active_, free_;  // rows met with equality; coordinates in which W is free and A is given
+  Vector w_, a_, lambda_, value_, point_;
+  Vector flexible_, missing_, given_;  // other coordinates: ΔW = missing + flexible·ΔA; free ones: ΔA = given
+  Vector edge_;                        // ΔW per Δρ
+  Vector change_, coordinates_, right_;
+  Matrix framed_, system_;
+  double moved_ = 0;
+  std::optional<bool> unique_;
+};
+
+}  // namespace attsvm::internal

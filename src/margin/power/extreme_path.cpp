@@ -1,0 +1,293 @@
+#include "margin/power/extreme_path.h"
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+#include <cmath>
+
+#include "margin/power/schur.h"
+#include "margin/predictor_corrector.h"
+
+namespace attsvm::internal {
+namespace {
+
+// Set by hand unless a comment names a reason or a measurement.
+constexpr double kRoom = 1.2;            // by which W is enlarged at the start, and the ball again
+constexpr double kInside = 0.9;          // of the ball, where λ is scaled to if A is outside it
+constexpr double kLeast = 0.1;           // least slack at the start, relative to the mean |b|
+constexpr double kStay = 0.95;           // fraction of the way to the boundary
+constexpr double kShorter = 0.85;        // factor by which a step is shortened until it is inside the spectral ball
+constexpr double kSmallestStep = 1e-3;   // where the method ends
+constexpr double kShort = 0.2;           // a shorter step is replaced by one to the center,
+constexpr double kRecenter = 0.7;        // with this share of μ
+constexpr double kSlow = 0.4;            // shorter steps show that y is too far from the frame of x
+
+/// The positive root of p (p − y) = c², and so p − y > 0.
+double positive_part(double y, double c) {
+  const double root = std::hypot(y, 2 * c);
+  return y >= 0 ? (y + root) / 2 : 2 * c * c / (root - y);
+}
+
+}  // namespace
+
+void ExtremePath::load(const PowerRows<double>& rows, const Norm& norm, const RowMatrix& W,
+                       const Eigen::VectorXd& dual) {
+  rows_ = &rows;
+  of_weights_ = norm.power == kInfinity;
+  tangent_ = false;
+  m_ = rows.count();
+  frame_.shape(norm.family, rows.left(), rows.right());
+  values_ = frame_.value_count();
+  count_ = static_cast<double>(rows.inequalities() + 2 * values_ + frame_.spare());
+  rows.weights_in(W, w_);
+  rows.duals_in(dual, lambda_);
+  w_ *= kRoom;
+  const Vector start_values = frame_.values_of(w_);
+  radius_ = of_weights_ ? kRoom * start_values.cwiseAbs().maxCoeff() : 1;
+  a_.noalias() = rows.R().transpose() * lambda_;
+  const double size = of_weights_ ? frame_.values_of(a_).cwiseAbs().sum() : a_.cwiseAbs().maxCoeff();
+  if (size > 0) lambda_ /= size;
+  const double objective = of_weights_ ? radius_ : start_values.cwiseAbs().sum();
+  mu_ = 0.5 * std::max(objective - rows.b().dot(lambda_), 0.1 * objective) / count_;
+  value_.noalias() = rows.R() * w_;
+  slack_.setZero(m_);
+  const double least = kLeast * rows.b().cwiseAbs().mean();
+  for (Index k = 0; k < m_; ++k) {
+    if (rows.equal(k)) continue;
+    slack_(k) = std::max(value_(k) - rows.b()(k), least);
+    lambda_(k) = std::max(lambda_(k), mu_ / slack_(k));
+  }
+  a_.noalias() = rows.R().transpose() * lambda_;
+  if (!of_weights_) {
+    const double reach = a_.cwiseAbs().maxCoeff();
+    if (reach > kInside) lambda_ *= kInside / reach, a_ *= kInside / reach;
+  }
+  frame_.take(x());
+  for (auto* vector : {&p_, &q_}) vector->resize(values_);
+  if (frame_.entrywise()) {
+    for (Index i = 0; i < values_; ++i) {
+      p_(i) = positive_part(y()(i), mu_ / radius_);
+      q_(i) = positive_part(-y()(i), mu_ / radius_);
+    }
+  }
+  measure();
+}
+
+/// Sets p and q of the singular values.
+void ExtremePath::split() {
+  if (frame_.entrywise()) return;
+  frame_.into(y(), other_);
+  for (Index i = 0; i < values_; ++i) {
+    const double along = other_(frame_.diagonal(i)), low = mu_ / low_(i), high = mu_ / high_(i);
+    p_(i) = tangent_ || along < 0 ? low : along + high;
+    q_(i) = tangent_ || along >= 0 ? high : low - along;
+  }
+}
+
+void ExtremePath::measure() {
+  value_.noalias() = rows_->R() * w_;
+  a_.noalias() = rows_->R().transpose() * lambda_;
+  frame_.take(x());
+  low_ = radius_ - frame_.values().array();
+  high_ = radius_ + frame_.values().array();
+  split();
+  const double spare = static_cast<double>(frame_.spare()) * mu_;
+  const double products = lambda_.dot(slack_) + p_.dot(low_) + q_.dot(high_) + spare;
+  double violation = 0;
+  for (Index k = 0; k < m_; ++k) violation += std::abs(lambda_(k) * (value_(k) - slack_(k) - rows_->b()(k)));
+  mu_ = products / count_;
+  gap_ = (products + violation) / objective();
+}
+
+double ExtremePath::objective() const { return of_weights_ ? radius_ : w_.cwiseAbs().sum(); }
+
+/// For the spectral norm: ‖A‖_* is at most the sum of the lengths of the columns of A in any orthonormal coordinates.
+double ExtremePath::bound() const {
+  double size = 0;
+  if (!of_weights_) {
+    size = a_.cwiseAbs().maxCoeff();
+  } else if (frame_.entrywise()) {
+    size = a_.cwiseAbs().sum();
+  } else {
+    size = frame_.values_of(a_).sum();
+  }
+  return size > 0 ? rows_->b().dot(lambda_) / size : 0;
+}
+
+double ExtremePath::ratio() const {
+  const double widest = slack_.maxCoeff();
+  return widest > 0 ? lambda_.maxCoeff() / widest : 1;
+}
+
+/// Newton's equations at the present point. False: they cannot be solved.
+bool ExtremePath::linearise() {
+  const Vector steep_low = p_.cwiseQuotient(low_), steep_high = q_.cwiseQuotient(high_);
+  tilt_ = steep_low - steep_high;
+  flexible_.resize(frame_.size());
+  for (Index i = 0; i < values_; ++i) flexible_(frame_.diagonal(i)) = steep_low(i) + steep_high(i);
+  if (!frame_.entrywise()) {
+    const Vector low = steep_low.cwiseSqrt(), high = steep_high.cwiseSqrt();
+    const double spare = std::sqrt(mu_) / radius_;
+    frame_.for_each_off_diagonal(
+        [&](Index c, Index i, Index j, int sign) {
+          flexible_(c) = sign > 0 ? low(i) * low(j) + high(i) * high(j) : low(i) * high(j) + high(i) * low(j);
+        },
+        [&](Index c, Index j) { flexible_(c) = spare * (low(j) + high(j)); });
+  }
+  const double steepness = steep_low.sum() + steep_high.sum() +
+                           static_cast<double>(frame_.spare()) * mu_ / radius_ / radius_;
+  if (of_weights_) flexible_ = flexible_.cwiseInverse();
+  damping_.resize(m_);
+  for (Index k = 0; k < m_; ++k) damping_(k) = rows_->equal(k) ? 0 : slack_(k) / lambda_(k);
+  if (!frame_.entrywise()) frame_.rows_into(*rows_, framed_);
+  if (!form_schur(frame_.entrywise() ? rows_->R() : framed_, flexible_, damping_, scaled_, schur_)) return false;
+  if (!of_weights_) return true;
+  border_.setZero(frame_.size());
+  for (Index i = 0; i < values_; ++i) border_(frame_.diagonal(i)) = flexible_(frame_.diagonal(i)) * tilt_(i);
+  frame_.out_of(border_, border_weights_);
+  border_reply_.noalias() = -(rows_->R() * border_weights_);
+  solve_schur(schur_, border_reply_);
+  right_.noalias() = rows_->R().transpose() * border_reply_;
+  frame_.into(right_, coordinates_);
+  coordinates_ = coordinates_.cwiseProduct(flexible_) + border_;
+  border_slope_ = -steepness;
+  for (Index i = 0; i < values_; ++i) border_slope_ += tilt_(i) * coordinates_(frame_.diagonal(i));
+  frame_.out_of(coordinates_, border_weights_);
+  return true;
+}
+
+/// Newton's step to complementarity `target`, with the second-order terms of the affine step if that is given.
+void ExtremePath::find(double target, const Direction* affine, Direction& way) {
+  Vector target_p(values_), target_q(values_);
+  for (Index i = 0; i < values_; ++i) {
+    const double low = affine != nullptr ? affine->p(i) * (affine->radius - affine->x(i)) : 0;
+    const double high = affine != nullptr ? affine->q(i) * (affine->radius + affine->x(i)) : 0;
+    target_p(i) = (target - low) / low_(i);
+    target_q(i) = (target - high) / high_(i);
+  }
+  frame_.into(y(), missing_);
+  for (Index i = 0; i < values_; ++i) missing_(frame_.diagonal(i)) -= target_p(i) - target_q(i);
+  if (of_weights_) {
+    missing_.array() *= flexible_.array();
+  } else {
+    missing_ = -missing_;
+  }
+  frame_.out_of(missing_, way.w);
+  way.slack.setZero(m_);
+  for (Index k = 0; k < m_; ++k) {
+    if (rows_->equal(k)) continue;
+    way.slack(k) = (target - (affine != nullptr ? affine->slack(k) * affine->lambda(k) : 0)) / lambda_(k) - slack_(k);
+  }
+  way.lambda = rows_->b() + slack_ + way.slack - value_;
+  way.lambda.noalias() -= rows_->R() * way.w;
+  solve_schur(schur_, way.lambda);
+  way.a.noalias() = rows_->R().transpose() * way.lambda;
+  frame_.into(way.a, coordinates_);
+  coordinates_ = coordinates_.cwiseProduct(flexible_) + missing_;
+  way.radius = 0;
+  if (of_weights_) {
+    double rest = 1 - target_p.sum() - target_q.sum() - static_cast<double>(frame_.spare()) * target / radius_;
+    for (Index i = 0; i < values_; ++i) rest -= tilt_(i) * coordinates_(frame_.diagonal(i));
+    way.radius = rest / border_slope_;
+    way.lambda += way.radius * border_reply_;
+    way.a.noalias() = rows_->R().transpose() * way.lambda;
+  }
+  frame_.out_of(coordinates_, way.w);
+  if (of_weights_) way.w += way.radius * border_weights_;
+  way.slack -= damping_.cwiseProduct(way.lambda);
+  frame_.into(of_weights_ ? way.w : way.a, coordinates_);
+  for (auto* vector : {&way.x, &way.p, &way.q}) vector->resize(values_);
+  for (Index i = 0; i < values_; ++i) {
+    way.x(i) = coordinates_(frame_.diagonal(i));
+    way.p(i) = target_p(i) - p_(i) - p_(i) / low_(i) * (way.radius - way.x(i));
+    way.q(i) = target_q(i) - q_(i) - q_(i) / high_(i) * (way.radius + way.x(i));
+  }
+}
+
+double ExtremePath::ball_step(const Direction& way, double most) {
+  if (frame_.entrywise()) {
+    for (Index i = 0; i < values_; ++i) {
+      const double low = way.radius - way.x(i), high = way.radius + way.x(i);
+      if (low < 0) most = std::min(most, -low_(i) / low);
+      if (high < 0) most = std::min(most, -high_(i) / high);
+    }
+    return most;
+  }
+  const Eigen::Map<const RowMatrix> X(x().data(), rows_->left(), rows_->right());
+  const Eigen::Map<const RowMatrix> dX((of_weights_ ? way.w : way.a).data(), rows_->left(), rows_->right());
+  const Eigen::MatrixXd gram = X.transpose() * X, mixed = X.transpose() * dX, last = dX.transpose() * dX;
+  Eigen::MatrixXd inside;
+  for (; most > kSmallestStep; most *= kShorter) {
+    const double radius = radius_ + most * way.radius;
+    if (!(radius > 0)) continue;
+    inside = -(gram + most * (mixed + mixed.transpose()) + most * most * last);
+    inside.diagonal().array() += radius * radius;
+    if (Eigen::LLT<Eigen::MatrixXd>(inside).info() == Eigen::Success) break;
+  }
+  return most;
+}
+
+double ExtremePath::multiplier_step(const Direction& way, double most) const {
+  if (!frame_.entrywise()) return most;
+  const auto always = [](Index) { return true; };
+  most = step_to_boundary(0, values_, p_, way.p, most, always);
+  return step_to_boundary(0, values_, q_, way.q, most, always);
+}
+
+double ExtremePath::primal_step(const Direction& way, double most) {
+  most = step_to_boundary(0, m_, slack_, way.slack, most, [&](Index k) { return !rows_->equal(k); });
+  return of_weights_ ? ball_step(way, most) : multiplier_step(way, most);
+}
+
+double ExtremePath::dual_step(const Direction& way, double most) {
+  most = step_to_boundary(0, m_, lambda_, way.lambda, most, [&](Index k) { return !rows_->equal(k); });
+  return of_weights_ ? multiplier_step(way, most) : ball_step(way, most);
+}
+
+double ExtremePath::mean_product(const Direction& way, double primal, double dual) const {
+  const double ball = of_weights_ ? primal : dual, multipliers = of_weights_ ? dual : primal;
+  double sum = complementarity(0, m_, slack_, way.slack, primal, lambda_, way.lambda, dual);
+  for (Index i = 0; i < values_; ++i) {
+    sum += (p_(i) + multipliers * way.p(i)) * (low_(i) + ball * (way.radius - way.x(i)));
+    sum += (q_(i) + multipliers * way.q(i)) * (high_(i) + ball * (way.radius + way.x(i)));
+  }
+  return sum / count_;
+}
+
+void ExtremePath::take(const Direction& way, double primal, double dual) {
+  const double multipliers = of_weights_ ? dual : primal;
+  w_ += primal * way.w;
+  slack_ += primal * way.slack;
+  lambda_ += dual * way.lambda;
+  radius_ += primal * way.radius;
+  if (frame_.entrywise()) {
+    p_ += multipliers * way.p;
+    q_ += multipliers * way.q;
+    if (!of_weights_) w_ = p_ - q_;
+  }
+}
+
+bool ExtremePath::step() {
+  if (!linearise()) return false;
+  find(0, nullptr, affine_);
+  const double primal = primal_step(affine_, 1), dual = dual_step(affine_, 1);
+  const double ratio = std::clamp(mean_product(affine_, primal, dual) / mu_, 1e-3, 1.0);
+  const double center = ratio * ratio * (std::min(primal, dual) > 0.9 ? ratio : 1);
+  double target = center * mu_;
+  find(target, &affine_, way_);
+  double primal_taken = kStay * primal_step(way_, 1 / kStay), dual_taken = kStay * dual_step(way_, 1 / kStay);
+  if (std::min(primal_taken, dual_taken) < kShort) {  // off center: the corrector overshoots, so recenter first
+    target = kRecenter * mu_;
+    find(target, nullptr, way_);
+    primal_taken = kStay * primal_step(way_, 1 / kStay);
+    dual_taken = kStay * dual_step(way_, 1 / kStay);
+  }
+  const double least = std::min(primal_taken, dual_taken);
+  if (!(std::max(primal_taken, dual_taken) > kSmallestStep)) return false;
+  if (least < kSlow) tangent_ = true;
+  take(way_, primal_taken, dual_taken);
+  if (!frame_.entrywise()) mu_ += least * (target - mu_);
+  measure();
+  return std::isfinite(mu_) && mu_ > 0;
+}
+
+}  // namespace attsvm::internal

@@ -1,0 +1,75 @@
+#pragma once
+
+#include "base/limits.h"
+#include "margin/power/frame.h"
+#include "margin/power/rows.h"
+
+namespace attsvm::internal {
+
+/// Solves min ‖W‖ over some rows in the norms of power ∞ (largest entry, spectral) and 1 (sum of entries), by a
+/// primal-dual interior point method with predictor and corrector.
+///
+/// One of W and A = A(λ) lies in a ball, ‖x‖_∞ ≤ ρ: for P = ∞ it is W, and ρ is the objective; for P = 1 it is A, and
+/// ρ = 1. The other is y = p − q, where p, q ≥ 0 are the multipliers of x ≤ ρ and of −x ≤ ρ:
+///   p (ρ − x) = q (ρ + x) = λ s = μ → 0,   δ_kᵀWζ_k − s_k = b_k,   and for P = ∞ also Σ (p + q) = 1.
+/// For the spectral norm x, p and q belong to singular values. There the method knows y as a matrix only, and takes for
+/// p and q what its diagonal says in the frame of x, as if y had the same singular vectors; on the path it has.
+/// Keeps its memory between calls.
+class ExtremePath {
+ public:
+  using Vector = Eigen::VectorXd;
+
+  /// W and dual: an answer of the same problem in another norm, not zero. `norm`: max, l1 or spec.
+  void load(const PowerRows<double>& rows, const Norm& norm, const RowMatrix& W, const Eigen::VectorXd& dual);
+  /// One iteration. False: no more progress.
+  bool step();
+
+  double gap() const { return gap_; }  ///< complementarity and violated rows together, relative to the objective
+  double objective() const;            ///< of the present W, which may miss rows
+  double bound() const;                ///< a lower bound on the norm of W that meets the rows, in the units of rows
+  double ratio() const;                ///< of multipliers to slack that separates active rows from others
+  const Vector& w() const { return w_; }
+  const Vector& lambda() const { return lambda_; }
+  const Vector& slack() const { return slack_; }
+  double radius() const { return radius_; }
+
+ private:
+  using Matrix = Frame<double>::Matrix;
+
+  struct Direction {
+    Vector lambda, slack, w, a;  // w and a as matrices
+    Vector x, p, q;              // per value
+    double radius = 0;
+  };
+
+  const Vector& x() const { return of_weights_ ? w_ : a_; }
+  const Vector& y() const { return of_weights_ ? a_ : w_; }
+  void split();
+  void measure();
+  bool linearise();
+  void find(double target, const Direction* affine, Direction& way);
+  double primal_step(const Direction& way, double most);
+  double dual_step(const Direction& way, double most);
+  double ball_step(const Direction& way, double most);
+  double multiplier_step(const Direction& way, double most) const;
+  double mean_product(const Direction& way, double primal, double dual) const;
+  void take(const Direction& way, double primal, double dual);
+
+  const PowerRows<double>* rows_ = nullptr;
+  Frame<double> frame_;  // of x
+  bool of_weights_ = true, tangent_ = false;
+  Index m_ = 0, values_ = 0;
+  double radius_ = 1, mu_ = 0, gap_ = kInfinity, count_ = 1;
+  Vector w_, a_, lambda_, slack_, value_;
+  Vector p_, q_;                // per value
+  Vector low_, high_, spare_;   // ρ − x, ρ + x, p and q of spare coordinates
+  Vector flexible_, border_;    // Δw = … + flexible·Δa + border·Δρ, in the coordinates of the frame
+  Vector damping_, tilt_;       // s/λ; p/(ρ−x) − q/(ρ+x)
+  Vector other_, missing_, coordinates_, right_, reply_, border_rows_, border_reply_;
+  Vector border_weights_;       // Δw per Δρ
+  double border_slope_ = 0;
+  Matrix framed_, scaled_, schur_;
+  Direction affine_, way_;
+};
+
+}  // namespace attsvm::internal
