@@ -6,17 +6,19 @@
 #include <cmath>
 
 #include "base/limits.h"
+#include "margin/power/schur.h"
 
 namespace attsvm::internal {
 namespace {
 
 // Set by hand unless a comment names a reason or a measurement.
 constexpr Index kSteps = 12;
-constexpr double kDone = 1e-13;         // relative size of a step that ends the iteration,
-constexpr double kGoodEnough = 1e-9;    // or that must have been reached when it ends
-constexpr double kTinyPivot = 1e-11;    // relative pivot of equations that are not determined
-constexpr Index kMostRankRevealed = 600;  // equations of which a rank-revealing factorisation is affordable
-constexpr double kStrict = 1e-8;        // multipliers, slack and distances from the boundary that count as positive
+constexpr double kDone = 1e-12;                   // relative size of a step that ends the iteration,
+constexpr double kGoodEnough = 1e-9;              // or that must have been reached when it ends
+constexpr double kTinyPivot = 1e-11;              // relative pivot of equations that are not determined
+constexpr double kStiffest = 1e4, kSoft = 1e-10;  // of the proximal terms, for rows of length one and W of that size
+constexpr Index kMostRank = 1000;  // rows and columns of which a rank-revealing factorisation is affordable
+constexpr double kStrict = 1e-8;   // multipliers, slack and distances from the boundary that count as positive
 
 double smallest_pivot(const Eigen::MatrixXd& LU) {
   const auto pivots = LU.diagonal().cwiseAbs();
@@ -40,8 +42,9 @@ bool ExtremeFace::solve(const PowerRows<double>& rows, const Norm& norm, const V
   theta_ = radius_ / size;
   for (steps_ = 0; steps_ < kSteps; ++steps_) {
     choose_rows(balance);
+    if (active_.size() == 0) return false;
     choose_values();
-    if (!(frame_.entrywise() ? step_on_entries() : step_on_singular_values())) return false;
+    if (!(frame_.entrywise() && step_on_entries()) && !step_with_prox()) return false;
     if (!std::isfinite(moved_)) return false;
     if (moved_ < kDone) break;
   }
@@ -69,8 +72,8 @@ void ExtremeFace::choose_rows(double balance) {
   a_.noalias() = rows_->R().transpose() * lambda_;
 }
 
-/// Which values are on the boundary, and how W and A change together: with X = clip(M), M = x + θy, and κ the derivative
-/// of clip, (1 − κ)Δx = κθΔy + Δρ·edge + (clip(M) − x).
+/// Which values are on the boundary, and how W and A change together: with X = clip(M), M = x + θy, and κ the
+/// derivative of clip, (1 − κ)Δx = κθΔy + Δρ·edge + (clip(M) − x).
 void ExtremeFace::choose_values() {
   point_ = x() + theta_ * y();
   frame_.take(point_);
@@ -99,6 +102,7 @@ void ExtremeFace::choose_values() {
         }
       },
       [&](Index c, Index j) { kappa(c) = on_edge(j) ? radius_ / m(j) : 1; });
+  off_ = coordinates_.cwiseAbs().maxCoeff();
   free_.clear();
   for (auto* vector : {&flexible_, &missing_, &given_}) vector->setZero(frame_.size());
   for (Index c = 0; c < frame_.size(); ++c) {
@@ -141,72 +145,77 @@ bool ExtremeFace::step_on_entries() {
       determined_ = true;
     }
   }
-  if (!determined_) {
-    if (std::max(rows, columns) > kMostRankRevealed) return false;
-    Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> qr;
-    qr.setThreshold(kTinyPivot);
-    qr.compute(B);
-    weights = qr.solve(primal);
-    multipliers = qr.transpose().solve(dual);
-    determined_ = qr.rank() == columns;
-  }
+  if (!determined_) return false;
   for (Index j = 0; j < free_.size(); ++j) change_(free_[j]) = weights(j);
   if (of_weights_) {
     change_ += weights(columns - 1) * edge_;
     radius_ += weights(columns - 1);
   }
   const double heaviest = std::max(lambda_.cwiseAbs().maxCoeff(), 1e-300);
-  moved_ = std::max(change_.cwiseAbs().maxCoeff() / w_.cwiseAbs().maxCoeff(),
-                    rows > 0 ? multipliers.cwiseAbs().maxCoeff() / heaviest : 0);
+  moved_ =
+      std::max(change_.cwiseAbs().maxCoeff() / w_.cwiseAbs().maxCoeff(), multipliers.cwiseAbs().maxCoeff() / heaviest);
   w_ += change_;
   for (Index k = 0; k < rows; ++k) lambda_(active_[k]) += multipliers(k);
   return true;
 }
 
-/// One system for Δλ of the active rows, ΔW in the free coordinates, and Δρ.
-bool ExtremeFace::step_on_singular_values() {
-  const Index rows = active_.size(), free = free_.size(), size = rows + free + (of_weights_ ? 1 : 0);
-  frame_.rows_into(*rows_, framed_);
-  system_.setZero(size, size);
-  right_.resize(size);
-  Matrix bent(rows, frame_.size()), plain(rows, frame_.size());
-  const Vector root = flexible_.cwiseSqrt();
+/// Newton's equations for Δλ and Δρ, with a proximal term for what they leave open: in free coordinates ΔA = given +
+/// ΔW/ stiff, so that ΔW is close to the least change. The equations need not have a solution where the face holds more
+/// than one W, so stiffness grows only as the distance from the face falls.
+bool ExtremeFace::step_with_prox() {
+  const Index rows = active_.size();
+  if (!frame_.entrywise()) frame_.rows_into(*rows_, framed_);
+  const Matrix& all = frame_.entrywise() ? rows_->R() : framed_;
+  const double stiff = theta_ * std::min(kStiffest, radius_ / std::max(off_, 1e-300));
+  for (const Index c : free_) {
+    flexible_(c) = stiff;
+    missing_(c) = -stiff * given_(c);
+  }
+  picked_.resize(rows, frame_.size());
+  right_.resize(rows);
   for (Index k = 0; k < rows; ++k) {
-    const auto row = framed_.row(active_[k]);
-    bent.row(k) = row.cwiseProduct(root.transpose());
-    for (Index j = 0; j < free; ++j) system_(k, rows + j) = system_(rows + j, k) = row(free_[j]);
-    if (of_weights_) system_(k, size - 1) = system_(size - 1, k) = row.dot(edge_);
-    right_(k) = rows_->b()(active_[k]) - value_(active_[k]) - row.dot(missing_);
+    picked_.row(k) = all.row(active_[k]);
+    right_(k) = rows_->b()(active_[k]) - value_(active_[k]) - picked_.row(k).dot(missing_);
   }
-  system_.topLeftCorner(rows, rows).noalias() = bent * bent.transpose();
-  for (Index j = 0; j < free; ++j) right_(rows + j) = given_(free_[j]);
+  if (!form_schur(picked_, flexible_, Vector(Vector::Constant(rows, kSoft)), scaled_, system_)) return false;
+  solve_schur(system_, right_);
   frame_.into(a_, coordinates_);
-  if (of_weights_) right_(size - 1) = 1 - coordinates_.dot(edge_);
-  const Eigen::PartialPivLU<Eigen::MatrixXd> lu(system_);
-  determined_ = smallest_pivot(lu.matrixLU()) > kTinyPivot;
-  if (!determined_) return false;
-  const Vector answer = lu.solve(right_);
-  Vector more = Vector::Zero(rows_->count());
-  for (Index k = 0; k < rows; ++k) more(active_[k]) = answer(k);
-  coordinates_.noalias() = framed_.transpose() * more;
-  coordinates_ = coordinates_.cwiseProduct(flexible_) + missing_;
-  for (Index j = 0; j < free; ++j) coordinates_(free_[j]) = answer(rows + j);
+  double growth = 0;  // Δρ
   if (of_weights_) {
-    coordinates_ += answer(size - 1) * edge_;
-    radius_ += answer(size - 1);
+    const Vector along = picked_ * edge_;
+    Vector reply = along;
+    solve_schur(system_, reply);
+    growth = (along.dot(right_) - (1 - coordinates_.dot(edge_))) / along.dot(reply);
+    right_ -= growth * reply;
+    radius_ += growth;
   }
+  coordinates_.noalias() = picked_.transpose() * right_;
+  coordinates_ = coordinates_.cwiseProduct(flexible_) + missing_ + growth * edge_;
   frame_.out_of(coordinates_, change_);
   const double heaviest = std::max(lambda_.cwiseAbs().maxCoeff(), 1e-300);
-  moved_ = std::max(change_.cwiseAbs().maxCoeff() / w_.cwiseAbs().maxCoeff(), more.cwiseAbs().maxCoeff() / heaviest);
+  moved_ = std::max(change_.cwiseAbs().maxCoeff() / w_.cwiseAbs().maxCoeff(), right_.cwiseAbs().maxCoeff() / heaviest);
   w_ += change_;
-  lambda_ += more;
+  for (Index k = 0; k < rows; ++k) lambda_(active_[k]) += right_(k);
   return true;
 }
 
 /// At a strictly complementary optimum every other optimum has the same active rows and the same values on the edge,
 /// so it differs only in free coordinates; if the equations determine those, there is no other.
 void ExtremeFace::note_uniqueness() {
-  if (strict_ > kStrict) unique_ = determined_;
+  const Index rows = active_.size(), columns = free_.size() + (of_weights_ ? 1 : 0);
+  if (!(strict_ > kStrict)) return;
+  if (determined_ || columns > rows) {
+    unique_ = determined_;
+  } else if (rows <= kMostRank) {
+    Eigen::MatrixXd B(rows, columns);
+    for (Index k = 0; k < rows; ++k) {
+      for (Index j = 0; j < free_.size(); ++j) B(k, j) = picked_(k, free_[j]);
+      if (of_weights_) B(k, columns - 1) = picked_.row(k).dot(edge_);
+    }
+    Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr;
+    qr.setThreshold(kTinyPivot);
+    unique_ = qr.compute(B).rank() == columns;
+  }
 }
 
 }  // namespace attsvm::internal

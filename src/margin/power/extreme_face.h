@@ -32,7 +32,7 @@ class ExtremeFace {
   void choose_rows(double balance);
   void choose_values();
   bool step_on_entries();
-  bool step_on_singular_values();
+  bool step_with_prox();
   void note_uniqueness();
   const Vector& x() const { return of_weights_ ? w_ : a_; }
   const Vector& y() const { return of_weights_ ? a_ : w_; }
@@ -47,8 +47,8 @@ class ExtremeFace {
   Vector flexible_, missing_, given_;  // other coordinates: ΔW = missing + flexible·ΔA; free ones: ΔA = given
   Vector edge_;                        // ΔW per Δρ
   Vector change_, coordinates_, right_;
-  Matrix framed_, system_;
-  double moved_ = 0;
+  Matrix framed_, picked_, scaled_, system_;
+  double moved_ = 0, off_ = 0;  // relative size of the last step; largest entry of clip(M) − x
   std::optional<bool> unique_;
 };
 

@@ -11,15 +11,17 @@ namespace attsvm::internal {
 namespace {
 
 // Set by hand unless a comment names a reason or a measurement.
-constexpr double kRoom = 1.2;            // by which W is enlarged at the start, and the ball again
-constexpr double kInside = 0.9;          // of the ball, where λ is scaled to if A is outside it
-constexpr double kLeast = 0.1;           // least slack at the start, relative to the mean |b|
-constexpr double kStay = 0.95;           // fraction of the way to the boundary
-constexpr double kShorter = 0.85;        // factor by which a step is shortened until it is inside the spectral ball
-constexpr double kSmallestStep = 1e-3;   // where the method ends
-constexpr double kShort = 0.2;           // a shorter step is replaced by one to the center,
-constexpr double kRecenter = 0.7;        // with this share of μ
-constexpr double kSlow = 0.4;            // shorter steps show that y is too far from the frame of x
+constexpr double kRoom = 1.2;           // by which W is enlarged at the start, and the ball again
+constexpr double kInside = 0.9;         // of the ball, where λ is scaled to if A is outside it
+constexpr double kLeast = 0.1;          // least slack at the start, relative to the mean |b|
+constexpr double kStay = 0.95;          // fraction of the way to the boundary
+constexpr double kShorter = 0.85;       // factor by which a step is shortened until it is inside the spectral ball
+constexpr double kSmallestStep = 1e-3;  // where the method ends
+constexpr double kShort = 0.2;          // a shorter step is replaced by one to the center,
+constexpr double kRecenter = 0.7;       // with this share of μ
+constexpr double kSlow = 0.4;           // shorter steps show that y is too far from the frame of x
+constexpr double kTangentCenter = 0.5;  // share of μ that a step on the tangent aims at,
+constexpr double kCentral = 0.5;        // where it starts at most this far from the path
 
 /// The positive root of p (p − y) = c², and so p − y > 0.
 double positive_part(double y, double c) {
@@ -94,14 +96,16 @@ void ExtremePath::measure() {
   const double products = lambda_.dot(slack_) + p_.dot(low_) + q_.dot(high_) + spare;
   double violation = 0;
   for (Index k = 0; k < m_; ++k) violation += std::abs(lambda_(k) * (value_(k) - slack_(k) - rows_->b()(k)));
-  mu_ = products / count_;
-  gap_ = (products + violation) / objective();
+  if (!tangent_) mu_ = products / count_;
+  // For singular values p and q leave out what y has off the diagonal, but the bound does not.
+  bound_ = lower_bound();
+  const double distance = frame_.entrywise() ? products : std::abs(objective() - bound_);
+  gap_ = (distance + violation) / objective();
 }
 
 double ExtremePath::objective() const { return of_weights_ ? radius_ : w_.cwiseAbs().sum(); }
 
-/// For the spectral norm: ‖A‖_* is at most the sum of the lengths of the columns of A in any orthonormal coordinates.
-double ExtremePath::bound() const {
+double ExtremePath::lower_bound() const {
   double size = 0;
   if (!of_weights_) {
     size = a_.cwiseAbs().maxCoeff();
@@ -133,8 +137,8 @@ bool ExtremePath::linearise() {
         },
         [&](Index c, Index j) { flexible_(c) = spare * (low(j) + high(j)); });
   }
-  const double steepness = steep_low.sum() + steep_high.sum() +
-                           static_cast<double>(frame_.spare()) * mu_ / radius_ / radius_;
+  const double steepness =
+      steep_low.sum() + steep_high.sum() + static_cast<double>(frame_.spare()) * mu_ / radius_ / radius_;
   if (of_weights_) flexible_ = flexible_.cwiseInverse();
   damping_.resize(m_);
   for (Index k = 0; k < m_; ++k) damping_(k) = rows_->equal(k) ? 0 : slack_(k) / lambda_(k);
@@ -268,26 +272,40 @@ void ExtremePath::take(const Direction& way, double primal, double dual) {
 
 bool ExtremePath::step() {
   if (!linearise()) return false;
-  find(0, nullptr, affine_);
-  const double primal = primal_step(affine_, 1), dual = dual_step(affine_, 1);
-  const double ratio = std::clamp(mean_product(affine_, primal, dual) / mu_, 1e-3, 1.0);
-  const double center = ratio * ratio * (std::min(primal, dual) > 0.9 ? ratio : 1);
-  double target = center * mu_;
-  find(target, &affine_, way_);
+  double target = 0;
+  if (tangent_) {
+    target = (distance_from_path() < kCentral ? kTangentCenter : 1) * mu_;
+    find(target, nullptr, way_);
+  } else {
+    find(0, nullptr, affine_);
+    const double primal = primal_step(affine_, 1), dual = dual_step(affine_, 1);
+    const double ratio = std::clamp(mean_product(affine_, primal, dual) / mu_, 1e-3, 1.0);
+    target = ratio * ratio * (std::min(primal, dual) > 0.9 ? ratio : 1) * mu_;
+    find(target, &affine_, way_);
+  }
   double primal_taken = kStay * primal_step(way_, 1 / kStay), dual_taken = kStay * dual_step(way_, 1 / kStay);
   if (std::min(primal_taken, dual_taken) < kShort) {  // off center: the corrector overshoots, so recenter first
-    target = kRecenter * mu_;
+    target = (tangent_ ? 1 : kRecenter) * mu_;
     find(target, nullptr, way_);
     primal_taken = kStay * primal_step(way_, 1 / kStay);
     dual_taken = kStay * dual_step(way_, 1 / kStay);
   }
   const double least = std::min(primal_taken, dual_taken);
   if (!(std::max(primal_taken, dual_taken) > kSmallestStep)) return false;
-  if (least < kSlow) tangent_ = true;
   take(way_, primal_taken, dual_taken);
-  if (!frame_.entrywise()) mu_ += least * (target - mu_);
+  if (!frame_.entrywise()) {
+    mu_ += least * (target - mu_);
+    tangent_ = tangent_ || least < kSlow;
+  }
   measure();
-  return std::isfinite(mu_) && mu_ > 0;
+  return std::isfinite(gap_) && mu_ > 0;
+}
+
+/// How far y is from the curve that x has to follow on the path, in the metric of Newton's method.
+double ExtremePath::distance_from_path() {
+  frame_.into(y(), coordinates_);
+  for (Index i = 0; i < values_; ++i) coordinates_(frame_.diagonal(i)) -= mu_ / low_(i) - mu_ / high_(i);
+  return std::sqrt(coordinates_.cwiseAbs2().dot(flexible_) / mu_);
 }
 
 }  // namespace attsvm::internal

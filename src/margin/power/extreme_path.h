@@ -24,10 +24,10 @@ class ExtremePath {
   /// One iteration. False: no more progress.
   bool step();
 
-  double gap() const { return gap_; }  ///< complementarity and violated rows together, relative to the objective
-  double objective() const;            ///< of the present W, which may miss rows
-  double bound() const;                ///< a lower bound on the norm of W that meets the rows, in the units of rows
-  double ratio() const;                ///< of multipliers to slack that separates active rows from others
+  double gap() const { return gap_; }      ///< complementarity and violated rows together, relative to the objective
+  double objective() const;                ///< of the present W, which may miss rows
+  double bound() const { return bound_; }  ///< a lower bound on the norm of W that meets the rows
+  double ratio() const;                    ///< of multipliers to slack that separates active rows from others
   const Vector& w() const { return w_; }
   const Vector& lambda() const { return lambda_; }
   const Vector& slack() const { return slack_; }
@@ -46,6 +46,8 @@ class ExtremePath {
   const Vector& y() const { return of_weights_ ? a_ : w_; }
   void split();
   void measure();
+  double lower_bound() const;
+  double distance_from_path();
   bool linearise();
   void find(double target, const Direction* affine, Direction& way);
   double primal_step(const Direction& way, double most);
@@ -59,14 +61,14 @@ class ExtremePath {
   Frame<double> frame_;  // of x
   bool of_weights_ = true, tangent_ = false;
   Index m_ = 0, values_ = 0;
-  double radius_ = 1, mu_ = 0, gap_ = kInfinity, count_ = 1;
+  double radius_ = 1, mu_ = 0, gap_ = kInfinity, bound_ = 0, count_ = 1;
   Vector w_, a_, lambda_, slack_, value_;
-  Vector p_, q_;                // per value
-  Vector low_, high_, spare_;   // ρ − x, ρ + x, p and q of spare coordinates
-  Vector flexible_, border_;    // Δw = … + flexible·Δa + border·Δρ, in the coordinates of the frame
-  Vector damping_, tilt_;       // s/λ; p/(ρ−x) − q/(ρ+x)
+  Vector p_, q_;               // per value
+  Vector low_, high_, spare_;  // ρ − x, ρ + x, p and q of spare coordinates
+  Vector flexible_, border_;   // Δw = … + flexible·Δa + border·Δρ, in the coordinates of the frame
+  Vector damping_, tilt_;      // s/λ; p/(ρ−x) − q/(ρ+x)
   Vector other_, missing_, coordinates_, right_, reply_, border_rows_, border_reply_;
-  Vector border_weights_;       // Δw per Δρ
+  Vector border_weights_;  // Δw per Δρ
   double border_slope_ = 0;
   Matrix framed_, scaled_, schur_;
   Direction affine_, way_;

@@ -42,8 +42,7 @@ ExtremeSolver::Outcome ExtremeSolver::descend(const Norm& norm, double tolerance
       take_path();
       return Outcome::stopped;
     }
-    if (path_.gap() < kTryFace &&
-        face_.solve(rows_, norm, path_.w(), path_.lambda(), path_.radius(), path_.ratio()) &&
+    if (path_.gap() < kTryFace && face_.solve(rows_, norm, path_.w(), path_.lambda(), path_.radius(), path_.ratio()) &&
         gap_of(norm, face_.w(), face_.lambda()) < kAccurate) {
       method_ = "interior point, Newton on the face";
       rows_.weights_out(face_.w(), W_);

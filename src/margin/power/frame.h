@@ -25,10 +25,10 @@ class Frame {
   Index spare() const { return entrywise() ? 0 : left_ - right_; }
   const Vector& values() const { return values_; }  ///< entries, or singular values with the largest first
 
-  void into(const Vector& Y, Vector& c) const;        ///< coordinates of Y
-  void out_of(const Vector& c, Vector& Y) const;      ///< Y from its coordinates
-  void rows_into(const PowerRows<Real>& rows, Matrix& C) const;  ///< coordinates of the rows
-  void compose(const Vector& f, Vector& Y) const;     ///< Y with these values and the axes of X
+  void into(const Vector& Y, Vector& c) const;                                ///< coordinates of Y
+  void out_of(const Vector& c, Vector& Y) const;                              ///< Y from its coordinates
+  void rows_into(const PowerRows<Real>& rows, Matrix& C) const;               ///< coordinates of the rows
+  void compose(const Vector& f, Vector& Y) const;                             ///< Y with these values and the axes of X
   Index diagonal(Index i) const { return entrywise() ? i : i * right_ + i; }  ///< the coordinate of value i
 
   /// The values of any matrix, in no frame.

@@ -149,7 +149,8 @@ void PowerPath<Real>::linearize_off_diagonal(const Vector& x) {
       [&](Index c, Index i, Index j, int sign) {
         const Real between = x(i) - sign * x(j);
         const Real mean = sign > 0 ? (slope_(i) + slope_(j)) / 2 : (ratio_(i) + ratio_(j)) / 2;
-        flexible_(c) = std::abs(between) > kClose * x(i) ? (x(i) * ratio_(i) - sign * x(j) * ratio_(j)) / between : mean;
+        flexible_(c) =
+            std::abs(between) > kClose * x(i) ? (x(i) * ratio_(i) - sign * x(j) * ratio_(j)) / between : mean;
       },
       [&](Index c, Index j) { flexible_(c) = ratio_(j); });
 }
@@ -310,7 +311,8 @@ void PowerPath<Real>::recenter(Real mean) {
 /// Computes the gap between the bound of λ and W, scaled to meet the rows; keeps the best point.
 template <class Real>
 void PowerPath<Real>::judge() {
-  const Real sum = power_.sum(), other = primal_ ? power_sum(frame_.values_of(a_), q_) : power_sum(frame_.values_of(w_), p_);
+  const Real sum = power_.sum(),
+             other = primal_ ? power_sum(frame_.values_of(a_), q_) : power_sum(frame_.values_of(w_), p_);
   const Real norm = std::pow(primal_ ? sum : other, 1 / p_), dual_norm = std::pow(primal_ ? other : sum, 1 / q_);
   mismatch_ = std::clamp((primal_ ? sum : other) / p_ + (primal_ ? other : sum) / q_ - a_.dot(w_), Real{0},
                          primal_ ? sum : other);
@@ -343,7 +345,8 @@ bool PowerPath<Real>::follow(const Stop& stop) {
   int patience = kPatience;
   for (double reference = kInfinity;; ++iterations_) {
     judge();
-    if (stop(static_cast<double>(objective_ * rows_.scale()), static_cast<double>(bound_ * rows_.scale()))) return false;
+    if (stop(static_cast<double>(objective_ * rows_.scale()), static_cast<double>(bound_ * rows_.scale())))
+      return false;
     if (best_gap_ < kProgress * reference) {
       reference = best_gap_;
       patience = kPatience;

@@ -63,10 +63,11 @@ class PowerPath {
   Frame<Real> frame_;  // of x
   Matrix framed_, scaled_, schur_;
   Vector w_, a_, lambda_, slack_, value_;  // a = A(λ), value = rows of w
-  Real smoothing_ = 0;                         // ε
-  Vector power_, ratio_, slope_;  // of the values of x: |x|^r, and the smoothed curve there, divided by x, and its slope
-  Vector curve_;                  // the smoothed curve at x
-  Vector flexible_, missing_;     // Δw = missing + flexible·A(Δλ), flexible in the coordinates of the frame
+  Real smoothing_ = 0;                     // ε
+  Vector power_, ratio_,
+      slope_;                  // of the values of x: |x|^r, and the smoothed curve there, divided by x, and its slope
+  Vector curve_;               // the smoothed curve at x
+  Vector flexible_, missing_;  // Δw = missing + flexible·A(Δλ), flexible in the coordinates of the frame
   Vector gap_to_curve_, coordinates_, damping_;  // Δs = … − damping·Δλ
   Vector goal_, rest_, better_, conjugate_, product_, more_a_, more_w_;
   Vector dw_, da_, dlambda_, dslack_, affine_dlambda_, affine_dslack_;

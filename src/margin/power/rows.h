@@ -14,8 +14,8 @@ class PowerRows {
   using Vector = Eigen::Matrix<Real, Eigen::Dynamic, 1>;
   using Matrix = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-  /// `scale`: W in the problem / W here. `list`: the rows to take, ascending; null: all. Rows whose value is 0 for every
-  /// W are left out.
+  /// `scale`: W in the problem / W here. `list`: the rows to take, ascending; null: all. Rows whose value is 0 for
+  /// every W are left out.
   void load(const MarginProblem& problem, NormFamily family, Real scale, const IndexList* list = nullptr);
 
   Index count() const { return count_; }
