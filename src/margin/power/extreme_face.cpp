@@ -204,8 +204,8 @@ bool ExtremeFace::step_with_prox() {
 void ExtremeFace::note_uniqueness() {
   const Index rows = active_.size(), columns = free_.size() + (of_weights_ ? 1 : 0);
   if (!(strict_ > kStrict)) return;
-  if (determined_ || columns > rows) {
-    unique_ = determined_;
+  if (determined_ || columns == 0 || columns > rows) {
+    unique_ = columns <= rows;
   } else if (rows <= kMostRank) {
     Eigen::MatrixXd B(rows, columns);
     for (Index k = 0; k < rows; ++k) {

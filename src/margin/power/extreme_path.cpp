@@ -3,8 +3,9 @@
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
-#include "margin/power/schur.h"
+#include "base/limits.h"
 #include "margin/predictor_corrector.h"
 
 namespace attsvm::internal {
@@ -24,35 +25,37 @@ constexpr double kTangentCenter = 0.5;  // share of μ that a step on the tangen
 constexpr double kCentral = 0.5;        // where it starts at most this far from the path
 
 /// The positive root of p (p − y) = c², and so p − y > 0.
-double positive_part(double y, double c) {
-  const double root = std::hypot(y, 2 * c);
+template <class Real>
+Real positive_part(Real y, Real c) {
+  const Real root = std::hypot(y, 2 * c);
   return y >= 0 ? (y + root) / 2 : 2 * c * c / (root - y);
 }
 
 }  // namespace
 
-void ExtremePath::load(const PowerRows<double>& rows, const Norm& norm, const RowMatrix& W,
-                       const Eigen::VectorXd& dual) {
+template <class Real>
+void ExtremePath<Real>::load(const PowerRows<Real>& rows, const Norm& norm, const RowMatrix& W,
+                             const Eigen::VectorXd& dual) {
   rows_ = &rows;
   of_weights_ = norm.power == kInfinity;
   tangent_ = false;
   m_ = rows.count();
   frame_.shape(norm.family, rows.left(), rows.right());
   values_ = frame_.value_count();
-  count_ = static_cast<double>(rows.inequalities() + 2 * values_ + frame_.spare());
+  count_ = static_cast<Real>(rows.inequalities() + 2 * values_ + frame_.spare());
   rows.weights_in(W, w_);
   rows.duals_in(dual, lambda_);
   w_ *= kRoom;
   const Vector start_values = frame_.values_of(w_);
   radius_ = of_weights_ ? kRoom * start_values.cwiseAbs().maxCoeff() : 1;
   a_.noalias() = rows.R().transpose() * lambda_;
-  const double size = of_weights_ ? frame_.values_of(a_).cwiseAbs().sum() : a_.cwiseAbs().maxCoeff();
+  const Real size = of_weights_ ? frame_.values_of(a_).cwiseAbs().sum() : a_.cwiseAbs().maxCoeff();
   if (size > 0) lambda_ /= size;
-  const double objective = of_weights_ ? radius_ : start_values.cwiseAbs().sum();
-  mu_ = 0.5 * std::max(objective - rows.b().dot(lambda_), 0.1 * objective) / count_;
+  const Real objective = of_weights_ ? radius_ : start_values.cwiseAbs().sum();
+  mu_ = std::max(objective - rows.b().dot(lambda_), objective / 10) / 2 / count_;
   value_.noalias() = rows.R() * w_;
   slack_.setZero(m_);
-  const double least = kLeast * rows.b().cwiseAbs().mean();
+  const Real least = kLeast * rows.b().cwiseAbs().mean();
   for (Index k = 0; k < m_; ++k) {
     if (rows.equal(k)) continue;
     slack_(k) = std::max(value_(k) - rows.b()(k), least);
@@ -60,7 +63,7 @@ void ExtremePath::load(const PowerRows<double>& rows, const Norm& norm, const Ro
   }
   a_.noalias() = rows.R().transpose() * lambda_;
   if (!of_weights_) {
-    const double reach = a_.cwiseAbs().maxCoeff();
+    const Real reach = a_.cwiseAbs().maxCoeff();
     if (reach > kInside) lambda_ *= kInside / reach, a_ *= kInside / reach;
   }
   frame_.take(x());
@@ -75,38 +78,44 @@ void ExtremePath::load(const PowerRows<double>& rows, const Norm& norm, const Ro
 }
 
 /// Sets p and q of the singular values.
-void ExtremePath::split() {
+template <class Real>
+void ExtremePath<Real>::split() {
   if (frame_.entrywise()) return;
   frame_.into(y(), other_);
   for (Index i = 0; i < values_; ++i) {
-    const double along = other_(frame_.diagonal(i)), low = mu_ / low_(i), high = mu_ / high_(i);
+    const Real along = other_(frame_.diagonal(i)), low = mu_ / low_(i), high = mu_ / high_(i);
     p_(i) = tangent_ || along < 0 ? low : along + high;
     q_(i) = tangent_ || along >= 0 ? high : low - along;
   }
 }
 
-void ExtremePath::measure() {
+template <class Real>
+void ExtremePath<Real>::measure() {
   value_.noalias() = rows_->R() * w_;
   a_.noalias() = rows_->R().transpose() * lambda_;
   frame_.take(x());
   low_ = radius_ - frame_.values().array();
   high_ = radius_ + frame_.values().array();
   split();
-  const double spare = static_cast<double>(frame_.spare()) * mu_;
-  const double products = lambda_.dot(slack_) + p_.dot(low_) + q_.dot(high_) + spare;
-  double violation = 0;
+  const Real spare = static_cast<Real>(frame_.spare()) * mu_;
+  const Real products = lambda_.dot(slack_) + p_.dot(low_) + q_.dot(high_) + spare;
+  Real violation = 0;
   for (Index k = 0; k < m_; ++k) violation += std::abs(lambda_(k) * (value_(k) - slack_(k) - rows_->b()(k)));
   if (!tangent_) mu_ = products / count_;
   // For singular values p and q leave out what y has off the diagonal, but the bound does not.
   bound_ = lower_bound();
-  const double distance = frame_.entrywise() ? products : std::abs(objective() - bound_);
+  const Real distance = frame_.entrywise() ? products : std::abs(objective() - bound_);
   gap_ = (distance + violation) / objective();
 }
 
-double ExtremePath::objective() const { return of_weights_ ? radius_ : w_.cwiseAbs().sum(); }
+template <class Real>
+Real ExtremePath<Real>::objective() const {
+  return of_weights_ ? radius_ : w_.cwiseAbs().sum();
+}
 
-double ExtremePath::lower_bound() const {
-  double size = 0;
+template <class Real>
+Real ExtremePath<Real>::lower_bound() const {
+  Real size = 0;
   if (!of_weights_) {
     size = a_.cwiseAbs().maxCoeff();
   } else if (frame_.entrywise()) {
@@ -117,28 +126,30 @@ double ExtremePath::lower_bound() const {
   return size > 0 ? rows_->b().dot(lambda_) / size : 0;
 }
 
-double ExtremePath::ratio() const {
-  const double widest = slack_.maxCoeff();
+template <class Real>
+Real ExtremePath<Real>::ratio() const {
+  const Real widest = slack_.maxCoeff();
   return widest > 0 ? lambda_.maxCoeff() / widest : 1;
 }
 
 /// Newton's equations at the present point. False: they cannot be solved.
-bool ExtremePath::linearise() {
+template <class Real>
+bool ExtremePath<Real>::linearise() {
   const Vector steep_low = p_.cwiseQuotient(low_), steep_high = q_.cwiseQuotient(high_);
   tilt_ = steep_low - steep_high;
   flexible_.resize(frame_.size());
   for (Index i = 0; i < values_; ++i) flexible_(frame_.diagonal(i)) = steep_low(i) + steep_high(i);
   if (!frame_.entrywise()) {
     const Vector low = steep_low.cwiseSqrt(), high = steep_high.cwiseSqrt();
-    const double spare = std::sqrt(mu_) / radius_;
+    const Real spare = std::sqrt(mu_) / radius_;
     frame_.for_each_off_diagonal(
         [&](Index c, Index i, Index j, int sign) {
           flexible_(c) = sign > 0 ? low(i) * low(j) + high(i) * high(j) : low(i) * high(j) + high(i) * low(j);
         },
         [&](Index c, Index j) { flexible_(c) = spare * (low(j) + high(j)); });
   }
-  const double steepness =
-      steep_low.sum() + steep_high.sum() + static_cast<double>(frame_.spare()) * mu_ / radius_ / radius_;
+  const Real steepness =
+      steep_low.sum() + steep_high.sum() + static_cast<Real>(frame_.spare()) * mu_ / radius_ / radius_;
   if (of_weights_) flexible_ = flexible_.cwiseInverse();
   damping_.resize(m_);
   for (Index k = 0; k < m_; ++k) damping_(k) = rows_->equal(k) ? 0 : slack_(k) / lambda_(k);
@@ -160,11 +171,12 @@ bool ExtremePath::linearise() {
 }
 
 /// Newton's step to complementarity `target`, with the second-order terms of the affine step if that is given.
-void ExtremePath::find(double target, const Direction* affine, Direction& way) {
+template <class Real>
+void ExtremePath<Real>::find(Real target, const Direction* affine, Direction& way) {
   Vector target_p(values_), target_q(values_);
   for (Index i = 0; i < values_; ++i) {
-    const double low = affine != nullptr ? affine->p(i) * (affine->radius - affine->x(i)) : 0;
-    const double high = affine != nullptr ? affine->q(i) * (affine->radius + affine->x(i)) : 0;
+    const Real low = affine != nullptr ? affine->p(i) * (affine->radius - affine->x(i)) : 0;
+    const Real high = affine != nullptr ? affine->q(i) * (affine->radius + affine->x(i)) : 0;
     target_p(i) = (target - low) / low_(i);
     target_q(i) = (target - high) / high_(i);
   }
@@ -189,7 +201,7 @@ void ExtremePath::find(double target, const Direction* affine, Direction& way) {
   coordinates_ = coordinates_.cwiseProduct(flexible_) + missing_;
   way.radius = 0;
   if (of_weights_) {
-    double rest = 1 - target_p.sum() - target_q.sum() - static_cast<double>(frame_.spare()) * target / radius_;
+    Real rest = 1 - target_p.sum() - target_q.sum() - static_cast<Real>(frame_.spare()) * target / radius_;
     for (Index i = 0; i < values_; ++i) rest -= tilt_(i) * coordinates_(frame_.diagonal(i));
     way.radius = rest / border_slope_;
     way.lambda += way.radius * border_reply_;
@@ -207,49 +219,55 @@ void ExtremePath::find(double target, const Direction* affine, Direction& way) {
   }
 }
 
-double ExtremePath::ball_step(const Direction& way, double most) {
+template <class Real>
+Real ExtremePath<Real>::ball_step(const Direction& way, Real most) {
   if (frame_.entrywise()) {
     for (Index i = 0; i < values_; ++i) {
-      const double low = way.radius - way.x(i), high = way.radius + way.x(i);
+      const Real low = way.radius - way.x(i), high = way.radius + way.x(i);
       if (low < 0) most = std::min(most, -low_(i) / low);
       if (high < 0) most = std::min(most, -high_(i) / high);
     }
     return most;
   }
-  const Eigen::Map<const RowMatrix> X(x().data(), rows_->left(), rows_->right());
-  const Eigen::Map<const RowMatrix> dX((of_weights_ ? way.w : way.a).data(), rows_->left(), rows_->right());
-  const Eigen::MatrixXd gram = X.transpose() * X, mixed = X.transpose() * dX, last = dX.transpose() * dX;
-  Eigen::MatrixXd inside;
+  using Columns = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic>;
+  const Eigen::Map<const Matrix> X(x().data(), rows_->left(), rows_->right());
+  const Eigen::Map<const Matrix> dX((of_weights_ ? way.w : way.a).data(), rows_->left(), rows_->right());
+  const Columns gram = X.transpose() * X, mixed = X.transpose() * dX, last = dX.transpose() * dX;
+  Columns inside;
   for (; most > kSmallestStep; most *= kShorter) {
-    const double radius = radius_ + most * way.radius;
+    const Real radius = radius_ + most * way.radius;
     if (!(radius > 0)) continue;
     inside = -(gram + most * (mixed + mixed.transpose()) + most * most * last);
     inside.diagonal().array() += radius * radius;
-    if (Eigen::LLT<Eigen::MatrixXd>(inside).info() == Eigen::Success) break;
+    if (Eigen::LLT<Columns>(inside).info() == Eigen::Success) break;
   }
   return most;
 }
 
-double ExtremePath::multiplier_step(const Direction& way, double most) const {
+template <class Real>
+Real ExtremePath<Real>::multiplier_step(const Direction& way, Real most) const {
   if (!frame_.entrywise()) return most;
   const auto always = [](Index) { return true; };
   most = step_to_boundary(0, values_, p_, way.p, most, always);
   return step_to_boundary(0, values_, q_, way.q, most, always);
 }
 
-double ExtremePath::primal_step(const Direction& way, double most) {
+template <class Real>
+Real ExtremePath<Real>::primal_step(const Direction& way, Real most) {
   most = step_to_boundary(0, m_, slack_, way.slack, most, [&](Index k) { return !rows_->equal(k); });
   return of_weights_ ? ball_step(way, most) : multiplier_step(way, most);
 }
 
-double ExtremePath::dual_step(const Direction& way, double most) {
+template <class Real>
+Real ExtremePath<Real>::dual_step(const Direction& way, Real most) {
   most = step_to_boundary(0, m_, lambda_, way.lambda, most, [&](Index k) { return !rows_->equal(k); });
   return of_weights_ ? multiplier_step(way, most) : ball_step(way, most);
 }
 
-double ExtremePath::mean_product(const Direction& way, double primal, double dual) const {
-  const double ball = of_weights_ ? primal : dual, multipliers = of_weights_ ? dual : primal;
-  double sum = complementarity(0, m_, slack_, way.slack, primal, lambda_, way.lambda, dual);
+template <class Real>
+Real ExtremePath<Real>::mean_product(const Direction& way, Real primal, Real dual) const {
+  const Real ball = of_weights_ ? primal : dual, multipliers = of_weights_ ? dual : primal;
+  Real sum = complementarity(0, m_, slack_, way.slack, primal, lambda_, way.lambda, dual);
   for (Index i = 0; i < values_; ++i) {
     sum += (p_(i) + multipliers * way.p(i)) * (low_(i) + ball * (way.radius - way.x(i)));
     sum += (q_(i) + multipliers * way.q(i)) * (high_(i) + ball * (way.radius + way.x(i)));
@@ -257,8 +275,9 @@ double ExtremePath::mean_product(const Direction& way, double primal, double dua
   return sum / count_;
 }
 
-void ExtremePath::take(const Direction& way, double primal, double dual) {
-  const double multipliers = of_weights_ ? dual : primal;
+template <class Real>
+void ExtremePath<Real>::take(const Direction& way, Real primal, Real dual) {
+  const Real multipliers = of_weights_ ? dual : primal;
   w_ += primal * way.w;
   slack_ += primal * way.slack;
   lambda_ += dual * way.lambda;
@@ -270,27 +289,28 @@ void ExtremePath::take(const Direction& way, double primal, double dual) {
   }
 }
 
-bool ExtremePath::step() {
+template <class Real>
+bool ExtremePath<Real>::step() {
   if (!linearise()) return false;
-  double target = 0;
+  Real target = 0;
   if (tangent_) {
     target = (distance_from_path() < kCentral ? kTangentCenter : 1) * mu_;
     find(target, nullptr, way_);
   } else {
     find(0, nullptr, affine_);
-    const double primal = primal_step(affine_, 1), dual = dual_step(affine_, 1);
-    const double ratio = std::clamp(mean_product(affine_, primal, dual) / mu_, 1e-3, 1.0);
+    const Real primal = primal_step(affine_, 1), dual = dual_step(affine_, 1);
+    const Real ratio = std::clamp(mean_product(affine_, primal, dual) / mu_, Real(1e-3), Real(1));
     target = ratio * ratio * (std::min(primal, dual) > 0.9 ? ratio : 1) * mu_;
     find(target, &affine_, way_);
   }
-  double primal_taken = kStay * primal_step(way_, 1 / kStay), dual_taken = kStay * dual_step(way_, 1 / kStay);
+  Real primal_taken = kStay * primal_step(way_, 1 / kStay), dual_taken = kStay * dual_step(way_, 1 / kStay);
   if (std::min(primal_taken, dual_taken) < kShort) {  // off center: the corrector overshoots, so recenter first
     target = (tangent_ ? 1 : kRecenter) * mu_;
     find(target, nullptr, way_);
     primal_taken = kStay * primal_step(way_, 1 / kStay);
     dual_taken = kStay * dual_step(way_, 1 / kStay);
   }
-  const double least = std::min(primal_taken, dual_taken);
+  const Real least = std::min(primal_taken, dual_taken);
   if (!(std::max(primal_taken, dual_taken) > kSmallestStep)) return false;
   take(way_, primal_taken, dual_taken);
   if (!frame_.entrywise()) {
@@ -302,10 +322,14 @@ bool ExtremePath::step() {
 }
 
 /// How far y is from the curve that x has to follow on the path, in the metric of Newton's method.
-double ExtremePath::distance_from_path() {
+template <class Real>
+Real ExtremePath<Real>::distance_from_path() {
   frame_.into(y(), coordinates_);
   for (Index i = 0; i < values_; ++i) coordinates_(frame_.diagonal(i)) -= mu_ / low_(i) - mu_ / high_(i);
   return std::sqrt(coordinates_.cwiseAbs2().dot(flexible_) / mu_);
 }
+
+template class ExtremePath<double>;
+template class ExtremePath<long double>;
 
 }  // namespace attsvm::internal

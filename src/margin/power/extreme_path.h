@@ -1,8 +1,10 @@
 #pragma once
 
-#include "base/limits.h"
+#include <limits>
+
 #include "margin/power/frame.h"
 #include "margin/power/rows.h"
+#include "margin/power/schur.h"
 
 namespace attsvm::internal {
 
@@ -15,53 +17,56 @@ namespace attsvm::internal {
 /// For the spectral norm x, p and q belong to singular values. There the method knows y as a matrix only, and takes for
 /// p and q what its diagonal says in the frame of x, as if y had the same singular vectors; on the path it has.
 /// Keeps its memory between calls.
+template <class Real>
 class ExtremePath {
  public:
-  using Vector = Eigen::VectorXd;
+  using Vector = PowerVector<Real>;
 
   /// W and dual: an answer of the same problem in another norm, not zero. `norm`: max, l1 or spec.
-  void load(const PowerRows<double>& rows, const Norm& norm, const RowMatrix& W, const Eigen::VectorXd& dual);
+  void load(const PowerRows<Real>& rows, const Norm& norm, const RowMatrix& W, const Eigen::VectorXd& dual);
   /// One iteration. False: no more progress.
   bool step();
 
-  double gap() const { return gap_; }      ///< complementarity and violated rows together, relative to the objective
-  double objective() const;                ///< of the present W, which may miss rows
-  double bound() const { return bound_; }  ///< a lower bound on the norm of W that meets the rows
-  double ratio() const;                    ///< of multipliers to slack that separates active rows from others
+  double gap() const {
+    return static_cast<double>(gap_);
+  }                                      ///< complementarity and violated rows together, relative to the objective
+  Real objective() const;                ///< of the present W, which may miss rows
+  Real bound() const { return bound_; }  ///< a lower bound on the norm of W that meets the rows
+  Real ratio() const;                    ///< of multipliers to slack that separates active rows from others
   const Vector& w() const { return w_; }
   const Vector& lambda() const { return lambda_; }
   const Vector& slack() const { return slack_; }
-  double radius() const { return radius_; }
+  Real radius() const { return radius_; }
 
  private:
-  using Matrix = Frame<double>::Matrix;
+  using Matrix = PowerMatrix<Real>;
 
   struct Direction {
     Vector lambda, slack, w, a;  // w and a as matrices
     Vector x, p, q;              // per value
-    double radius = 0;
+    Real radius = 0;
   };
 
   const Vector& x() const { return of_weights_ ? w_ : a_; }
   const Vector& y() const { return of_weights_ ? a_ : w_; }
   void split();
   void measure();
-  double lower_bound() const;
-  double distance_from_path();
+  Real lower_bound() const;
+  Real distance_from_path();
   bool linearise();
-  void find(double target, const Direction* affine, Direction& way);
-  double primal_step(const Direction& way, double most);
-  double dual_step(const Direction& way, double most);
-  double ball_step(const Direction& way, double most);
-  double multiplier_step(const Direction& way, double most) const;
-  double mean_product(const Direction& way, double primal, double dual) const;
-  void take(const Direction& way, double primal, double dual);
+  void find(Real target, const Direction* affine, Direction& way);
+  Real primal_step(const Direction& way, Real most);
+  Real dual_step(const Direction& way, Real most);
+  Real ball_step(const Direction& way, Real most);
+  Real multiplier_step(const Direction& way, Real most) const;
+  Real mean_product(const Direction& way, Real primal, Real dual) const;
+  void take(const Direction& way, Real primal, Real dual);
 
-  const PowerRows<double>* rows_ = nullptr;
-  Frame<double> frame_;  // of x
+  const PowerRows<Real>* rows_ = nullptr;
+  Frame<Real> frame_;  // of x
   bool of_weights_ = true, tangent_ = false;
   Index m_ = 0, values_ = 0;
-  double radius_ = 1, mu_ = 0, gap_ = kInfinity, bound_ = 0, count_ = 1;
+  Real radius_ = 1, mu_ = 0, gap_ = std::numeric_limits<Real>::infinity(), bound_ = 0, count_ = 1;
   Vector w_, a_, lambda_, slack_, value_;
   Vector p_, q_;               // per value
   Vector low_, high_, spare_;  // ρ − x, ρ + x, p and q of spare coordinates
@@ -69,9 +74,12 @@ class ExtremePath {
   Vector damping_, tilt_;      // s/λ; p/(ρ−x) − q/(ρ+x)
   Vector other_, missing_, coordinates_, right_, reply_, border_rows_, border_reply_;
   Vector border_weights_;  // Δw per Δρ
-  double border_slope_ = 0;
+  Real border_slope_ = 0;
   Matrix framed_, scaled_, schur_;
   Direction affine_, way_;
 };
+
+extern template class ExtremePath<double>;
+extern template class ExtremePath<long double>;
 
 }  // namespace attsvm::internal

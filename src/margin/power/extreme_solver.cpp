@@ -12,9 +12,12 @@ namespace {
 // Set by hand unless a comment names a reason or a measurement.
 constexpr Index kMostRows = 4000, kMostNumbers = 40'000'000;  // largest problem: rows, and rows times unknowns
 constexpr Index kIterations = 100;
-constexpr double kTryFace = 1e-3;    // gap of the interior point method below which the face is tried
-constexpr double kAccurate = 1e-11;  // gap of an answer on the right face
-constexpr double kRounding = 1e-13;  // gap below which the interior point method makes no progress
+constexpr int kPatience = 20;  // iterations that may pass before the gap falls by the factor kProgress
+constexpr double kProgress = 0.9;
+constexpr double kTryFace = 1e-3;         // gap of the interior point method below which the face is tried
+constexpr double kAccurate = 1e-11;       // gap of an answer on the right face
+constexpr double kSure = 1e-2;            // share of the tolerance: a smaller gap survives any later rounding
+constexpr Index kWideWork = 100'000'000;  // largest rows² · (rows + unknowns) for extended precision, per iteration
 
 }  // namespace
 
@@ -30,31 +33,60 @@ ExtremeSolver::Outcome ExtremeSolver::solve(const MarginProblem& problem, const 
   if (frobenius.W.isZero(0)) return Outcome::converged;
   const Index m = problem.rows(), unknowns = problem.d() * problem.dz();
   if (m > kMostRows || m * unknowns > kMostNumbers) return Outcome::stalled;
+  gap_ = kInfinity;
   rows_.load(problem, norm.family, norm.of(frobenius.W));
   path_.load(rows_, norm, frobenius.W, frobenius.dual);
-  return descend(norm, tolerance, stop);
+  if (!descend(norm, stop)) return Outcome::stopped;
+  if (gap_ > kSure * tolerance && m * m * (m + unknowns) <= kWideWork) {
+    wide_rows_.load(problem, norm.family, norm.of(frobenius.W));
+    wide_path_.load(wide_rows_, norm, frobenius.W, frobenius.dual);
+    if (!descend_wide(stop)) return Outcome::stopped;
+  }
+  return gap_ <= tolerance ? Outcome::converged : Outcome::stalled;
 }
 
-ExtremeSolver::Outcome ExtremeSolver::descend(const Norm& norm, double tolerance,
-                                              const std::function<bool(const SolveProgress&)>& stop) {
-  for (;; ++iterations_) {
-    if (stop({.iteration = iterations_, .objective = kInfinity, .dual_objective = path_.bound() * rows_.scale()})) {
-      take_path();
-      return Outcome::stopped;
+/// Follows a path until rounding ends it, and keeps its best answer if that is better than the present one. `finish` is
+/// called near the end and ends it by returning true. False: asked to stop.
+template <class Real, class Finish>
+bool ExtremeSolver::follow(ExtremePath<Real>& path, const PowerRows<Real>& rows, const Finish& finish,
+                           const std::function<bool(const SolveProgress&)>& stop) {
+  constexpr double kRounding = 200 * static_cast<double>(std::numeric_limits<Real>::epsilon());
+  double best = kInfinity;
+  int patience = kPatience;
+  for (const Index first = iterations_;; ++iterations_) {
+    if (path.gap() < kProgress * best) patience = kPatience;
+    best = std::min(best, path.gap());
+    if (path.gap() < gap_) {
+      gap_ = path.gap();
+      method_ = std::is_same_v<Real, double> ? "interior point" : "interior point in extended precision";
+      rows.weights_out(path.w(), W_);
+      rows.duals_out(path.lambda(), dual_);
     }
-    if (path_.gap() < kTryFace && face_.solve(rows_, norm, path_.w(), path_.lambda(), path_.radius(), path_.ratio()) &&
-        gap_of(norm, face_.w(), face_.lambda()) < kAccurate) {
-      method_ = "interior point, Newton on the face";
-      rows_.weights_out(face_.w(), W_);
-      rows_.duals_out(face_.lambda(), dual_);
-      unique_ = face_.unique();
-      return Outcome::converged;
-    }
-    if (path_.gap() < kRounding || iterations_ == kIterations || !path_.step()) {
-      take_path();
-      return path_.gap() < tolerance ? Outcome::converged : Outcome::stalled;
-    }
+    const auto bound = static_cast<double>(path.bound() * rows.scale());
+    if (stop({.iteration = iterations_, .objective = kInfinity, .dual_objective = bound})) return false;
+    if (path.gap() < kTryFace && finish()) return true;
+    if (best < kRounding || iterations_ - first == kIterations || --patience == 0 || !path.step()) return true;
   }
+}
+
+bool ExtremeSolver::descend(const Norm& norm, const std::function<bool(const SolveProgress&)>& stop) {
+  const auto finish = [&] {
+    if (!face_.solve(rows_, norm, path_.w(), path_.lambda(), path_.radius(), path_.ratio())) return false;
+    const double gap = gap_of(norm, face_.w(), face_.lambda());
+    if (!(gap < kAccurate)) return false;
+    gap_ = gap;
+    method_ = "interior point, Newton on the face";
+    rows_.weights_out(face_.w(), W_);
+    rows_.duals_out(face_.lambda(), dual_);
+    unique_ = face_.unique();
+    return true;
+  };
+  return follow(path_, rows_, finish, stop);
+}
+
+bool ExtremeSolver::descend_wide(const std::function<bool(const SolveProgress&)>& stop) {
+  return follow(
+      wide_path_, wide_rows_, [] { return false; }, stop);
 }
 
 /// Between the bound of λ and W, scaled to meet the rows; violations of other rows count too.
@@ -76,12 +108,6 @@ double ExtremeSolver::gap_of(const Norm& norm, const Eigen::VectorXd& w, const E
   };
   const double objective = stretch * norm.of(matrix(w)), bound = rows_.b().dot(lambda) / norm.dual_of(matrix(a));
   return std::abs(objective - bound) / objective + violation;
-}
-
-void ExtremeSolver::take_path() {
-  method_ = "interior point";
-  rows_.weights_out(path_.w(), W_);
-  rows_.duals_out(path_.lambda(), dual_);
 }
 
 void ExtremeSolver::write(RowMatrix& W, Eigen::VectorXd& lambda) const {

@@ -10,8 +10,8 @@
 namespace attsvm::internal {
 
 /// Solves min ‖W‖ over the rows of a problem in the norms max, l1 and spec: an interior point method until the face of
-/// the optimum can be read off, then Newton's method on that face to rounding. Stores the rows as dense vectors. Keeps
-/// its memory between calls.
+/// the optimum can be read off, then Newton's method on that face to rounding; if that fails, an interior point method
+/// in extended precision. Stores the rows as dense vectors. Keeps its memory between calls.
 class ExtremeSolver {
  public:
   using Outcome = SolveOutcome;
@@ -28,16 +28,22 @@ class ExtremeSolver {
   std::string_view method() const { return method_; }
 
  private:
-  Outcome descend(const Norm& norm, double tolerance, const std::function<bool(const SolveProgress&)>& stop);
+  bool descend(const Norm& norm, const std::function<bool(const SolveProgress&)>& stop);
+  bool descend_wide(const std::function<bool(const SolveProgress&)>& stop);
+  template <class Real, class Finish>
+  bool follow(ExtremePath<Real>& path, const PowerRows<Real>& rows, const Finish& finish,
+              const std::function<bool(const SolveProgress&)>& stop);
   double gap_of(const Norm& norm, const Eigen::VectorXd& w, const Eigen::VectorXd& lambda);
-  void take_path();
 
   PowerRows<double> rows_;
-  ExtremePath path_;
+  PowerRows<long double> wide_rows_;
+  ExtremePath<double> path_;
+  ExtremePath<long double> wide_path_;
   ExtremeFace face_;
-  RowMatrix W_, inside_;
+  RowMatrix W_;
   Eigen::VectorXd dual_;
   std::optional<bool> unique_;
+  double gap_ = 0;
   Index iterations_ = 0;
   std::string_view method_;
 };
