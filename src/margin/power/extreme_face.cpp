@@ -4,6 +4,7 @@
 #include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/limits.h"
 #include "margin/power/schur.h"
@@ -20,15 +21,21 @@ constexpr double kStiffest = 1e4, kSoft = 1e-10;  // of the proximal terms, for 
 constexpr Index kMostRank = 1000;  // rows and columns of which a rank-revealing factorisation is affordable
 constexpr double kStrict = 1e-8;   // multipliers, slack and distances from the boundary that count as positive
 
-double smallest_pivot(const Eigen::MatrixXd& LU) {
+template <class Real>
+using Columns = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic>;
+
+template <class Real>
+Real smallest_pivot(const Columns<Real>& LU) {
   const auto pivots = LU.diagonal().cwiseAbs();
-  return pivots.size() == 0 ? 1 : pivots.minCoeff() / std::max(pivots.maxCoeff(), 1e-300);
+  return pivots.size() == 0 ? Real(1)
+                            : pivots.minCoeff() / std::max(pivots.maxCoeff(), std::numeric_limits<Real>::min());
 }
 
 }  // namespace
 
-bool ExtremeFace::solve(const PowerRows<double>& rows, const Norm& norm, const Vector& w, const Vector& lambda,
-                        double radius, double balance) {
+template <class Real>
+bool ExtremeFace<Real>::solve(const PowerRows<Real>& rows, const Norm& norm, const Vector& w, const Vector& lambda,
+                              Real radius, Real balance) {
   rows_ = &rows;
   of_weights_ = norm.power == kInfinity;
   frame_.shape(norm.family, rows.left(), rows.right());
@@ -37,7 +44,7 @@ bool ExtremeFace::solve(const PowerRows<double>& rows, const Norm& norm, const V
   radius_ = radius;
   unique_.reset();
   a_.noalias() = rows.R().transpose() * lambda_;
-  const double size = frame_.values_of(y()).cwiseAbs().maxCoeff();
+  const Real size = frame_.values_of(y()).cwiseAbs().maxCoeff();
   if (!(size > 0)) return false;
   theta_ = radius_ / size;
   for (steps_ = 0; steps_ < kSteps; ++steps_) {
@@ -54,13 +61,14 @@ bool ExtremeFace::solve(const PowerRows<double>& rows, const Norm& norm, const V
 }
 
 /// Takes the multipliers of rows that are not active to zero.
-void ExtremeFace::choose_rows(double balance) {
+template <class Real>
+void ExtremeFace<Real>::choose_rows(Real balance) {
   value_.noalias() = rows_->R() * w_;
   active_.clear();
-  strict_ = kInfinity;
-  const double heaviest = std::max(lambda_.cwiseAbs().maxCoeff(), 1e-300);
+  strict_ = std::numeric_limits<Real>::infinity();
+  const Real heaviest = std::max(lambda_.cwiseAbs().maxCoeff(), std::numeric_limits<Real>::min());
   for (Index k = 0; k < rows_->count(); ++k) {
-    const double slack = value_(k) - rows_->b()(k);
+    const Real slack = value_(k) - rows_->b()(k);
     if (rows_->equal(k) || lambda_(k) > balance * slack) {
       active_.push(k);
       if (!rows_->equal(k)) strict_ = std::min(strict_, lambda_(k) / heaviest);
@@ -74,11 +82,12 @@ void ExtremeFace::choose_rows(double balance) {
 
 /// Which values are on the boundary, and how W and A change together: with X = clip(M), M = x + θy, and κ the
 /// derivative of clip, (1 − κ)Δx = κθΔy + Δρ·edge + (clip(M) − x).
-void ExtremeFace::choose_values() {
+template <class Real>
+void ExtremeFace<Real>::choose_values() {
   point_ = x() + theta_ * y();
   frame_.take(point_);
   const Vector& m = frame_.values();
-  const auto clip = [&](double value) { return std::clamp(value, -radius_, radius_); };
+  const auto clip = [&](Real value) { return std::clamp(value, -radius_, radius_); };
   const auto on_edge = [&](Index i) { return std::abs(m(i)) > radius_; };
   Vector kappa = Vector::Zero(frame_.size());
   edge_.setZero(frame_.size());
@@ -88,7 +97,7 @@ void ExtremeFace::choose_values() {
     const Index at = frame_.diagonal(i);
     coordinates_(at) += clip(m(i));
     kappa(at) = on_edge(i) ? 0 : 1;
-    if (on_edge(i)) edge_(at) = std::copysign(1.0, m(i));
+    if (on_edge(i)) edge_(at) = std::copysign(Real(1), m(i));
     strict_ = std::min(strict_, std::abs(std::abs(m(i)) - radius_) / radius_);
   }
   frame_.for_each_off_diagonal(
@@ -106,7 +115,7 @@ void ExtremeFace::choose_values() {
   free_.clear();
   for (auto* vector : {&flexible_, &missing_, &given_}) vector->setZero(frame_.size());
   for (Index c = 0; c < frame_.size(); ++c) {
-    const double still = 1 - kappa(c), rest = coordinates_(c);
+    const Real still = 1 - kappa(c), rest = coordinates_(c);
     if (of_weights_ ? kappa(c) == 1 : kappa(c) == 0) {
       given_(c) = of_weights_ ? -rest / theta_ : rest;
       free_.push(c);
@@ -122,9 +131,10 @@ void ExtremeFace::choose_values() {
 
 /// W is free in the entries of the face and in ρ: B ΔW = rest of the active rows and BᵀΔλ = rest of A, with the columns
 /// of B for the free entries and for ρ.
-bool ExtremeFace::step_on_entries() {
+template <class Real>
+bool ExtremeFace<Real>::step_on_entries() {
   const Index rows = active_.size(), columns = free_.size() + (of_weights_ ? 1 : 0);
-  Eigen::MatrixXd B(rows, columns);
+  Columns<Real> B(rows, columns);
   Vector primal(rows), dual(columns);
   change_ = missing_;
   for (Index k = 0; k < rows; ++k) {
@@ -138,7 +148,7 @@ bool ExtremeFace::step_on_entries() {
   Vector weights, multipliers;
   determined_ = false;
   if (rows == columns) {
-    const Eigen::PartialPivLU<Eigen::MatrixXd> lu(B);
+    const Eigen::PartialPivLU<Columns<Real>> lu(B);
     if (smallest_pivot(lu.matrixLU()) > kTinyPivot) {
       weights = lu.solve(primal);
       multipliers = lu.transpose().solve(dual);
@@ -151,7 +161,7 @@ bool ExtremeFace::step_on_entries() {
     change_ += weights(columns - 1) * edge_;
     radius_ += weights(columns - 1);
   }
-  const double heaviest = std::max(lambda_.cwiseAbs().maxCoeff(), 1e-300);
+  const Real heaviest = std::max(lambda_.cwiseAbs().maxCoeff(), std::numeric_limits<Real>::min());
   moved_ =
       std::max(change_.cwiseAbs().maxCoeff() / w_.cwiseAbs().maxCoeff(), multipliers.cwiseAbs().maxCoeff() / heaviest);
   w_ += change_;
@@ -162,11 +172,12 @@ bool ExtremeFace::step_on_entries() {
 /// Newton's equations for Δλ and Δρ, with a proximal term for what they leave open: in free coordinates ΔA = given +
 /// ΔW/ stiff, so that ΔW is close to the least change. The equations need not have a solution where the face holds more
 /// than one W, so stiffness grows only as the distance from the face falls.
-bool ExtremeFace::step_with_prox() {
+template <class Real>
+bool ExtremeFace<Real>::step_with_prox() {
   const Index rows = active_.size();
   if (!frame_.entrywise()) frame_.rows_into(*rows_, framed_);
   const Matrix& all = frame_.entrywise() ? rows_->R() : framed_;
-  const double stiff = theta_ * std::min(kStiffest, radius_ / std::max(off_, 1e-300));
+  const Real stiff = theta_ * std::min(Real(kStiffest), radius_ / std::max(off_, std::numeric_limits<Real>::min()));
   for (const Index c : free_) {
     flexible_(c) = stiff;
     missing_(c) = -stiff * given_(c);
@@ -180,7 +191,7 @@ bool ExtremeFace::step_with_prox() {
   if (!form_schur(picked_, flexible_, Vector(Vector::Constant(rows, kSoft)), scaled_, system_)) return false;
   solve_schur(system_, right_);
   frame_.into(a_, coordinates_);
-  double growth = 0;  // Δρ
+  Real growth = 0;  // Δρ
   if (of_weights_) {
     const Vector along = picked_ * edge_;
     Vector reply = along;
@@ -192,7 +203,7 @@ bool ExtremeFace::step_with_prox() {
   coordinates_.noalias() = picked_.transpose() * right_;
   coordinates_ = coordinates_.cwiseProduct(flexible_) + missing_ + growth * edge_;
   frame_.out_of(coordinates_, change_);
-  const double heaviest = std::max(lambda_.cwiseAbs().maxCoeff(), 1e-300);
+  const Real heaviest = std::max(lambda_.cwiseAbs().maxCoeff(), std::numeric_limits<Real>::min());
   moved_ = std::max(change_.cwiseAbs().maxCoeff() / w_.cwiseAbs().maxCoeff(), right_.cwiseAbs().maxCoeff() / heaviest);
   w_ += change_;
   for (Index k = 0; k < rows; ++k) lambda_(active_[k]) += right_(k);
@@ -201,21 +212,25 @@ bool ExtremeFace::step_with_prox() {
 
 /// At a strictly complementary optimum every other optimum has the same active rows and the same values on the edge,
 /// so it differs only in free coordinates; if the equations determine those, there is no other.
-void ExtremeFace::note_uniqueness() {
+template <class Real>
+void ExtremeFace<Real>::note_uniqueness() {
   const Index rows = active_.size(), columns = free_.size() + (of_weights_ ? 1 : 0);
   if (!(strict_ > kStrict)) return;
   if (determined_ || columns == 0 || columns > rows) {
     unique_ = columns <= rows;
   } else if (rows <= kMostRank) {
-    Eigen::MatrixXd B(rows, columns);
+    Columns<Real> B(rows, columns);
     for (Index k = 0; k < rows; ++k) {
       for (Index j = 0; j < free_.size(); ++j) B(k, j) = picked_(k, free_[j]);
       if (of_weights_) B(k, columns - 1) = picked_.row(k).dot(edge_);
     }
-    Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr;
+    Eigen::ColPivHouseholderQR<Columns<Real>> qr;
     qr.setThreshold(kTinyPivot);
     unique_ = qr.compute(B).rank() == columns;
   }
 }
+
+template class ExtremeFace<double>;
+template class ExtremeFace<long double>;
 
 }  // namespace attsvm::internal

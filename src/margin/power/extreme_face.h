@@ -4,6 +4,7 @@
 
 #include "margin/power/frame.h"
 #include "margin/power/rows.h"
+#include "margin/power/schur.h"
 
 namespace attsvm::internal {
 
@@ -11,14 +12,15 @@ namespace attsvm::internal {
 /// values of the matrix in the ball (see ExtremePath) are on its boundary. Both are guessed again at every step: rows
 /// from multiplier and slack, values from x + θy, of which x is the nearest matrix in the ball. For entrywise norms the
 /// equations are linear, and the right guess is solved in one step. Keeps its memory between calls.
+template <class Real>
 class ExtremeFace {
  public:
-  using Vector = Eigen::VectorXd;
+  using Vector = PowerVector<Real>;
 
   /// From W and λ near the optimum, in the units of `rows`. A row counts as active where λ_k > balance·(slack of k).
   /// False: did not converge; the results must not be read.
-  bool solve(const PowerRows<double>& rows, const Norm& norm, const Vector& w, const Vector& lambda, double radius,
-             double balance);
+  bool solve(const PowerRows<Real>& rows, const Norm& norm, const Vector& w, const Vector& lambda, Real radius,
+             Real balance);
 
   const Vector& w() const { return w_; }
   const Vector& lambda() const { return lambda_; }
@@ -27,9 +29,9 @@ class ExtremeFace {
   Index steps() const { return steps_; }
 
  private:
-  using Matrix = Frame<double>::Matrix;
+  using Matrix = PowerMatrix<Real>;
 
-  void choose_rows(double balance);
+  void choose_rows(Real balance);
   void choose_values();
   bool step_on_entries();
   bool step_with_prox();
@@ -37,10 +39,10 @@ class ExtremeFace {
   const Vector& x() const { return of_weights_ ? w_ : a_; }
   const Vector& y() const { return of_weights_ ? a_ : w_; }
 
-  const PowerRows<double>* rows_ = nullptr;
-  Frame<double> frame_;  // of x + θy
+  const PowerRows<Real>* rows_ = nullptr;
+  Frame<Real> frame_;  // of x + θy
   bool of_weights_ = true, determined_ = false;
-  double radius_ = 1, theta_ = 1, strict_ = 0;
+  Real radius_ = 1, theta_ = 1, strict_ = 0;
   Index steps_ = 0;
   IndexList active_, free_;  // rows met with equality; coordinates in which W is free and A is given
   Vector w_, a_, lambda_, value_, point_;
@@ -48,8 +50,11 @@ class ExtremeFace {
   Vector edge_;                        // ΔW per Δρ
   Vector change_, coordinates_, right_;
   Matrix framed_, picked_, scaled_, system_;
-  double moved_ = 0, off_ = 0;  // relative size of the last step; largest entry of clip(M) − x
+  Real moved_ = 0, off_ = 0;  // relative size of the last step; largest entry of clip(M) − x
   std::optional<bool> unique_;
 };
+
+extern template class ExtremeFace<double>;
+extern template class ExtremeFace<long double>;
 
 }  // namespace attsvm::internal

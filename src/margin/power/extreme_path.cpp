@@ -12,17 +12,19 @@ namespace attsvm::internal {
 namespace {
 
 // Set by hand unless a comment names a reason or a measurement.
-constexpr double kRoom = 1.2;           // by which W is enlarged at the start, and the ball again
-constexpr double kInside = 0.9;         // of the ball, where λ is scaled to if A is outside it
-constexpr double kLeast = 0.1;          // least slack at the start, relative to the mean |b|
-constexpr double kStay = 0.95;          // fraction of the way to the boundary
-constexpr double kShorter = 0.85;       // factor by which a step is shortened until it is inside the spectral ball
-constexpr double kSmallestStep = 1e-3;  // where the method ends
-constexpr double kShort = 0.2;          // a shorter step is replaced by one to the center,
-constexpr double kRecenter = 0.7;       // with this share of μ
-constexpr double kSlow = 0.4;           // shorter steps show that y is too far from the frame of x
-constexpr double kTangentCenter = 0.5;  // share of μ that a step on the tangent aims at,
-constexpr double kCentral = 0.5;        // where it starts at most this far from the path
+constexpr double kRoom = 1.2;             // by which W is enlarged at the start, and the ball again
+constexpr double kInside = 0.9;           // of the ball, where λ is scaled to if A is outside it
+constexpr double kLeast = 0.1;            // least slack at the start, relative to the mean |b|
+constexpr double kStay = 0.95;            // fraction of the way to the boundary
+constexpr double kShorter = 0.85;         // factor by which a step is shortened until it is inside the spectral ball
+constexpr double kSmallestStep = 1e-7;    // where the method ends
+constexpr double kSmallestInBall = 1e-3;  // the same for steps in the spectral ball, which are found by trying
+constexpr double kShort = 0.2;            // a shorter step is replaced by one to the center,
+constexpr double kRecenter = 0.7;         // with this share of μ
+constexpr double kSlow = 0.4;             // shorter steps show that y is too far from the frame of x
+constexpr double kOff = 2;                // and so does a gap larger than this many times what p and q say
+constexpr double kTangentCenter = 0.5;    // share of μ that a step on the tangent aims at,
+constexpr double kCentral = 0.5;          // where it starts at most this far from the path
 
 /// The positive root of p (p − y) = c², and so p − y > 0.
 template <class Real>
@@ -234,7 +236,7 @@ Real ExtremePath<Real>::ball_step(const Direction& way, Real most) {
   const Eigen::Map<const Matrix> dX((of_weights_ ? way.w : way.a).data(), rows_->left(), rows_->right());
   const Columns gram = X.transpose() * X, mixed = X.transpose() * dX, last = dX.transpose() * dX;
   Columns inside;
-  for (; most > kSmallestStep; most *= kShorter) {
+  for (; most > kSmallestInBall; most *= kShorter) {
     const Real radius = radius_ + most * way.radius;
     if (!(radius > 0)) continue;
     inside = -(gram + most * (mixed + mixed.transpose()) + most * most * last);
@@ -318,7 +320,8 @@ bool ExtremePath<Real>::step() {
     tangent_ = tangent_ || least < kSlow;
   }
   measure();
-  return std::isfinite(gap_) && mu_ > 0;
+  if (!frame_.entrywise() && gap_ * objective() > kOff * mu_ * count_) tangent_ = true;
+  return std::isfinite(gap_) && mu_ > 0 && radius_ > 0;
 }
 
 /// How far y is from the curve that x has to follow on the path, in the metric of Newton's method.

@@ -28,18 +28,21 @@ class ExtremeSolver {
   std::string_view method() const { return method_; }
 
  private:
-  bool descend(const Norm& norm, const std::function<bool(const SolveProgress&)>& stop);
-  bool descend_wide(const std::function<bool(const SolveProgress&)>& stop);
-  template <class Real, class Finish>
-  bool follow(ExtremePath<Real>& path, const PowerRows<Real>& rows, const Finish& finish,
-              const std::function<bool(const SolveProgress&)>& stop);
-  double gap_of(const Norm& norm, const Eigen::VectorXd& w, const Eigen::VectorXd& lambda);
+  template <class Real>
+  struct Tools {
+    PowerRows<Real> rows;
+    ExtremePath<Real> path;
+    ExtremeFace<Real> face;
+  };
 
-  PowerRows<double> rows_;
-  PowerRows<long double> wide_rows_;
-  ExtremePath<double> path_;
-  ExtremePath<long double> wide_path_;
-  ExtremeFace face_;
+  template <class Real>
+  bool descend(Tools<Real>& tools, const MarginProblem& problem, const Norm& norm, const MarginSolution& frobenius,
+               const std::function<bool(const SolveProgress&)>& stop);
+  template <class Real>
+  bool finish(Tools<Real>& tools, const Norm& norm);
+
+  Tools<double> tools_;
+  Tools<long double> wide_tools_;
   RowMatrix W_;
   Eigen::VectorXd dual_;
   std::optional<bool> unique_;
