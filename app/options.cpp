@@ -10,6 +10,18 @@ std::string shell_word(const std::string& text) {
   return quoted + "'";
 }
 
+CLI::Validator whole_number() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        std::uint64_t number = 0;
+        const char* end = text.data() + text.size();
+        const auto [next, error] = read_number(text.data(), end, number);
+        if (error == std::errc() && next == end) text = std::to_string(number);
+        return {};  // other texts are left to the option
+      },
+      "");
+}
+
 ChosenSelection choose_selection(const AttentionTask& task, const std::string& task_path, const std::string& select) {
   if (select == "file" && !task.select()) throw InputError(task_path + ": select is missing; --select file needs it");
   if (select == "file" || (select.empty() && task.select())) return {*task.select(), {}};

@@ -16,11 +16,13 @@ constexpr double kLargest = 1e20, kSmallest = 1e-20;    // range of sizes whose 
 constexpr double kBlurred = 1e-5;  // score gaps below this share of the largest score lose five of sixteen digits
 
 bool fits(const TrainSettings& settings, const AttentionTask& task, const Head& head) {
-  const bool known = settings.optimizer == Optimizer::gd || settings.optimizer == Optimizer::ngd;
+  const StepRule rule = rule_of(settings);
+  const bool known = rule.kind == StepKind::scaled || (rule.kind == StepKind::steepest && rule.norm.is_frobenius());
   const bool whole = settings.batch == 0 || settings.batch >= task.queries();
-  return head.kind == HeadKind::linear && !settings.joint && known && whole && settings.dropout == 0 &&
-         settings.weight_decay == 0 && settings.ridge == 0 && settings.arithmetic == Arithmetic::exact &&
-         task.queries() <= kMostQueries && task.queries() * task.longest() * task.key_size() <= kMostTokens;
+  return head.kind == HeadKind::linear && !settings.joint && known && !rule.averages() && whole &&
+         settings.dropout == 0 && rule.weight_decay == 0 && settings.ridge == 0 &&
+         settings.arithmetic == Arithmetic::exact && task.queries() <= kMostQueries &&
+         task.queries() * task.longest() * task.key_size() <= kMostTokens;
 }
 
 /// Writes the scores of query i, label included; tied scores get equal bits. False if a gap is too small (kBlurred) or
@@ -70,7 +72,7 @@ bool bounded(const AttentionTask& task, const TrainSettings& settings, const Par
   for (const RowMatrix& array : start.arrays) point = std::max(point, array.cwiseAbs().maxCoeff());
   const double way = settings.step * static_cast<double>(settings.steps);
   if (!in_range(score) || !in_range(key) || !in_range(query) || point > kLargest || way > kLargest) return false;
-  if (settings.optimizer == Optimizer::ngd) return true;
+  if (rule_of(settings).kind == StepKind::steepest) return true;
   if (settings.loss == Loss::exponential && score > 100) return false;
   // ‖∂L/∂W‖ is below this; K and Q, whose gradients depend on each other, grow at most like e^{way·slope}.
   const double slope = score * key * query * (settings.loss == Loss::exponential ? std::exp(score) : 1);
@@ -111,8 +113,8 @@ LaneRuns::LaneRuns(const LaneShape& shape, Index lanes, const TrainSettings& set
             .d = d,
             .r = r,
             .loss = settings.loss,
-            .normalized = settings.optimizer == Optimizer::ngd,
-            .epsilon = settings.epsilon};
+            .normalized = rule_of(settings).kind == StepKind::steepest,
+            .epsilon = rule_of(settings).epsilon};
   group_.X = room(n * T * d);
   group_.gamma = room(n * T);
   group_.gram = room(n * n);

@@ -142,8 +142,7 @@ bool Trainer::Impl::gradient_is_zero() const {
   for (const ScaledMatrix* gradient : *gradients) {
     if (!gradient->is_zero()) return false;
   }
-  return settings.weight_decay == 0 && !sampled &&
-         std::all_of(update.memory().begin(), update.memory().end(), [](const RowMatrix& m) { return m.isZero(0); });
+  return !sampled && update.rests();
 }
 
 bool Trainer::Impl::usable() const {
@@ -233,7 +232,7 @@ void for_each_number(My& my, Use&& use) {
   for (auto& array : my.now.arrays) {
     if (!my.lane) all_of(array);
   }
-  for (auto& array : my.update.memory()) all_of(array);
+  Update::for_each_array(my.update, all_of);
   all_of(my.reference);
   all_of(my.moved);
 }
