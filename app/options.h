@@ -29,8 +29,9 @@ std::from_chars_result read_number(const char* at, const char* end, Number& item
   return std::from_chars(at, end, item);
 }
 
-/// Rewrites whole numbers such as 1e5 in digits, for options that take an integer.
-CLI::Validator whole_number();
+/// Makes the integer options of all verbs accept whole numbers such as 1e5, and those that cannot be negative refuse
+/// such numbers, which CLI11 would wrap around.
+void accept_whole_numbers(CLI::App& program);
 
 /// Parses comma-separated numbers. `must_be` completes the error "OPTION TEXT: must be …".
 template <class Number>

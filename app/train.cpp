@@ -261,7 +261,6 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
   add_param(verb, s.param);
   verb->add_flag("--joint", s.joint, "Also train the head's v");
   verb->add_option("--width", s.width, "Columns of K and Q (default: min(d,dz))")
-      ->transform(whole_number())
       ->check(CLI::Range(Index{1}, Index{1} << 40));
   verb->add_option(
       "--optimizer", options->optimizer,
@@ -274,13 +273,10 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
                    "B1,B2 of adam and adamw (default: 0.9,0.999) and of lion (default: 0.9,0.99)");
   verb->add_option("--newton-schulz", s.newton_schulz,
                    "Muon: approximate U V' by K Newton-Schulz iterations, as in practice (default: U V' itself)")
-      ->transform(whole_number())
       ->check(CLI::Range(Index{1}, Index{1000}));
   verb->add_flag("--normalize", s.normalize, "Mirror descent: divide the gradient by its norm");
   verb->add_option("--step", s.step, "Size of a step (default: 0.1)")->check(positive);
-  verb->add_option("--steps", s.steps, "Number of steps (default: 2000)")
-      ->transform(whole_number())
-      ->check(CLI::Range(Index{0}, Index{1} << 52));
+  verb->add_option("--steps", s.steps, "Number of steps (default: 2000)")->check(CLI::Range(Index{0}, Index{1} << 52));
   add_choice(verb, "--schedule", s.schedule,
              "How the step changes: constant, as 1/sqrt(k), or along a cosine to 0 (default: constant)");
   verb->add_option(
@@ -291,16 +287,13 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
   verb->add_option("--weight-decay", s.weight_decay,
                    "Shrink the weights by this times the step in every step (default: 0; for adamw 0.01)");
   verb->add_option("--dropout", s.dropout, "Probability of dropping an attention weight (default: 0)");
-  verb->add_option("--batch", s.batch, "Queries per step (default: all)")
-      ->transform(whole_number())
-      ->check(CLI::Range(Index{1}, Index{1} << 40));
+  verb->add_option("--batch", s.batch, "Queries per step (default: all)")->check(CLI::Range(Index{1}, Index{1} << 40));
   add_loss(verb, s.loss);
   add_choice(verb, "--arithmetic", s.arithmetic,
              "Gradients that stay exact at saturation, or as frameworks compute them (default: exact)");
   verb->add_option("--init", options->init,
                    "zero, random, or a file: W0, K0, Q0, v0, or a run (default: zero; for KQ random)");
-  verb->add_option("--seed", s.seed, "Seed of the start, minibatches and dropout (default: 0)")
-      ->transform(whole_number());
+  verb->add_option("--seed", s.seed, "Seed of the start, minibatches and dropout (default: 0)");
   verb->add_option("--record", options->record,
                    "Steps to record, such as 0,1,10 or every:K (default: about 100 from the first to the last, closer "
                    "together at the beginning)");

@@ -395,7 +395,8 @@ def train_many(tasks: Sequence[Task], *, param: str = "W", joint: bool = False, 
     """Trains many small tasks at once, several per vector register, on all cores.
 
     Arguments are those of `train`; `init` may also be a list with one start per task, and `record` is by default the
-    first and the last point. Run k draws its start and its minibatches as number k of the seed. Ctrl-C raises `Interrupted` with the runs so far.
+    first and the last point. Run k draws its start and its minibatches as number k of the seed. Ctrl-C raises
+    `Interrupted` with the runs so far.
 
     >>> import attsvm
     >>> tasks = [attsvm.generate("random", seed=1, instance=k) for k in range(20)]

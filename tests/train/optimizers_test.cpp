@@ -1,6 +1,8 @@
 // Every optimizer step by step against its definition in 66 digits, where gradients are ordinary numbers and where they
 // are e^{-4000}.
+#include <Eigen/SVD>
 #include <cmath>
+#include <limits>
 
 #include "support.h"
 #include "train/average.h"
@@ -182,6 +184,42 @@ TEST(Optimizers, AdamKeepsEveryEntryAtItsOwnScale) {
         EXPECT_NEAR(found.data()[j], expected.data()[j], 1e-10 * std::abs(expected.data()[j])) << step << " " << j;
     }
   }
+}
+
+/// One step at a random W, divided by its size.
+RowMatrix one_step(TrainSettings settings, const AttentionTask& task, const RowMatrix& W) {
+  Threads threads(1);
+  settings.steps = 1;
+  settings.step = .125;
+  return (W - train(task, settings, threads, {.W = W}).W) / settings.step;
+}
+
+TEST(Optimizers, EpsilonIsAddedToTheDualNorm) {
+  const AttentionTask task = small_task(6);
+  const RowMatrix W = RowMatrix::Random(4, 3);
+  const RowMatrix g = one_step({.optimizer = Optimizer::gd}, task, W);
+  for (const char* norm : {"fro", "nuc", "spec", "max", "l1", "lp:3", "schatten:3"}) {
+    TrainSettings settings{.optimizer = Optimizer::steepest, .norm = Norm::parse(norm)};
+    const RowMatrix D = one_step(settings, task, W);
+    const double dual = settings.norm.dual_of(g);
+    EXPECT_NEAR(settings.norm.of(D), 1, 1e-12) << norm;
+    EXPECT_NEAR(D.cwiseProduct(g).sum(), dual, 1e-12 * dual) << norm;
+    settings.epsilon = .3;
+    EXPECT_LE((one_step(settings, task, W) - D * (dual / (dual + .3))).norm(), 1e-12) << norm;
+  }
+}
+
+TEST(Optimizers, NewtonSchulzIsThePolynomialOfMuon) {
+  const AttentionTask task = small_task(7);
+  const RowMatrix W = RowMatrix::Random(4, 3);
+  const RowMatrix g = one_step({.optimizer = Optimizer::gd}, task, W);
+  const RowMatrix found = one_step({.optimizer = Optimizer::muon, .newton_schulz = 3}, task, W);
+  Eigen::JacobiSVD<Eigen::MatrixXd> svd(g / g.norm(), Eigen::ComputeThinU | Eigen::ComputeThinV);
+  Eigen::VectorXd sigma = svd.singularValues();
+  for (int k = 0; k < 3; ++k) {
+    for (double& s : sigma) s = 3.4445 * s - 4.7750 * std::pow(s, 3) + 2.0315 * std::pow(s, 5);
+  }
+  EXPECT_LE((found - svd.matrixU() * sigma.asDiagonal() * svd.matrixV().transpose()).norm(), 1e-13);
 }
 
 TEST(Optimizers, AreThoseOfPlainArithmeticInOrdinaryRanges) {
