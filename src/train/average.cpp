@@ -41,41 +41,37 @@ void Average::add(const ScaledMatrix& g, double b1, double b2, ScaledMatrix& mix
 }
 
 AdamMoments::AdamMoments(Index rows, Index cols, Arithmetic arithmetic)
-    : exact_(arithmetic == Arithmetic::exact), m_(RowMatrix::Zero(rows, cols)), r_(m_), block_(m_) {}
+    : exact_(arithmetic == Arithmetic::exact), m_(RowMatrix::Zero(rows, cols)), s_(m_), block_(m_) {}
 
 void AdamMoments::add(const ScaledMatrix& g, const std::array<double, 2>& betas, double epsilon, Index step,
                       RowMatrix& out) {
   const auto [b1, b2] = betas;
   const double t = static_cast<double>(step + 1), first_bias = 1 - std::pow(b1, t), second_bias = 1 - std::pow(b2, t);
-  out.resize(m_.rows(), m_.cols());
-  if (!exact_) {
-    for (Index j = 0; j < m_.size(); ++j) {
-      const double entry = g.direction.data()[j];
-      double &m = m_.data()[j], &square = r_.data()[j];
-      m = b1 * m + (1 - b1) * entry;
-      square = b2 * square + (1 - b2) * entry * entry;
-      out.data()[j] = m == 0 ? 0 : (m / first_bias) / (std::sqrt(square / second_bias) + epsilon);
-    }
-    return;
-  }
   const WideScale scale(g.log_scale);
-  const double second_root = std::sqrt(second_bias);
+  out.resize(m_.rows(), m_.cols());
   for (Index j = 0; j < m_.size(); ++j) {
-    double &m = m_.data()[j], &r = r_.data()[j], &block = block_.data()[j];
-    const WideNumber now = scale.times(g.direction.data()[j]);
-    const double shared = common_block(now, {std::max(r, std::abs(m)), block});
-    const double g_x = in_block(now, shared), r_x = in_block({r, block}, shared);
-    m = b1 * in_block({m, block}, shared) + (1 - b1) * g_x;
-    r = std::sqrt(b2 * r_x * r_x + (1 - b2) * g_x * g_x);
-    block = shared;
-    if (r > 0 && (r < kLowest || r >= kHighest)) {
-      const WideNumber root = normal({r, block});
-      m *= root.block < block ? kBlock : kBlockInverse;
-      r = root.x;
-      block = root.block;
+    double &m = m_.data()[j], &s = s_.data()[j], &block = block_.data()[j];
+    double now = g.direction.data()[j];
+    if (exact_) {
+      const WideNumber wide = scale.times(now);
+      const double shared = common_block(wide, {std::max(s, std::abs(m)), block});
+      now = in_block(wide, shared);
+      m = in_block({m, block}, shared);
+      s = in_block({in_block({s, block}, shared), block}, shared);
+      block = shared;
     }
-    const double floor = epsilon > 0 ? epsilon * std::exp(-block * kLogBlock) : 0;
-    out.data()[j] = m == 0 ? 0 : (m / first_bias) / (r / second_root + floor);
+    m = b1 * m + (1 - b1) * now;
+    s = b2 * s + (1 - b2) * now * now;
+    for (; exact_ && s > 0 && s < kLowest * kLowest; block -= 1) {
+      s = s * kBlock * kBlock;
+      m *= kBlock;
+    }
+    for (; exact_ && s >= kHighest * kHighest && std::isfinite(s); block += 1) {
+      s = s * kBlockInverse * kBlockInverse;
+      m *= kBlockInverse;
+    }
+    const double root = std::sqrt(s / second_bias) + in_units_of(epsilon, block);
+    out.data()[j] = m == 0 ? 0 : (m / first_bias) / root;
   }
 }
 

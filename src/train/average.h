@@ -30,27 +30,27 @@ class Average {
   RowMatrix mixed_block_;  // scratch
 };
 
-/// The moments of Adam, entry by entry: the average m of the gradients, and the root r of the average of their squares.
+/// The moments of Adam, entry by entry: the average m of the gradients and the average s of their squares.
 class AdamMoments {
  public:
   AdamMoments(Index rows, Index cols, Arithmetic arithmetic);
 
-  /// Takes the gradient in, then writes the quotient of the corrected moments, m̂/(r̂ + ε), to `out`; 0/0 is 0. `step`
+  /// Takes the gradient in, then writes the quotient of the corrected moments, m̂/(√ŝ + ε), to `out`; 0/0 is 0. `step`
   /// counts from 0.
   void add(const ScaledMatrix& g, const std::array<double, 2>& betas, double epsilon, Index step, RowMatrix& out);
 
-  bool is_zero() const { return (m_.array() == 0).all() && (r_.array() == 0).all(); }
+  bool is_zero() const { return (m_.array() == 0).all() && (s_.array() == 0).all(); }
   /// Calls use(array) for the arrays that the rest of a run depends on.
   template <class Self, class Use>
   static void for_each_array(Self& self, Use&& use) {
     use(self.m_);
-    use(self.r_);
+    use(self.s_);
     use(self.block_);
   }
 
  private:
   bool exact_;
-  RowMatrix m_, r_, block_;  // m and r share a block; plain arithmetic keeps r² in r_, as usual
+  RowMatrix m_, s_, block_;  // m is in units of 2^{512·block}, s in units of their square
 };
 
 }  // namespace attsvm::internal

@@ -33,6 +33,13 @@ inline double in_block(const WideNumber& number, double block) {
   return apart == 1 ? number.x * kBlockInverse : apart == 2 ? number.x * kBlockInverse * kBlockInverse : 0;
 }
 
+/// An ordinary number in units of 2^{512·block}; may overflow or underflow.
+inline double in_units_of(double number, double block) {
+  for (int k = 0; k < 3 && block + k < 0; ++k) number *= kBlock;
+  for (int k = 0; k < 3 && block - k > 0; ++k) number *= kBlockInverse;
+  return number;
+}
+
 /// The block that holds both numbers: the larger one of those that are not zero.
 inline double common_block(const WideNumber& a, const WideNumber& b) {
   return a.x == 0 ? b.block : b.x == 0 ? a.block : std::max(a.block, b.block);

@@ -17,7 +17,16 @@ using test::DigitsMatrix;
 using test::OptimizerOracle;
 using test::SteepestOracle;
 
-AttentionTask small_task(std::uint32_t seed) { return generate({.n = 5, .T = 6, .d = 4, .dz = 3}, seed).task; }
+/// A task that runs in vector lanes, or one that does not: two of its tokens are equal.
+AttentionTask small_task(std::uint32_t seed, bool in_lanes = true) {
+  const AttentionTask task = generate({.n = 5, .T = 6, .d = 4, .dz = 3}, seed).task;
+  if (in_lanes) return task;
+  TaskArrays arrays = task.arrays();
+  std::vector<double> tokens(f64_span(arrays.tokens).begin(), f64_span(arrays.tokens).end());
+  std::copy_n(tokens.begin(), 4, tokens.begin() + 4);
+  arrays.tokens = Array::own(tokens, arrays.tokens.shape);
+  return AttentionTask(arrays);
+}
 
 /// The optimizers as the command line names them, with options that are not as usual.
 std::vector<TrainSettings> every_optimizer() {
@@ -85,8 +94,12 @@ void expect_steps_of_the_definition(const AttentionTask& task, TrainSettings set
 
 std::string name_of_case(const TrainSettings& settings) { return words_of(settings); }
 
-TEST(Optimizers, TakeTheStepsOfTheirDefinitions) {
-  const AttentionTask task = small_task(3);
+class Optimizers : public testing::TestWithParam<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(InLanesAndAlone, Optimizers, testing::Bool());
+
+TEST_P(Optimizers, TakeTheStepsOfTheirDefinitions) {
+  const AttentionTask task = small_task(3, GetParam());
   for (TrainSettings settings : every_optimizer()) {
     SCOPED_TRACE(name_of_case(settings));
     settings.init = Init::random;
@@ -97,8 +110,8 @@ TEST(Optimizers, TakeTheStepsOfTheirDefinitions) {
   }
 }
 
-TEST(Optimizers, TakeThemWhereGradientsAreTooSmallForDoubles) {
-  const AttentionTask task = small_task(4);
+TEST_P(Optimizers, TakeThemWhereGradientsAreTooSmallForDoubles) {
+  const AttentionTask task = small_task(4, GetParam());
   Threads threads(1);
   const TrainedRun far = train(task, {.step = 10, .steps = 400}, threads);
   const RowMatrix W = far.W * (3e4 / far.norm);
@@ -139,7 +152,7 @@ DigitsMatrix wide(const ScaledMatrix& g) {
   return DigitsMatrix(g.direction).map([&](const Digits& x) { return x.is_zero() ? x : x * exp(Digits(g.log_scale)); });
 }
 
-TEST(Optimizers, AveragesKeepEveryEntryAtItsOwnScale) {
+TEST(OptimizerState, AveragesKeepEveryEntryAtItsOwnScale) {
   Average average(2, 3, Arithmetic::exact);
   DigitsMatrix m(2, 3);
   bool far_apart = false;
@@ -171,7 +184,7 @@ TEST(Optimizers, AveragesKeepEveryEntryAtItsOwnScale) {
   EXPECT_TRUE(far_apart);
 }
 
-TEST(Optimizers, AdamKeepsEveryEntryAtItsOwnScale) {
+TEST(OptimizerState, AdamKeepsEveryEntryAtItsOwnScale) {
   for (const double epsilon : {0.0, 1e-8}) {
     AdamMoments moments(2, 3, Arithmetic::exact);
     OptimizerOracle oracle({.optimizer = Optimizer::adam, .epsilon = epsilon});
@@ -194,7 +207,7 @@ RowMatrix one_step(TrainSettings settings, const AttentionTask& task, const RowM
   return (W - train(task, settings, threads, {.W = W}).W) / settings.step;
 }
 
-TEST(Optimizers, EpsilonIsAddedToTheDualNorm) {
+TEST(OptimizerSteps, EpsilonIsAddedToTheDualNorm) {
   const AttentionTask task = small_task(6);
   const RowMatrix W = RowMatrix::Random(4, 3);
   const RowMatrix g = one_step({.optimizer = Optimizer::gd}, task, W);
@@ -209,7 +222,7 @@ TEST(Optimizers, EpsilonIsAddedToTheDualNorm) {
   }
 }
 
-TEST(Optimizers, NewtonSchulzIsThePolynomialOfMuon) {
+TEST(OptimizerSteps, NewtonSchulzIsThePolynomialOfMuon) {
   const AttentionTask task = small_task(7);
   const RowMatrix W = RowMatrix::Random(4, 3);
   const RowMatrix g = one_step({.optimizer = Optimizer::gd}, task, W);
@@ -222,7 +235,7 @@ TEST(Optimizers, NewtonSchulzIsThePolynomialOfMuon) {
   EXPECT_LE((found - svd.matrixU() * sigma.asDiagonal() * svd.matrixV().transpose()).norm(), 1e-13);
 }
 
-TEST(Optimizers, AreThoseOfPlainArithmeticInOrdinaryRanges) {
+TEST(OptimizerSteps, AreThoseOfPlainArithmeticInOrdinaryRanges) {
   const AttentionTask task = small_task(5);
   Threads threads(1);
   for (TrainSettings settings : every_optimizer()) {
