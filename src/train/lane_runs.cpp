@@ -167,6 +167,7 @@ void LaneRuns::add_whole(Index rows, Index cols, double* theta, const double* de
     if (rule_.averages() || (adam && !scratch)) *memory = room(rows * cols);
   }
   if (adam) array.square = room(rows * cols);
+  array.peak = room(1);
   whole_.push_back(array);
 }
 

@@ -50,7 +50,8 @@ class LaneRuns {
     for (Index k = 0; k < vectors; ++k) use(at(group_.reach, k, lane));
     for (Index k = 0; k < vectors; ++k) use(at(group_.added, k, lane));
     for (Index k = 0; k < shape_.d * shape_.r && !group_.whole; ++k) use(at(group_.K, k, lane));
-    for (const LaneArray& array : whole_) {
+    for (LaneArray& array : whole_) {
+      part_uniform(group_.lanes, array);
       for (double* numbers : {array.theta, array.mean, array.square, array.block}) {
         for (Index k = 0; k < array.rows * array.cols && numbers != nullptr; ++k) use(at(numbers, k, lane));
       }

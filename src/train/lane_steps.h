@@ -12,7 +12,9 @@ struct LaneArray {
   double* theta = nullptr;                                      ///< the array
   const double* descent = nullptr;                              ///< minus its gradient, without the factor e^{top}/n
   double *mean = nullptr, *square = nullptr, *block = nullptr;  ///< as in Average and AdamMoments, or null
-  double *mixed = nullptr, *mixed_block = nullptr;              ///< scratch, where gradients are averaged
+  bool uniform = false;    ///< each run has the same block for all entries, and only those of entry 0 are stored
+  double* peak = nullptr;  ///< the largest of the numbers that share it, one per run; of s for Adam
+  double *mixed = nullptr, *mixed_block = nullptr;  ///< scratch, where gradients are averaged
 };
 
 /// A step that all runs of a group take.
@@ -23,6 +25,9 @@ struct LaneStep {
   const double* top = nullptr;  ///< the exponents of the gradients, one per run
   double queries = 1;           ///< n
 };
+
+/// Stores the blocks of all entries.
+void part_uniform(Index lanes, LaneArray& array);
 
 /// Whether lane_step can take the steps of a rule.
 bool lanes_can_step(const StepRule& rule);
