@@ -48,7 +48,9 @@ struct Steps {
     return hn::IfThenElse(hn::Eq(apart, zero()), x, far);
   }
 
-  /// What numbers of two blocks are multiplied by to share the higher one. Exact for numbers that are normal(), except
+  static constexpr double kLeast = 0x1p-400;  // numbers from here up need not be normal(): their squares are doubles
+
+  /// What numbers of two blocks are multiplied by to share the higher one. Exact for numbers from kLeast up, except
   /// that those more than one block below the other vanish beside it.
   struct Shared {
     V block, first, second;
@@ -62,7 +64,7 @@ struct Steps {
   };
 
   static HWY_INLINE bool all_normal(V a, V b) {
-    return hn::AllTrue(tag, hn::Ge(hn::Min(hn::Abs(a), hn::Abs(b)), set(kLowest)));
+    return hn::AllTrue(tag, hn::Ge(hn::Min(hn::Abs(a), hn::Abs(b)), set(kLeast)));
   }
 
   static HWY_INLINE V in_units_of(double number, V block) {
@@ -166,7 +168,7 @@ struct Steps {
         const V used = hn::MulAdd(past1, past, hn::Mul(now1, now));
         const V kept = once ? used : hn::MulAdd(past2, past, hn::Mul(now2, now));
         const V least = hn::Min(hn::Abs(now), hn::Min(hn::Abs(used), hn::Abs(kept)));
-        if (HWY_UNLIKELY(!hn::AllTrue(tag, hn::Ge(least, set(kLowest))))) break;
+        if (HWY_UNLIKELY(!hn::AllTrue(tag, hn::Ge(least, set(kLeast))))) break;
         peak = hn::Max(peak, hn::Abs(kept));
         store(kept, array.mean + begin);
         use(begin, Wide{used, common.block});
@@ -249,7 +251,7 @@ struct Steps {
         const V now = hn::Mul(load(array.descent + begin), scale.factor), g = hn::Mul(now, common.second);
         const V m = hn::MulAdd(past1, load(array.mean + begin), hn::Mul(rest1, now));
         const V s = hn::MulAdd(past2, load(array.square + begin), hn::Mul(hn::Mul(n.rest2, g), g));
-        const M usual = hn::And(hn::Ge(hn::Abs(now), set(kLowest)), hn::Ge(s, set(kLowest * kLowest)));
+        const M usual = hn::And(hn::Ge(hn::Abs(now), set(kLeast)), hn::Ge(s, set(kLeast * kLeast)));
         if (HWY_UNLIKELY(!hn::AllTrue(tag, usual))) break;
         peak = hn::Max(peak, s);
         store(m, array.mean + begin);
