@@ -10,6 +10,25 @@ std::string shell_word(const std::string& text) {
   return quoted + "'";
 }
 
+void accept_whole_numbers(CLI::App& program) {
+  for (CLI::App* verb : program.get_subcommands(nullptr)) {
+    for (CLI::Option* option : verb->get_options(std::function<bool(CLI::Option*)>())) {
+      const std::string type = option->get_type_name();
+      const bool natural = type.starts_with("UINT");
+      if (!natural && !type.starts_with("INT")) continue;
+      const auto rewrite = [natural](std::string& text) -> std::string {
+        std::int64_t number = 0;
+        const char* end = text.data() + text.size();
+        const auto [next, error] = read_number(text.data(), end, number);
+        if (natural && text.starts_with("-")) return text + "; must be a whole number from 0 up";
+        if (error == std::errc() && next == end) text = std::to_string(number);
+        return {};  // other texts are left to the option
+      };
+      option->transform(CLI::Validator(rewrite, ""));
+    }
+  }
+}
+
 ChosenSelection choose_selection(const AttentionTask& task, const std::string& task_path, const std::string& select) {
   if (select == "file" && !task.select()) throw InputError(task_path + ": select is missing; --select file needs it");
   if (select == "file" || (select.empty() && task.select())) return {*task.select(), {}};

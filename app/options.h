@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
+#include <type_traits>
 
 #include "session.h"
 #include "train/settings.h"
@@ -11,6 +13,26 @@ namespace attsvm::internal {
 
 // Options and parsers that several verbs share.
 
+/// std::from_chars, which also reads whole numbers such as 1e5.
+template <class Number>
+std::from_chars_result read_number(const char* at, const char* end, Number& item) {
+  if constexpr (std::is_integral_v<Number>) {
+    double number = 0;
+    const auto read = std::from_chars(at, end, number);
+    const bool whole = number == std::floor(number) && std::abs(number) <= 0x1p53;
+    if (read.ec == std::errc() && std::find_if(at, read.ptr, [](char c) { return c == 'e' || c == 'E'; }) != read.ptr) {
+      if (!whole || (std::is_unsigned_v<Number> && number < 0)) return {at, std::errc::invalid_argument};
+      item = static_cast<Number>(number);
+      return read;
+    }
+  }
+  return std::from_chars(at, end, item);
+}
+
+/// Makes the integer options of all verbs accept whole numbers such as 1e5, and those that cannot be negative refuse
+/// such numbers, which CLI11 would wrap around.
+void accept_whole_numbers(CLI::App& program);
+
 /// Parses comma-separated numbers. `must_be` completes the error "OPTION TEXT: must be …".
 template <class Number>
 std::vector<Number> parse_list(const std::string& text, const std::string& option, const std::string& must_be) {
@@ -18,7 +40,7 @@ std::vector<Number> parse_list(const std::string& text, const std::string& optio
   const char *at = text.data(), *end = at + text.size();
   for (bool more = true; more;) {
     Number item{};
-    const auto [next, error] = std::from_chars(at, end, item);
+    const auto [next, error] = read_number(at, end, item);
     more = error == std::errc() && next != end && *next == ',';
     if (error != std::errc() || (next != end && !more)) {
       throw InputError(fmt::format("{} {}: must be {}", option, text, must_be));

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <utility>
 
-#include "session.h"
+#include "options.h"
 
 namespace attsvm::internal {
 namespace {
@@ -114,6 +114,7 @@ int run_program(int argc, const char* const* argv) {
     add_sweep(program, session);
     add_train(program, session);
     add_verify(program, session);
+    accept_whole_numbers(program);
     try {
       program.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

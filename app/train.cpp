@@ -11,37 +11,36 @@ namespace attsvm::internal {
 namespace {
 
 struct TrainOptions {
-  std::string task, out, optimizer = "ngd", epsilon = "0", init, record;
+  std::string task, out, optimizer = "ngd", epsilon, betas, init, record;
   double checkpoint = 5;
   bool resume = false;
   TrainSettings settings;
 };
 
-void parse_optimizer(const std::string& text, TrainSettings& settings) {
-  for (const Optimizer known : {Optimizer::gd, Optimizer::ngd, Optimizer::polyak, Optimizer::adam}) {
-    if (text != name_of(known)) continue;
-    settings.optimizer = known;
-    return;
+void parse_numbers(TrainOptions& options) {
+  TrainSettings& settings = options.settings;
+  if (!options.epsilon.empty()) {
+    const auto epsilon = parse_list<double>(options.epsilon, "--epsilon", "one number, or two such as 1e-9,1e-12");
+    if (epsilon.size() > 2) throw InputError(fmt::format("--epsilon {}: must be one or two numbers", options.epsilon));
+    settings.epsilon = epsilon.front();
+    if (epsilon.size() == 2) {
+      if (!settings.joint)
+        throw InputError(fmt::format("--epsilon {}: a second number needs --joint", options.epsilon));
+      settings.head_epsilon = epsilon.back();
+    }
   }
-  if (!text.starts_with("mirror:")) {
-    throw InputError(fmt::format("--optimizer {}: must be gd, ngd, polyak, mirror:P or adam", text));
+  if (!options.betas.empty()) {
+    const auto betas = parse_list<double>(options.betas, "--betas", "two numbers such as 0.9,0.99");
+    if (betas.size() != 2) throw InputError(fmt::format("--betas {}: must be two numbers", options.betas));
+    settings.betas = {betas[0], betas[1]};
   }
-  settings.optimizer = Optimizer::mirror;
-  const auto power = parse_list<double>(text.substr(7), "--optimizer mirror:", "followed by one number above 1");
-  if (power.size() != 1) throw InputError(fmt::format("--optimizer {}: must be followed by one number above 1", text));
-  settings.power = power.front();
 }
 
 void parse(TrainOptions& options) {
   TrainSettings& settings = options.settings;
-  parse_optimizer(options.optimizer, settings);
-  const auto epsilon = parse_list<double>(options.epsilon, "--epsilon", "one number, or two such as 1e-9,1e-12");
-  if (epsilon.size() > 2) throw InputError(fmt::format("--epsilon {}: must be one or two numbers", options.epsilon));
-  settings.epsilon = epsilon.front();
-  if (epsilon.size() == 2) {
-    if (!settings.joint) throw InputError(fmt::format("--epsilon {}: a second number needs --joint", options.epsilon));
-    settings.head_epsilon = epsilon.back();
-  }
+  const std::string complaint = set_optimizer(options.optimizer, settings);
+  if (!complaint.empty()) throw InputError(fmt::format("--optimizer {}: {}", options.optimizer, complaint));
+  parse_numbers(options);
   if (options.init == "zero") settings.init = Init::zero;
   if (options.init == "random") settings.init = Init::random;
   if (options.record.starts_with("every:")) {
@@ -83,7 +82,8 @@ Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr)
 
 Json to_json(const TrainedRun& run, const AttentionMap& map, const TrainOptions& options, Index resumed_from,
              int threads) {
-  const TrainSettings& settings = options.settings;
+  const TrainSettings settings = completed(options.settings);
+  const OptimizerFacts& facts = facts_of(settings.optimizer);
   const Attention weights = selected_weights(map);
   Json fields{{"loss", run.loss},
               {"log_loss", run.log_loss},
@@ -97,15 +97,18 @@ Json to_json(const TrainedRun& run, const AttentionMap& map, const TrainOptions&
               {"param", name_of(settings.param)},
               {"joint", settings.joint},
               {"width", settings.param == Parametrization::KQ ? Json(run.K.cols()) : Json(nullptr)},
-              {"optimizer", options.optimizer},
+              {"optimizer", optimizer_text(settings)},
+              {"momentum", facts.momentum ? Json(*settings.momentum) : Json(nullptr)},
+              {"betas", facts.betas ? Json(*settings.betas) : Json(nullptr)},
+              {"newton_schulz", settings.newton_schulz == 0 ? Json(nullptr) : Json(settings.newton_schulz)},
               {"normalize", settings.normalize},
               {"step", settings.step},
               {"steps_asked", settings.steps},
               {"schedule", name_of(settings.schedule)},
-              {"epsilon", settings.epsilon},
-              {"epsilon_head", settings.head_epsilon.value_or(settings.epsilon)},
+              {"epsilon", *settings.epsilon},
+              {"epsilon_head", *settings.head_epsilon},
               {"ridge", settings.ridge},
-              {"weight_decay", settings.weight_decay},
+              {"weight_decay", *settings.weight_decay},
               {"dropout", settings.dropout},
               {"batch", settings.batch == 0 ? Json(nullptr) : Json(settings.batch)},
               {"stop_direction", settings.stop_direction},
@@ -171,6 +174,7 @@ ExitCode run_train(const Session& session, TrainOptions& options) {
   Threads threads(session.threads);
   const AttentionTask task = load_task(options.task, threads);
   TrainSettings& settings = options.settings;
+  if (options.record.empty()) settings.record = usual_records(task, settings.steps);
   Start start;
   const bool starts_elsewhere = !options.init.empty() && options.init != "zero" && options.init != "random";
   if (starts_elsewhere) {
@@ -208,6 +212,8 @@ ExitCode run_train(const Session& session, TrainOptions& options) {
   }
   if (settings.ridge != 0 && settings.param != Parametrization::KQ)
     session.warn("--ridge has no effect: it acts on K and Q, and this run trains neither");
+  if (settings.epsilon.value_or(0) > 0 && !facts_of(settings.optimizer).epsilon)
+    session.warn(fmt::format("--epsilon has no effect with --optimizer {}", options.optimizer));
   Session::watch_interrupts();
   const TrainStop stop = trainer.run([&](const Record& record) { file.keep(record); });
   if (stop == TrainStop::asked) file.checkpoint(trainer.state());
@@ -237,6 +243,9 @@ void add_train(CLI::App& program, Session& session) {
   attsvm train task.npz --param KQ --record every:100 -o kq.npz
                                                           W = K Q', with every 100th step recorded
   attsvm train task.npz --optimizer mirror:3 --normalize -o mirror.npz
+  attsvm train task.npz --optimizer steepest:spec -o spec.npz
+                                                          leads to the SVM of least spectral norm
+  attsvm train task.npz --optimizer adam --betas 0.9,0.999 --epsilon 0 -o adam.npz
   attsvm train task.npz --steps 100000000 --time-limit 60 -o long.npz
   attsvm train task.npz --steps 100000000 --time-limit 60 -o long.npz --resume
                                                           continue where it stopped
@@ -253,16 +262,30 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
   verb->add_flag("--joint", s.joint, "Also train the head's v");
   verb->add_option("--width", s.width, "Columns of K and Q (default: min(d,dz))")
       ->check(CLI::Range(Index{1}, Index{1} << 40));
-  verb->add_option("--optimizer", options->optimizer, "gd, ngd, polyak, mirror:P or adam (default: ngd)");
+  verb->add_option(
+      "--optimizer", options->optimizer,
+      "How a step is made from the gradient: gd, ngd, polyak, mirror:P, adam, adamw, signum, lion, muon or "
+      "steepest:NORM with NORM fro, nuc, spec, max, l1, lp:P or schatten:P (default: ngd)");
+  verb->add_option("--momentum", s.momentum,
+                   "B: steps use the average m = B m + (1-B) g of gradients instead of g; for gd, ngd and steepest "
+                   "(default: 0), signum (default: 0.9) and muon (default: 0.95)");
+  verb->add_option("--betas", options->betas,
+                   "B1,B2 of adam and adamw (default: 0.9,0.999) and of lion (default: 0.9,0.99)");
+  verb->add_option("--newton-schulz", s.newton_schulz,
+                   "Muon: approximate U V' by K Newton-Schulz iterations, as in practice (default: U V' itself)")
+      ->check(CLI::Range(Index{1}, Index{1000}));
   verb->add_flag("--normalize", s.normalize, "Mirror descent: divide the gradient by its norm");
   verb->add_option("--step", s.step, "Size of a step (default: 0.1)")->check(positive);
   verb->add_option("--steps", s.steps, "Number of steps (default: 2000)")->check(CLI::Range(Index{0}, Index{1} << 52));
   add_choice(verb, "--schedule", s.schedule,
              "How the step changes: constant, as 1/sqrt(k), or along a cosine to 0 (default: constant)");
-  verb->add_option("--epsilon", options->epsilon, "Number added to the gradient's norm, E or E,E_HEAD (default: 0)");
+  verb->add_option(
+      "--epsilon", options->epsilon,
+      "E or E,E_HEAD, added to the gradient's dual norm; for adam and adamw to the root of the second moment "
+      "(default: 0; for adam and adamw 1e-8)");
   verb->add_option("--ridge", s.ridge, "Weight of |K|^2 + |Q|^2 added to the loss (default: 0)");
   verb->add_option("--weight-decay", s.weight_decay,
-                   "Shrink the weights by this times the step in every step (default: 0)");
+                   "Shrink the weights by this times the step in every step (default: 0; for adamw 0.01)");
   verb->add_option("--dropout", s.dropout, "Probability of dropping an attention weight (default: 0)");
   verb->add_option("--batch", s.batch, "Queries per step (default: all)")->check(CLI::Range(Index{1}, Index{1} << 40));
   add_loss(verb, s.loss);
@@ -272,7 +295,8 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
                    "zero, random, or a file: W0, K0, Q0, v0, or a run (default: zero; for KQ random)");
   verb->add_option("--seed", s.seed, "Seed of the start, minibatches and dropout (default: 0)");
   verb->add_option("--record", options->record,
-                   "Steps to record, such as 0,1,10 or every:K (default: the first and the last)");
+                   "Steps to record, such as 0,1,10 or every:K (default: about 100 from the first to the last, closer "
+                   "together at the beginning)");
   verb->add_option("--stop-direction", s.stop_direction,
                    "Stop once the direction of W changes by less than this while the number of steps doubles")
       ->check(positive);

@@ -12,19 +12,22 @@
 
 namespace attsvm::test {
 
-/// A number of 20,000 bits.
-class Real {
+/// A number with an exponent of any size.
+template <int bits>
+class BasicReal {
+  using Real = BasicReal;
+
  public:
-  Real(double value = 0) {  // NOLINT: numbers convert
-    mpfr_init2(number_, 20'000);
+  BasicReal(double value = 0) {  // NOLINT: numbers convert
+    mpfr_init2(number_, bits);
     mpfr_set_d(number_, value, MPFR_RNDN);
   }
-  Real(const Real& other) : Real() { mpfr_set(number_, other.number_, MPFR_RNDN); }
+  BasicReal(const Real& other) : BasicReal() { mpfr_set(number_, other.number_, MPFR_RNDN); }
   Real& operator=(const Real& other) {
     mpfr_set(number_, other.number_, MPFR_RNDN);
     return *this;
   }
-  ~Real() { mpfr_clear(number_); }
+  ~BasicReal() { mpfr_clear(number_); }
 
   friend Real operator+(const Real& a, const Real& b) { return apply(mpfr_add, a, b); }
   friend Real operator-(const Real& a, const Real& b) { return apply(mpfr_sub, a, b); }
@@ -34,6 +37,8 @@ class Real {
   friend Real exp(const Real& a) { return apply(mpfr_exp, a); }
   friend Real log(const Real& a) { return apply(mpfr_log, a); }
   friend Real sqrt(const Real& a) { return apply(mpfr_sqrt, a); }
+  friend Real abs(const Real& a) { return apply(mpfr_abs, a); }
+  friend Real pow(const Real& a, const Real& b) { return apply(mpfr_pow, a, b); }
   double to_double() const { return mpfr_get_d(number_, MPFR_RNDN); }
   bool is_zero() const { return mpfr_zero_p(number_) != 0; }
 
@@ -53,6 +58,9 @@ class Real {
 
   mpfr_t number_;
 };
+
+using Real = BasicReal<20'000>;  ///< for sums whose terms cancel down to e^{-4000}
+using Digits = BasicReal<220>;   ///< 66 digits
 
 /// value + slope·ε with ε² = 0
 template <class T>

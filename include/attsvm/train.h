@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "attsvm/array.h"
+#include "attsvm/norm.h"
 #include "attsvm/task.h"
 #include "attsvm/threads.h"
 
@@ -52,7 +54,12 @@ double mean_weight(const AttentionTask& task, const RowMatrix& W, std::span<cons
 struct RecordPlan {
   std::vector<Index> at{};  ///< steps, ascending; used if not empty
   Index every = 0;  ///< records after 0, every, 2·every, … steps; 0 with `at` empty: the first and the last point
+  bool ending =
+      false;  ///< files also hold the point at which a run ends early; they always do with `at` empty, every = 0
 
+  /// `count` steps at most, from 0 to `steps`, whose ratios are about equal. The command line and Python record them
+  /// where nothing else is asked for.
+  static RecordPlan spread(Index steps, Index count = 100);
   bool due(Index step, Index steps) const;  ///< whether a run of `steps` steps records its point after `step`
   /// The first step from `from` up to `steps` that is due; −1: none.
   Index next(Index from, Index steps) const;
@@ -78,13 +85,20 @@ enum class Parametrization : std::uint8_t {
   p,   ///< W with dz = 1, which is a vector p
 };
 
-/// How a step changes each trained array θ with gradient g; `step` includes the schedule.
+/// How a step changes each trained array θ with gradient g; `step` includes the schedule. With momentum B, the average
+/// m ← B·m + (1−B)·g takes the place of g. D(g) is the steepest direction of a norm N: the matrix with N(D) ≤ 1 and the
+/// largest ⟨g,D⟩, which is the dual norm N*(g). A step along it is D·N*(g)/(N*(g) + ε).
 enum class Optimizer : std::uint8_t {
   gd,      ///< θ ← θ − step·g
   ngd,     ///< θ ← θ − step·g/(‖g‖_F + ε), each array with its own norm
   polyak,  ///< θ ← θ − step·(L − L*)/‖g‖²·g, L* = mean ℓ(max_t γ_it), ‖g‖ over all arrays; fixed linear heads only
   mirror,  ///< sign(θ)|θ|^{P−1} ← sign(θ)|θ|^{P−1} − step·g, entry by entry
-  adam,    ///< Adam with decays .9 and .999 and ε = 1e-8
+  adam,    ///< Adam; its betas are .9 and .999, its ε 1e-8 unless they are given
+  adamw,   ///< adam whose weights decay by .01 unless another weight decay is given
+  signum,  ///< steepest descent in the largest entry, with momentum .9 unless it is given: signs
+  lion,    ///< signs of b1·m + (1−b1)·g, then m ← b2·m + (1−b2)·g; betas .9 and .99 unless they are given
+  muon,    ///< steepest descent in the spectral norm, with momentum .95 unless it is given: U Vᵀ
+  steepest,  ///< steepest descent in the norm `norm`: θ ← θ − step·D(g)
 };
 
 /// How the step size changes with the number k of steps taken before.
@@ -130,16 +144,21 @@ struct TrainSettings {  // NOLINT(clang-analyzer-optin.performance.Padding): in 
   Parametrization param = Parametrization::W;  ///< what is trained
   bool joint = false;  ///< train the head's v too (hidden layer: its output weights); B and λ stay fixed
   Index width = 0;     ///< columns of K and Q; 0: min(d,dz)
-  Optimizer optimizer = Optimizer::ngd;    ///< how a step is taken
-  double power = 2;                        ///< P of mirror descent; must be above 1
-  bool normalize = false;                  ///< mirror descent: use g/(‖g‖_F + ε) instead of g
-  double step = 0.1;                       ///< step size η, before the schedule
-  Index steps = 2000;                      ///< how many to take
+  Optimizer optimizer = Optimizer::ngd;  ///< how a step is taken
+  double power = 2;                      ///< P of mirror descent; must be above 1
+  Norm norm{};                           ///< of Optimizer::steepest
+  std::optional<double> momentum{};      ///< B of gd, ngd, steepest, signum and muon, 0 ≤ B < 1; left out: as usual
+  std::optional<std::array<double, 2>> betas{};  ///< of adam, adamw and lion, 0 ≤ b < 1; left out: as usual
+  Index newton_schulz = 0;  ///< muon: iterations that approximate U Vᵀ, as in its published form; 0: U Vᵀ itself
+  bool normalize = false;   ///< mirror descent: use g/(‖g‖_F + ε) instead of g
+  double step = 0.1;        ///< step size η, before the schedule
+  Index steps = 2000;       ///< how many to take
   Schedule schedule = Schedule::constant;  ///< how the step size changes
-  double epsilon = 0;                      ///< ε of ngd, and of mirror with normalize
+  std::optional<double> epsilon{};         ///< ε; left out: 1e-8 for adam and adamw, 0 for all others
   std::optional<double> head_epsilon{};    ///< ε for the head's v; left out: epsilon
-  double ridge = 0;            ///< adds ridge·(‖K‖² + ‖Q‖²) to what is minimised, not to the reported loss
-  double weight_decay = 0;     ///< every step multiplies θ by 1 − step·weight_decay
+  double ridge = 0;  ///< adds ridge·(‖K‖² + ‖Q‖²) to what is minimised, not to the reported loss
+  /// Every step multiplies θ by 1 − step·weight_decay; left out: .01 for adamw, 0 for all others.
+  std::optional<double> weight_decay{};
   double dropout = 0;          ///< chance of dropping an attention weight in a step, 0 ≤ dropout < 1
   Index batch = 0;             ///< queries per step; every epoch takes each query once, in random order; 0: all queries
   Loss loss = Loss::logistic;  ///< ℓ

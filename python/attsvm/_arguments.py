@@ -80,7 +80,7 @@ def integer(value: Any, name: str, least: int = 0, most: int = 2**63 - 1) -> int
     try:
         if isinstance(value, bool):
             raise TypeError
-        result = operator.index(value)
+        result = operator.index(int(value) if isinstance(value, float) and value.is_integer() else value)
     except TypeError:
         raise TypeError(f"{name} = {value!r}; must be an integer") from None
     if not least <= result <= most:

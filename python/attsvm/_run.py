@@ -226,24 +226,34 @@ class Runs(Many[Run]):
         return f"Runs({len(self)} runs)"
 
 
-def _settings(*, param: str, joint: bool, width: int | None, optimizer: Any, normalize: bool, step: float, steps: int,
-              schedule: str, epsilon: Any, ridge: float, weight_decay: float, dropout: float, batch: int | None,
-              loss: str, arithmetic: str, seed: int, record: Any, stop_direction: float | None) -> dict[str, Any]:
-    if isinstance(optimizer, str):
-        name, _, power = optimizer.partition(":")
-    elif isinstance(optimizer, tuple) and len(optimizer) == 2:
-        name, power = optimizer
-    else:
-        raise TypeError(f'optimizer = {optimizer!r}; must be "gd", "ngd", "polyak", "adam", or ("mirror", P)')
-    if name == "mirror" and power == "":
-        raise ValueError('optimizer = mirror; needs a power, such as ("mirror", 3) or "mirror:3"')
-    if name != "mirror" and power != "":
-        raise ValueError(f"optimizer = {optimizer}; only mirror has a power")
-    try:
-        exponent = float(power or 2)
-    except ValueError:
-        raise ValueError(f"optimizer = {optimizer}; the power must be a number") from None
-    epsilons = [arguments.number(one, "epsilon") for one in (epsilon if np.ndim(epsilon) else [epsilon])]
+def _optimizer(given: Any) -> str:
+    """The optimizer as the command line writes it: "ngd", "mirror:3", "steepest:lp:3"."""
+    if isinstance(given, str):
+        return given
+    if isinstance(given, tuple) and len(given) == 2 and given[0] == "mirror":
+        return f"mirror:{arguments.number(given[1], 'the power of mirror descent')!r}"
+    if isinstance(given, tuple) and len(given) == 2 and given[0] == "steepest":
+        return f"steepest:{arguments.norm(given[1])}"
+    raise TypeError(f'optimizer = {given!r}; must be a str such as "ngd", ("mirror", P) or ("steepest", NORM)')
+
+
+def _pair(given: Any, name: str) -> list[float] | None:
+    if given is None:
+        return None
+    if not np.iterable(given) or isinstance(given, str):
+        raise TypeError(f"{name} = {given!r}; must be two numbers")
+    numbers = [arguments.number(one, name) for one in given]
+    if len(numbers) != 2:
+        raise ValueError(f"{name} = {given}; must be two numbers")
+    return numbers
+
+
+def _settings(*, param: str, joint: bool, width: int | None, optimizer: Any, momentum: float | None, betas: Any,
+              newton_schulz: int | None, normalize: bool, step: float, steps: int, schedule: str, epsilon: Any,
+              ridge: float, weight_decay: float | None, dropout: float, batch: int | None, loss: str, arithmetic: str,
+              seed: int, record: Any, stop_direction: float | None) -> dict[str, Any]:
+    epsilons = [None if one is None else arguments.number(one, "epsilon")
+                for one in (epsilon if np.ndim(epsilon) else [epsilon])]
     if not 1 <= len(epsilons) <= (2 if joint else 1):
         raise ValueError(f"epsilon = {epsilon}; must be one number, or with joint=True two")
     at: list[int] = []
@@ -258,17 +268,21 @@ def _settings(*, param: str, joint: bool, width: int | None, optimizer: Any, nor
             raise TypeError(f'record = {record!r}; must be a list of steps such as [0, 10, 100], or "every:K"')
         at = sorted({arguments.integer(one, "record") for one in record})
         if not at:
-            raise ValueError("record is empty; leave it out to record the first and the last point")
+            raise ValueError("record is empty; leave it out to record the usual points")
     return dict(param=arguments.word(param, "param"), joint=bool(joint),
-                width=0 if width is None else arguments.integer(width, "width", 1), optimizer=name, power=exponent,
+                width=0 if width is None else arguments.integer(width, "width", 1), optimizer=_optimizer(optimizer),
+                momentum=None if momentum is None else arguments.number(momentum, "momentum"),
+                betas=_pair(betas, "betas"),
+                newton_schulz=0 if newton_schulz is None else arguments.integer(newton_schulz, "newton_schulz", 1, 1000),
                 normalize=bool(normalize), step=arguments.number(step, "step"),
                 steps=arguments.integer(steps, "steps", 0, 2**52), schedule=arguments.word(schedule, "schedule"),
                 epsilon=epsilons[0], head_epsilon=epsilons[1] if len(epsilons) == 2 else None,
-                ridge=arguments.number(ridge, "ridge"), weight_decay=arguments.number(weight_decay, "weight_decay"),
+                ridge=arguments.number(ridge, "ridge"),
+                weight_decay=None if weight_decay is None else arguments.number(weight_decay, "weight_decay"),
                 dropout=arguments.number(dropout, "dropout"),
                 batch=0 if batch is None else arguments.integer(batch, "batch", 1),
                 loss=arguments.word(loss, "loss"), arithmetic=arguments.word(arithmetic, "arithmetic"),
-                seed=arguments.seed(seed), instance=0, record=(at, every),
+                seed=arguments.seed(seed), instance=0, record=None if record is None else (at, every),
                 stop_direction=arguments.positive(stop_direction, "stop_direction"))
 
 
@@ -297,11 +311,11 @@ def _start(init: Any, param: str) -> tuple[str, dict[str, np.ndarray]]:
 
 
 def train(task: Task, *, param: str = "W", joint: bool = False, width: int | None = None, optimizer: Any = "ngd",
-          normalize: bool = False, step: float = 0.1, steps: int = 2000, schedule: str = "constant",
-          epsilon: Any = 0.0, ridge: float = 0.0, weight_decay: float = 0.0, dropout: float = 0.0,
-          batch: int | None = None, loss: str = "logistic", arithmetic: str = "exact", init: Any = None, seed: int = 0,
-          record: Any = None, stop_direction: float | None = None, time_limit: float | None = None,
-          threads: int | None = None, progress: bool | None = None,
+          momentum: float | None = None, betas: Any = None, newton_schulz: int | None = None, normalize: bool = False,
+          step: float = 0.1, steps: int = 2000, schedule: str = "constant", epsilon: Any = None, ridge: float = 0.0,
+          weight_decay: float | None = None, dropout: float = 0.0, batch: int | None = None, loss: str = "logistic",
+          arithmetic: str = "exact", init: Any = None, seed: int = 0, record: Any = None, stop_direction: float | None = None,
+          time_limit: float | None = None, threads: int | None = None, progress: bool | None = None,
           callback: Callable[[TrainProgress], Any] | None = None) -> Run:
     """Trains softmax attention on the task by gradient descent, with gradients that stay exact at saturation.
 
@@ -314,20 +328,29 @@ def train(task: Task, *, param: str = "W", joint: bool = False, width: int | Non
         Also train the head's v.
     width : int, optional
         Columns of K and Q; default min(d, dz).
-    optimizer : "gd", "ngd", "polyak", "adam" or ("mirror", P)
-        Plain, normalized, Polyak steps, Adam, or mirror descent with the power P (`normalize` divides its gradient by
-        its norm).
+    optimizer : str, ("mirror", P) or ("steepest", NORM)
+        "gd", "ngd", "polyak", "mirror:P" (`normalize` divides its gradient by its norm), "adam", "adamw", "signum",
+        "lion", "muon", or "steepest:NORM" with a norm that `solve` takes.
+    momentum : float, optional
+        B of gd, ngd, steepest, signum and muon: steps use the average m = B m + (1-B) g of the gradients. Default: 0,
+        for signum 0.9, for muon 0.95.
+    betas : two floats, optional
+        Of adam and adamw, default (0.9, 0.999), and of lion, default (0.9, 0.99).
+    newton_schulz : int, optional
+        Iterations by which muon approximates U Vᵀ, as in practice; default: U Vᵀ itself.
     step, steps, schedule : size and number of steps; "constant", "sqrt" or "cosine"
-    epsilon : float, or with joint=True two
-        Added to the norm of a gradient.
+    epsilon : float, or with joint=True two, optional
+        Added to the dual norm of a gradient, for adam to the root of its second moment. Default: 0, for adam and adamw
+        1e-8.
     ridge, weight_decay, dropout, batch : regularization and sampling
+        weight_decay is 0.01 for adamw, else 0, unless it is given.
     loss : "logistic", "exponential" or "linear"
     arithmetic : "exact" or "plain"
         plain computes gradients as deep-learning frameworks do, rounding noise and underflow included.
     init : "zero", "random", array (d, dz), dict of W0, K0, Q0, v0, or a file that holds them; optional
         Default: zero for W and p, random for KQ.
     record : list of steps, or "every:K", optional
-        Points to record; default: the first and the last.
+        Points to record; default: about 100 from the first to the last, closer together at the beginning.
     stop_direction : float, optional
         Stop once the direction of W changes by less than this while the number of steps doubles.
     time_limit, threads, progress : as in `solve`
@@ -343,8 +366,9 @@ def train(task: Task, *, param: str = "W", joint: bool = False, width: int | Non
     >>> attsvm.train(task, param="KQ", seed=3, steps=100).K.shape
     (10, 10)
     """
-    settings = _settings(param=param, joint=joint, width=width, optimizer=optimizer, normalize=normalize, step=step,
-                         steps=steps, schedule=schedule, epsilon=epsilon, ridge=ridge, weight_decay=weight_decay,
+    settings = _settings(param=param, joint=joint, width=width, optimizer=optimizer, momentum=momentum,
+                         betas=betas, newton_schulz=newton_schulz, normalize=normalize, step=step, steps=steps,
+                         schedule=schedule, epsilon=epsilon, ridge=ridge, weight_decay=weight_decay,
                          dropout=dropout, batch=batch, loss=loss, arithmetic=arithmetic, seed=seed, record=record,
                          stop_direction=stop_direction)
     settings["init"], start = _start(init, param)
@@ -362,15 +386,17 @@ def train(task: Task, *, param: str = "W", joint: bool = False, width: int | Non
 
 
 def train_many(tasks: Sequence[Task], *, param: str = "W", joint: bool = False, width: int | None = None,
-               optimizer: Any = "ngd", normalize: bool = False, step: float = 0.1, steps: int = 2000,
-               schedule: str = "constant", epsilon: Any = 0.0, ridge: float = 0.0, weight_decay: float = 0.0,
+               optimizer: Any = "ngd", momentum: float | None = None, betas: Any = None,
+               newton_schulz: int | None = None, normalize: bool = False, step: float = 0.1, steps: int = 2000,
+               schedule: str = "constant", epsilon: Any = None, ridge: float = 0.0, weight_decay: float | None = None,
                dropout: float = 0.0, batch: int | None = None, loss: str = "logistic", arithmetic: str = "exact",
                init: Any = None, seed: int = 0, record: Any = None, stop_direction: float | None = None,
                threads: int | None = None, progress: bool | None = None) -> Runs:
     """Trains many small tasks at once, several per vector register, on all cores.
 
-    Arguments are those of `train`; `init` may also be a list with one start per task. Run k draws its start and
-    its minibatches as number k of the seed. Ctrl-C raises `Interrupted` with the runs so far.
+    Arguments are those of `train`; `init` may also be a list with one start per task, and `record` is by default the
+    first and the last point. Run k draws its start and its minibatches as number k of the seed. Ctrl-C raises
+    `Interrupted` with the runs so far.
 
     >>> import attsvm
     >>> tasks = [attsvm.generate("random", seed=1, instance=k) for k in range(20)]
@@ -379,8 +405,9 @@ def train_many(tasks: Sequence[Task], *, param: str = "W", joint: bool = False, 
     (20, 500)
     """
     cores = unwrap_all(tasks)
-    settings = _settings(param=param, joint=joint, width=width, optimizer=optimizer, normalize=normalize, step=step,
-                         steps=steps, schedule=schedule, epsilon=epsilon, ridge=ridge, weight_decay=weight_decay,
+    settings = _settings(param=param, joint=joint, width=width, optimizer=optimizer, momentum=momentum,
+                         betas=betas, newton_schulz=newton_schulz, normalize=normalize, step=step, steps=steps,
+                         schedule=schedule, epsilon=epsilon, ridge=ridge, weight_decay=weight_decay,
                          dropout=dropout, batch=batch, loss=loss, arithmetic=arithmetic, seed=seed, record=record,
                          stop_direction=stop_direction)
     starts: list[dict[str, np.ndarray]] = []

@@ -1,3 +1,4 @@
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -16,10 +17,15 @@ TrainSettings settings_from(const nb::dict& given) {
   TrainSettings settings;
   for_each_setting([&]<class Value>(const Setting& setting, Value TrainSettings::*member) {
     const nb::object value = given[nb::str(setting.name.data(), setting.name.size())];
-    if constexpr (std::is_enum_v<Value>) {
+    if constexpr (std::is_same_v<Value, Optimizer>) {
+      const auto text = nb::cast<std::string>(value);
+      const std::string complaint = set_optimizer(text, settings);
+      if (!complaint.empty()) refuse("optimizer = {}; {}", text, complaint);
+    } else if constexpr (std::is_enum_v<Value>) {
       settings.*member = named<Value>(nb::cast<std::string>(value), setting.name);
     } else if constexpr (std::is_same_v<Value, RecordPlan>) {
-      settings.*member = {.at = nb::cast<std::vector<Index>>(value[0]), .every = nb::cast<Index>(value[1])};
+      if (!value.is_none())
+        settings.*member = {.at = nb::cast<std::vector<Index>>(value[0]), .every = nb::cast<Index>(value[1])};
     } else {
       settings.*member = nb::cast<Value>(value);
     }
@@ -68,6 +74,7 @@ nb::tuple train_task(const AttentionTask& task, const nb::dict& given, const nb:
                      int threads, const nb::object& callback, nb::object bar) {
   TrainSettings settings = settings_from(given);
   const Start start = start_from(init);
+  if (given["record"].is_none()) settings.record = usual_records(task, settings.steps);
   Watch watch(callback, std::move(bar));
   settings.time_limit = time_limit;
   settings.progress = [&](const TrainProgress& now) {

@@ -33,9 +33,9 @@ struct RunContents {
 template <class KeptFrame, class Out>
 void write_run(const RunContents& contents, Index kept, KeptFrame&& kept_frame, Out& out) {
   const auto& [task, settings, run, map, threads] = contents;
-  std::vector<double> last;  // where only first and last point are recorded, the last one of a run that stopped early
+  std::vector<double> last;  // the last point of a run that stopped early, unless the records were chosen one by one
   const RecordPlan& plan = settings.record;
-  if (plan.at.empty() && plan.every == 0 &&
+  if ((plan.ending || (plan.at.empty() && plan.every == 0)) &&
       (kept == 0 || kept_frame(kept - 1)[kStep] < static_cast<double>(run.steps))) {
     append_frame({run.steps, run.loss, run.log_loss, run.norm, run.log_gradient, run.W,
                   settings.joint ? run.head.v : Eigen::VectorXd()},

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/refuse.h"
 #include "study/fields.h"
@@ -33,18 +32,10 @@ Kind choose(const std::string& field, const std::string& text) {
   return value_named<Kind>(one_of(field, text, {kNames<Kind>.begin(), kNames<Kind>.end()})).value();
 }
 
-/// "ngd", "mirror:3", …
+/// "ngd", "mirror:3", "steepest:max", …
 void choose_optimizer(const std::string& field, const std::string& text, TrainSettings& settings) {
-  constexpr std::string_view kMirror = "mirror:";
-  if (!text.starts_with(kMirror)) {
-    settings.optimizer = value_named<Optimizer>(one_of(field, text, {"ngd", "gd", "polyak", "adam"})).value();
-    return;
-  }
-  settings.optimizer = Optimizer::mirror;
-  const char *from = text.data() + kMirror.size(), *end = text.data() + text.size();
-  const auto [next, error] = std::from_chars(from, end, settings.power);
-  if (error != std::errc() || next != end || !(settings.power > 1))
-    refuse("{} = \"{}\"; mirror: must be followed by a number above 1", field, text);
+  const std::string complaint = set_optimizer(text, settings);
+  if (!complaint.empty()) refuse("{} = \"{}\"; {}", field, text, complaint);
 }
 
 Recipe parse_task(Fields fields, std::string& kind) {
@@ -104,7 +95,7 @@ void parse_training(Fields fields, SweepPlan& plan) {
   TrainSettings settings;
   settings.step = fields.number("step", settings.step, 0);
   settings.steps = fields.whole("steps", settings.steps, 1);
-  settings.epsilon = fields.number("epsilon", 0, 0);
+  if (fields.has("epsilon")) settings.epsilon = fields.number("epsilon", 0, 0);
   settings.ridge = fields.number("ridge", 0, 0);
   settings.normalize = fields.flag("normalize", false);
   const std::string init = one_of(fields.place_of("init"), fields.text("init", "random"), {"zero", "random"});

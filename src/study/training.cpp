@@ -7,20 +7,21 @@
 
 namespace attsvm::internal {
 
-Json json_of(const TrainSettings& settings) {
+Json json_of(const TrainSettings& given) {
+  const TrainSettings settings = completed(given);
   Json json{{"param", name_of(settings.param)},
             {"optimizer", name_of(settings.optimizer)},
             {"arithmetic", name_of(settings.arithmetic)},
             {"loss", name_of(settings.loss)},
             {"step", settings.step},
             {"steps", settings.steps},
-            {"epsilon", settings.epsilon},
+            {"epsilon", *settings.epsilon},
             {"ridge", settings.ridge},
             {"init", settings.init == Init::random ? "random" : "zero"}};
-  if (settings.joint)
-    json.update({{"joint", true}, {"epsilon_head", settings.head_epsilon.value_or(settings.epsilon)}});
+  if (settings.joint) json.update({{"joint", true}, {"epsilon_head", *settings.head_epsilon}});
   if (settings.optimizer == Optimizer::mirror)
     json.update({{"power", settings.power}, {"normalize", settings.normalize}});
+  if (settings.optimizer == Optimizer::steepest) json["norm"] = settings.norm.name();
   return json;
 }
 
@@ -32,12 +33,13 @@ TrainSettings training_of(const Json& json) {
   settings.loss = value_named<Loss>(json.at("loss").get<std::string>()).value();
   settings.step = json.at("step");
   settings.steps = json.at("steps");
-  settings.epsilon = json.at("epsilon");
+  settings.epsilon = json.at("epsilon").get<double>();
   settings.ridge = json.at("ridge");
   settings.init = json.at("init") == "random" ? Init::random : Init::zero;
   settings.joint = json.value("joint", false);
   if (settings.joint) settings.head_epsilon = json.at("epsilon_head").get<double>();
   settings.power = json.value("power", 2.0);
+  settings.norm = Norm::parse(json.value("norm", "fro"));
   settings.normalize = json.value("normalize", false);
   return settings;
 }

@@ -172,17 +172,17 @@ struct Lanes {
     return square;
   }
 
-  /// change_K = Σ_i c_i g_i s_iᵀ; returns its squared norm.
-  static V spread_K(const LaneGroup& group) {
-    const Index L = width(), n = group.n, d = group.d, r = group.r;
+  /// out = Σ_i c_i a_i b_iᵀ for vectors a of `rows` and b of `cols`; returns its squared norm.
+  static V outer(const LaneGroup& group, const double* a, Index rows, const double* b, Index cols, double* out) {
+    const Index L = width(), n = group.n;
     V square = hn::Zero(tag);
-    for (Index j = 0; j < d; ++j) {
-      double* change = group.change_K + j * r * L;
+    for (Index j = 0; j < rows; ++j) {
+      double* row = out + j * cols * L;
       for (Index i = 0; i < n; ++i) {
-        store(hn::Mul(load(group.c + i * L), load(group.g + (i * d + j) * L)), group.work + i * L);
+        store(hn::Mul(load(group.c + i * L), load(a + (i * rows + j) * L)), group.work + i * L);
       }
-      combine(group.reach, group.work, n, r, change);
-      for (Index k = 0; k < r * L; k += L) square = hn::MulAdd(load(change + k), load(change + k), square);
+      combine(b, group.work, n, cols, row);
+      for (Index k = 0; k < cols * L; k += L) square = hn::MulAdd(load(row + k), load(row + k), square);
     }
     return square;
   }
@@ -191,6 +191,9 @@ struct Lanes {
     const Index L = width(), n = group.n, T = group.T, d = group.d, r = group.r;
     double *logits = group.work, *gap = logits + T * L, *inverse = gap + T * L;
     const double* u = group.reach;
+    for (Index i = 0; i < n && group.Q != nullptr; ++i) {
+      combine(group.Q, group.Z + i * group.dz * L, group.dz, r, group.reach + i * r * L);
+    }
     if (r > 0) {
       for (Index i = 0; i < n; ++i) dots(group.K, group.reach + i * r * L, d, r, group.u + i * d * L);
       u = group.u;
@@ -206,9 +209,11 @@ struct Lanes {
       store(spread(group, group.g, d), group.square);
       return;
     }
+    store(outer(group, group.g, d, group.reach, r, group.change_K), group.square);
+    if (group.whole && group.Q == nullptr) return;
     for (Index i = 0; i < n; ++i) combine(group.K, group.g + i * d * L, d, r, group.m + i * r * L);
-    store(spread_K(group), group.square);
-    store(spread(group, group.m, r), group.square + L);
+    store(group.whole ? outer(group, group.Z, group.dz, group.m, r, group.change_Q) : spread(group, group.m, r),
+          group.square + L);
   }
 
   /// The factor for a step along a direction of the given squared norm.

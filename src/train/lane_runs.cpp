@@ -15,12 +15,20 @@ constexpr Index kMostTokens = 4096, kMostQueries = 64;  // largest n·T·d and n
 constexpr double kLargest = 1e20, kSmallest = 1e-20;    // range of sizes whose products and squares do not overflow
 constexpr double kBlurred = 1e-5;  // score gaps below this share of the largest score lose five of sixteen digits
 
+/// Whether the arrays need not be stored whole: the steps are along the gradient.
+bool along_gradient(const StepRule& rule) {
+  return !rule.averages() && rule.weight_decay == 0 &&
+         (rule.kind == StepKind::scaled || (rule.kind == StepKind::steepest && rule.norm.is_frobenius()));
+}
+
 bool fits(const TrainSettings& settings, const AttentionTask& task, const Head& head) {
-  const bool known = settings.optimizer == Optimizer::gd || settings.optimizer == Optimizer::ngd;
+  const StepRule rule = rule_of(settings);
+  const bool known = along_gradient(rule) || lanes_can_step(rule);
   const bool whole = settings.batch == 0 || settings.batch >= task.queries();
-  return head.kind == HeadKind::linear && !settings.joint && known && whole && settings.dropout == 0 &&
-         settings.weight_decay == 0 && settings.ridge == 0 && settings.arithmetic == Arithmetic::exact &&
-         task.queries() <= kMostQueries && task.queries() * task.longest() * task.key_size() <= kMostTokens;
+  return head.kind == HeadKind::linear && !settings.joint && known && settings.newton_schulz == 0 && whole &&
+         settings.dropout == 0 && settings.ridge == 0 && settings.step * rule.weight_decay <= 1 &&
+         settings.arithmetic == Arithmetic::exact && task.queries() <= kMostQueries &&
+         task.queries() * task.longest() * task.key_size() <= kMostTokens;
 }
 
 /// Writes the scores of query i, label included; tied scores get equal bits. False if a gap is too small (kBlurred) or
@@ -68,9 +76,13 @@ bool bounded(const AttentionTask& task, const TrainSettings& settings, const Par
     query = std::max(query, task.query(i).stableNorm());
   }
   for (const RowMatrix& array : start.arrays) point = std::max(point, array.cwiseAbs().maxCoeff());
-  const double way = settings.step * static_cast<double>(settings.steps);
+  const StepRule rule = rule_of(settings);
+  // An entry of Adam's step is at most 1/√((1−b2)(1−b1²/b2)) by the Cauchy-Schwarz inequality; others at most 1.
+  const double b1 = rule.betas[0], b2 = rule.betas[1];
+  const double most = rule.kind == StepKind::adam ? 1 / std::sqrt((1 - b2) * (1 - b1 * b1 / b2)) : 1;
+  const double way = settings.step * static_cast<double>(settings.steps) * most;
   if (!in_range(score) || !in_range(key) || !in_range(query) || point > kLargest || way > kLargest) return false;
-  if (settings.optimizer == Optimizer::ngd) return true;
+  if (rule.kind == StepKind::steepest || rule.kind == StepKind::adam) return true;
   if (settings.loss == Loss::exponential && score > 100) return false;
   // ‖∂L/∂W‖ is below this; K and Q, whose gradients depend on each other, grow at most like e^{way·slope}.
   const double slope = score * key * query * (settings.loss == Loss::exponential ? std::exp(score) : 1);
@@ -103,23 +115,30 @@ double* LaneRuns::room(Index size) {
 }
 
 LaneRuns::LaneRuns(const LaneShape& shape, Index lanes, const TrainSettings& settings)
-    : shape_(shape), first_(static_cast<std::size_t>(lanes)), Z_(static_cast<std::size_t>(lanes)) {
-  const Index n = shape.n, T = shape.T, d = shape.d, r = shape.r, width = r > 0 ? r : d;
+    : shape_(shape),
+      rule_(rule_of(settings)),
+      first_(static_cast<std::size_t>(lanes)),
+      Z_(static_cast<std::size_t>(lanes)) {
+  const bool whole = !along_gradient(rule_);
+  const Index n = shape.n, T = shape.T, d = shape.d, r = whole && shape.r == 0 ? shape.dz : shape.r;
+  const Index width = r > 0 ? r : d;
   group_ = {.lanes = lanes,
             .n = n,
             .T = T,
             .d = d,
             .r = r,
+            .dz = shape.dz,
+            .whole = whole,
             .loss = settings.loss,
-            .normalized = settings.optimizer == Optimizer::ngd,
-            .epsilon = settings.epsilon};
+            .normalized = rule_.kind == StepKind::steepest,
+            .epsilon = rule_.epsilon};
   group_.X = room(n * T * d);
   group_.gamma = room(n * T);
   group_.gram = room(n * n);
   group_.visible = room(n);
   group_.reach = room(n * width);
-  group_.added = room(n * width);
-  group_.change = room(n * width);
+  group_.added = whole ? nullptr : room(n * width);
+  group_.change = whole ? nullptr : room(n * width);
   group_.f = room(n);
   group_.g = room(n * d);
   group_.c = room(n);
@@ -131,6 +150,31 @@ LaneRuns::LaneRuns(const LaneShape& shape, Index lanes, const TrainSettings& set
   group_.change_K = room(d * r);
   group_.u = room(n * d);
   group_.m = room(n * r);
+  if (!whole) return;
+  add_whole(d, r, group_.K, group_.change_K);
+  if (shape.r == 0) return;
+  group_.Q = room(shape.dz * r);
+  group_.change_Q = room(shape.dz * r);
+  group_.Z = room(n * shape.dz);
+  add_whole(shape.dz, r, group_.Q, group_.change_Q);
+}
+
+void LaneRuns::add_whole(Index rows, Index cols, double* theta, const double* descent) {
+  LaneArray array{.rows = rows, .cols = cols, .theta = theta, .descent = descent};
+  const bool adam = rule_.kind == StepKind::adam;
+  for (double** memory : {&array.mean, &array.block, &array.mixed, &array.mixed_block}) {
+    const bool scratch = memory == &array.mixed || memory == &array.mixed_block;
+    if (rule_.averages() || (adam && !scratch)) *memory = room(rows * cols);
+  }
+  if (adam) array.square = room(rows * cols);
+  array.peak = room(1);
+  whole_.push_back(array);
+}
+
+void LaneRuns::advance(double size, Index step) {
+  if (!group_.whole) return lane_move(group_, size);
+  const LaneStep taken{rule_, size, step, group_.top, static_cast<double>(shape_.n)};
+  for (LaneArray& array : whole_) lane_step(taken, group_.lanes, array);
 }
 
 void LaneRuns::put(Index lane, const AttentionTask& task, const LaneInput& input, const Parameters& start) {
@@ -154,19 +198,39 @@ void LaneRuns::put(Index lane, const AttentionTask& task, const LaneInput& input
       set(group_.gram, k * n + i, product);
     }
   }
+  const auto set_all = [&](double* array, const RowMatrix& from) {
+    for (Index k = 0; k < from.size(); ++k) set(array, k, from.data()[k]);
+  };
+  if (group_.whole) {
+    set_all(r > 0 ? group_.Z : group_.reach, Z);
+    set_all(group_.K, start.arrays[0]);
+    if (r > 0) set_all(group_.Q, start.Q());
+    return;
+  }
   const RowMatrix& first = start.arrays[r > 0 ? 1 : 0];
   first_[static_cast<std::size_t>(lane)] = first;
-  const RowMatrix reach = r > 0 ? RowMatrix(Z * first) : RowMatrix(Z * first.transpose());
-  for (Index k = 0; k < reach.size(); ++k) set(group_.reach, k, reach.data()[k]);
-  for (Index k = 0; k < d * r; ++k) set(group_.K, k, start.K().data()[k]);
+  set_all(group_.reach, r > 0 ? RowMatrix(Z * first) : RowMatrix(Z * first.transpose()));
+  if (r > 0) set_all(group_.K, start.K());
 }
 
-bool LaneRuns::gradient_is_zero(Index lane) const {
-  return at(group_.square, 0, lane) <= 0 && (shape_.r == 0 || at(group_.square, 1, lane) <= 0);
+bool LaneRuns::rests(Index lane) const {
+  if (at(group_.square, 0, lane) > 0 || (shape_.r > 0 && at(group_.square, 1, lane) > 0)) return false;
+  for (const LaneArray& array : whole_) {
+    for (const double* memory : {array.mean, array.square}) {
+      for (Index k = 0; k < array.rows * array.cols && memory != nullptr; ++k) {
+        if (memory[k * group_.lanes + lane] != 0) return false;
+      }
+    }
+  }
+  return rule_.weight_decay == 0;
 }
 
 void LaneRuns::read_point(Index lane, Parameters& point) const {
   const Index n = shape_.n, d = shape_.d, r = shape_.r;
+  for (std::size_t a = 0; a < whole_.size(); ++a) {
+    for (Index k = 0; k < point.arrays[a].size(); ++k) point.arrays[a].data()[k] = at(whole_[a].theta, k, lane);
+  }
+  if (group_.whole) return point.form_product();
   const RowMatrix& Z = Z_[static_cast<std::size_t>(lane)];
   RowMatrix added(n, r > 0 ? r : d);
   for (Index k = 0; k < added.size(); ++k) added.data()[k] = at(group_.added, k, lane);

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "train/lane_kernels.h"
+#include "train/lane_steps.h"
 #include "train/parameters.h"
 
 namespace attsvm::internal {
@@ -19,8 +20,9 @@ struct LaneInput {
 };
 
 /// Empty if lanes cannot take the run. They can if the task is small, the head linear and not trained, the arithmetic
-/// exact, the optimizer gd or ngd without sampling, decay or ridge, and if no number can overflow in the steps of the
-/// run. The scores of a query must tie or differ by more than rounding, and no two of its keys may be equal.
+/// exact, the optimizer gd, ngd or one that lane_step knows, without sampling or ridge, and if no number can overflow
+/// in the steps of the run. The scores of a query must tie or differ by more than rounding, and no two of its keys may
+/// be equal.
 std::optional<LaneInput> lane_input(const AttentionTask& task, const TrainSettings& settings, const Head& head,
                                     const Parameters& start);
 
@@ -33,10 +35,10 @@ class LaneRuns {
   /// Puts a run into a lane, copying task and start. Every lane needs a run before evaluate().
   void put(Index lane, const AttentionTask& task, const LaneInput& input, const Parameters& start);
 
-  void evaluate() { lane_gradient(group_); }              ///< gradients at the present points
-  void advance(double step) { lane_move(group_, step); }  ///< one step from there
+  void evaluate() { lane_gradient(group_); }  ///< gradients at the present points
+  void advance(double size, Index step);      ///< step number `step` from there
 
-  bool gradient_is_zero(Index lane) const;
+  bool rests(Index lane) const;                          ///< the gradient is zero, and no further step would move
   void read_point(Index lane, Parameters& point) const;  ///< W, or K, Q and their product
   double loss(Index lane) const;                         ///< at the point of the last evaluate()
   Record record(Index lane, Index step, Parameters& point) const;
@@ -44,10 +46,16 @@ class LaneRuns {
   /// Calls use(number) for all numbers that the rest of a run depends on.
   template <class Use>
   void for_each_number(Index lane, Use use) {
-    const Index vectors = shape_.n * (shape_.r > 0 ? shape_.r : shape_.d);
+    const Index vectors = group_.whole ? 0 : shape_.n * (shape_.r > 0 ? shape_.r : shape_.d);
     for (Index k = 0; k < vectors; ++k) use(at(group_.reach, k, lane));
     for (Index k = 0; k < vectors; ++k) use(at(group_.added, k, lane));
-    for (Index k = 0; k < shape_.d * shape_.r; ++k) use(at(group_.K, k, lane));
+    for (Index k = 0; k < shape_.d * shape_.r && !group_.whole; ++k) use(at(group_.K, k, lane));
+    for (LaneArray& array : whole_) {
+      part_uniform(group_.lanes, array);
+      for (double* numbers : {array.theta, array.mean, array.square, array.block}) {
+        for (Index k = 0; k < array.rows * array.cols && numbers != nullptr; ++k) use(at(numbers, k, lane));
+      }
+    }
   }
 
  private:
@@ -57,10 +65,13 @@ class LaneRuns {
 
   double& at(double* array, Index k, Index lane) const { return array[k * group_.lanes + lane]; }
   double* room(Index size);
+  void add_whole(Index rows, Index cols, double* theta, const double* descent);
 
   LaneShape shape_;
+  StepRule rule_;
   LaneGroup group_;
-  std::vector<std::vector<CacheLine>> arrays_;  // what group_ points into
+  std::vector<LaneArray> whole_;                // the trained arrays, where they are stored whole
+  std::vector<std::vector<CacheLine>> arrays_;  // what group_ and whole_ point into
   std::vector<RowMatrix> first_, Z_;            // one per lane: W or Q at the start, queries (n,dz)
 };
 

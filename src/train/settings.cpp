@@ -25,11 +25,13 @@ std::string_view name_of(Schedule schedule) { return name_among(schedule); }
 std::string_view name_of(Init init) { return name_among(init); }
 std::string_view name_of(TrainStop stop) { return name_among(stop); }
 
-std::string words_of(const TrainSettings& settings) {
-  const TrainSettings usual;
+std::string words_of(const TrainSettings& given) {
+  const TrainSettings settings = completed(given), usual = completed({.optimizer = given.optimizer});
   std::vector<std::string> always, others;
   for_each_setting([&](const Setting& setting, auto member) {
-    if (setting.words.empty() || (!setting.always && settings.*member == usual.*member)) return;
+    const bool as_usual = settings.*member == usual.*member ||
+                          (setting.name == "head_epsilon" && settings.head_epsilon == settings.epsilon);
+    if (setting.words.empty() || (!setting.always && as_usual)) return;
     auto& list = setting.always ? always : others;
     list.push_back(fmt::format(fmt::runtime(setting.words), text_of(settings, member)));
   });
@@ -57,10 +59,10 @@ void require_count(std::string_view name, Index value, Index least) {
 
 }  // namespace
 
-std::string journal_text(const TrainSettings& settings) {
+std::string journal_text(const TrainSettings& given) {
+  const TrainSettings settings = completed(given);
   std::string text;
   for_each_setting([&](const Setting& setting, auto member) {
-    if (setting.name == "power") return;  // part of the optimizer's text
     if (setting.name == "head_epsilon") {
       text.back() = ',';  // ends the line of epsilon
     } else {
@@ -73,13 +75,18 @@ std::string journal_text(const TrainSettings& settings) {
   return text;
 }
 
+RecordPlan usual_records(const AttentionTask& task, Index steps) {
+  constexpr Index kMost = 100, kMemory = Index{1} << 25;
+  return RecordPlan::spread(steps, std::clamp<Index>(kMemory / (task.key_size() * task.query_size()), 2, kMost));
+}
+
 void require_usable(const TrainSettings& settings, const AttentionTask& task) {
   require(std::isfinite(settings.step) && settings.step > 0, "step", settings.step, "a number above 0");
   require_count("steps", settings.steps, 0);
-  require_size("epsilon", settings.epsilon);
+  if (settings.epsilon) require_size("epsilon", *settings.epsilon);
   if (settings.head_epsilon) require_size("epsilon of the head", *settings.head_epsilon);
   require_size("ridge", settings.ridge);
-  require_size("weight decay", settings.weight_decay);
+  if (settings.weight_decay) require_size("weight decay", *settings.weight_decay);
   require_size("stop direction", settings.stop_direction);
   require_size("time limit", settings.time_limit);
   require(settings.dropout >= 0 && settings.dropout < 1, "dropout", settings.dropout, "from 0 up, and below 1");
@@ -97,11 +104,7 @@ void require_usable(const TrainSettings& settings, const AttentionTask& task) {
   }
   require_count("width", settings.width, 0);
   if (settings.width > 0 && settings.param != Parametrization::KQ) refuse("width has no meaning without param = KQ");
-  if (settings.optimizer == Optimizer::mirror) {
-    require(std::isfinite(settings.power) && settings.power > 1, "power", settings.power, "above 1");
-  } else if (settings.normalize) {
-    refuse("normalize has no meaning without mirror descent");
-  }
+  require_usable_optimizer(settings);
   if (settings.optimizer != Optimizer::polyak) return;
   if (task.head().kind != HeadKind::linear && task.head().kind != HeadKind::none) {
     refuse("polyak steps need a linear head; this one is {}", name_of(task.head().kind));

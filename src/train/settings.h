@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "attsvm/train.h"
+#include "train/optimizers.h"
 
 namespace attsvm::internal {
 
@@ -17,7 +18,8 @@ inline constexpr std::array<std::string_view, 0> kNames{};
 template <>
 inline constexpr std::array<std::string_view, 3> kNames<Parametrization>{"W", "KQ", "p"};
 template <>
-inline constexpr std::array<std::string_view, 5> kNames<Optimizer>{"gd", "ngd", "polyak", "mirror", "adam"};
+inline constexpr std::array<std::string_view, 10> kNames<Optimizer>{"gd",    "ngd",    "polyak", "mirror", "adam",
+                                                                    "adamw", "signum", "lion",   "muon",   "steepest"};
 template <>
 inline constexpr std::array<std::string_view, 3> kNames<Schedule>{"constant", "sqrt", "cosine"};
 template <>
@@ -54,7 +56,9 @@ void for_each_setting(Visit&& visit) {
   visit(Setting{"joint", "head trained too"}, &S::joint);
   visit(Setting{"width", "width {}"}, &S::width);
   visit(Setting{"optimizer", "{}", true}, &S::optimizer);
-  visit(Setting{"power", ""}, &S::power);
+  visit(Setting{"momentum", "momentum {}"}, &S::momentum);
+  visit(Setting{"betas", "betas {}"}, &S::betas);
+  visit(Setting{"newton_schulz", "{} Newton-Schulz iterations"}, &S::newton_schulz);
   visit(Setting{"normalize", "normalized"}, &S::normalize);
   visit(Setting{"step", "step {}", true}, &S::step);
   visit(Setting{"steps", "{} steps", true}, &S::steps);
@@ -74,20 +78,21 @@ void for_each_setting(Visit&& visit) {
   visit(Setting{"stop_direction", "stop once the direction moves less than {}"}, &S::stop_direction);
 }
 
-/// A setting's value in words and journals. That of the optimizer includes the power, as on the command line.
+/// A setting's value in words and journals. That of the optimizer includes the power or the norm, as on the command
+/// line. The settings must be completed().
 template <class Value>
 std::string text_of(const TrainSettings& settings, Value TrainSettings::*member) {
   const Value& value = settings.*member;
   if constexpr (std::is_same_v<Value, RecordPlan>) {
     return fmt::format("{},every:{}", fmt::join(value.at, ","), value.every);
   } else if constexpr (std::is_same_v<Value, std::optional<double>>) {
-    return fmt::format("{}", value.value_or(settings.epsilon));
+    return fmt::format("{}", value.value());
+  } else if constexpr (std::is_same_v<Value, std::optional<std::array<double, 2>>>) {
+    return fmt::format("{},{}", value.value()[0], value.value()[1]);
+  } else if constexpr (std::is_same_v<Value, Optimizer>) {
+    return optimizer_text(settings);
   } else if constexpr (std::is_enum_v<Value>) {
-    std::string text(name_of(value));
-    if constexpr (std::is_same_v<Value, Optimizer>) {
-      if (value == Optimizer::mirror) text += fmt::format(":{}", settings.power);
-    }
-    return text;
+    return std::string(name_of(value));
   } else {
     return fmt::format("{}", value);
   }
@@ -96,6 +101,10 @@ std::string text_of(const TrainSettings& settings, Value TrainSettings::*member)
 /// The settings as a journal holds them, by their names on the command line: runs are the same if these lines and the
 /// starting points are.
 std::string journal_text(const TrainSettings& settings);
+
+/// The records of a run for which nothing else is asked: RecordPlan::spread, with fewer points where W is large, so
+/// that they fill no more than 256 MiB.
+RecordPlan usual_records(const AttentionTask& task, Index steps);
 
 /// Throws InputError with the setting, its value and the rule unless the settings can be used for this task.
 void require_usable(const TrainSettings& settings, const AttentionTask& task);

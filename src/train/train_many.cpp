@@ -43,14 +43,14 @@ void run_together(std::span<const AttentionTask> tasks, std::vector<Entrant>& en
       TrainedRun& run = out[at];
       if (due) run.records.push_back(group.record(lane, step, entrants[at].point));
       // A run with zero gradient does not move, so it can stay in its lane.
-      if (!last && run.stop == TrainStop::finished && group.gradient_is_zero(lane)) {
+      if (!last && run.stop == TrainStop::finished && group.rests(lane)) {
         run.stop = TrainStop::zero_gradient;
         run.steps = step;
       }
     }
     asked = !last && settings.progress && settings.progress(TrainProgress(step));
     if (last || asked) break;
-    group.advance(scheduled_step(settings, step));
+    group.advance(scheduled_step(settings, step), step);
     group.evaluate();
   }
   for (Index lane = 0; lane < used; ++lane) {

@@ -99,7 +99,8 @@ void Trainer::Impl::evaluate() {
 
 bool Trainer::Impl::advance() {
   if (lane) {
-    lane->advance(scheduled_step(settings, step++));
+    lane->advance(scheduled_step(settings, step), step);
+    ++step;
     lane->evaluate();
     return true;
   }
@@ -138,12 +139,11 @@ Record Trainer::Impl::record() {
 }
 
 bool Trainer::Impl::gradient_is_zero() const {
-  if (lane) return lane->gradient_is_zero(0);
+  if (lane) return lane->rests(0);
   for (const ScaledMatrix* gradient : *gradients) {
     if (!gradient->is_zero()) return false;
   }
-  return settings.weight_decay == 0 && !sampled &&
-         std::all_of(update.memory().begin(), update.memory().end(), [](const RowMatrix& m) { return m.isZero(0); });
+  return !sampled && update.rests();
 }
 
 bool Trainer::Impl::usable() const {
@@ -233,7 +233,7 @@ void for_each_number(My& my, Use&& use) {
   for (auto& array : my.now.arrays) {
     if (!my.lane) all_of(array);
   }
-  for (auto& array : my.update.memory()) all_of(array);
+  if (!my.lane) Update::for_each_array(my.update, all_of);
   all_of(my.reference);
   all_of(my.moved);
 }

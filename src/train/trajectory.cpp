@@ -1,8 +1,20 @@
 #include <algorithm>
+#include <cmath>
 
 #include "attsvm/train.h"
 
 namespace attsvm {
+
+RecordPlan RecordPlan::spread(Index steps, Index count) {
+  RecordPlan plan{.at = {0}, .ending = true};
+  for (Index left = count - 1; left > 0 && plan.at.back() < steps; --left) {
+    const auto here = static_cast<double>(std::max<Index>(plan.at.back(), 1));
+    const double ratio = std::pow(static_cast<double>(steps) / here, 1 / static_cast<double>(left));
+    const auto next = static_cast<Index>(std::llround(here * ratio));
+    plan.at.push_back(left == 1 ? steps : std::min(std::max(next, plan.at.back() + 1), steps));
+  }
+  return plan;
+}
 
 Index RecordPlan::next(Index from, Index steps) const {
   Index step = 0;

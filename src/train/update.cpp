@@ -1,5 +1,6 @@
 #include "train/update.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -7,8 +8,6 @@
 
 namespace attsvm::internal {
 namespace {
-
-constexpr double kFirstDecay = 0.9, kSecondDecay = 0.999, kAdamEpsilon = 1e-8;
 
 /// sign(x)|x|^power
 double signed_power(double x, double power) { return std::copysign(std::pow(std::abs(x), power), x); }
@@ -36,49 +35,46 @@ double scheduled_step(const TrainSettings& settings, Index step) {
   throw std::logic_error("unknown schedule");
 }
 
-double safe_norm(const RowMatrix& matrix) {
-  const double norm = matrix.norm();
-  return norm > 1e-150 && norm < 1e150 ? norm : matrix.stableNorm();
-}
-
 Update::Update(const TrainSettings& settings, const Parameters& point)
-    : settings_(settings), joint_(point.joint), arrays_(point.arrays.size()) {
-  if (settings.optimizer != Optimizer::adam) return;
+    : settings_(settings),
+      rule_(rule_of(settings)),
+      joint_(point.joint),
+      arrays_(point.arrays.size()),
+      direction_(rule_.norm) {
   for (const RowMatrix& array : point.arrays) {
-    for (int moment = 0; moment < 2; ++moment) memory_.push_back(RowMatrix::Zero(array.rows(), array.cols()));
+    if (rule_.averages()) averages_.emplace_back(array.rows(), array.cols(), settings.arithmetic);
+    if (rule_.kind == StepKind::adam) moments_.emplace_back(array.rows(), array.cols(), settings.arithmetic);
   }
 }
 
 double Update::epsilon(std::size_t k) const {
   const bool head = joint_ && k + 1 == arrays_;
-  return head && settings_.head_epsilon ? *settings_.head_epsilon : settings_.epsilon;
+  return head ? rule_.head_epsilon : rule_.epsilon;
 }
 
-double Update::factor(const std::vector<const ScaledMatrix*>& gradients, std::size_t k, double log_excess,
-                      double step) const {
-  const ScaledMatrix& gradient = *gradients[k];
-  if (settings_.optimizer == Optimizer::polyak) {
-    return step * std::exp(log_excess + gradient.log_scale - log_square(gradients));
-  }
-  if (settings_.optimizer == Optimizer::ngd || settings_.normalize) {  // e^{log_scale} cancels in g/‖g‖
-    const double scaled_epsilon = epsilon(k) > 0 ? epsilon(k) * std::exp(-gradient.log_scale) : 0;
-    return step / (safe_norm(gradient.direction) + scaled_epsilon);
-  }
-  return step * std::exp(gradient.log_scale);
+bool Update::rests() const {
+  return rule_.weight_decay == 0 &&
+         std::all_of(averages_.begin(), averages_.end(), [](const Average& average) { return average.is_zero(); }) &&
+         std::all_of(moments_.begin(), moments_.end(), [](const AdamMoments& moments) { return moments.is_zero(); });
 }
 
-void Update::adam(const RowMatrix& now, const ScaledMatrix& gradient, std::size_t k, double step_size, Index step,
-                  RowMatrix& next) {
-  RowMatrix &first = memory_[2 * k], &second = memory_[2 * k + 1];
-  const double scale = std::exp(gradient.log_scale), t = static_cast<double>(step + 1);
-  const double first_bias = 1 - std::pow(kFirstDecay, t), second_bias = 1 - std::pow(kSecondDecay, t);
-  for (Index j = 0; j < now.size(); ++j) {
-    const double g = scale * gradient.direction.data()[j];
-    double &m = first.data()[j], &s = second.data()[j];
-    m = kFirstDecay * m + (1 - kFirstDecay) * g;
-    s = kSecondDecay * s + (1 - kSecondDecay) * g * g;
-    next.data()[j] = now.data()[j] - step_size * (m / first_bias) / (std::sqrt(s / second_bias) + kAdamEpsilon);
+void Update::mirror(const RowMatrix& theta, const ScaledMatrix& g, double factor, RowMatrix& out) const {
+  const double power = settings_.power - 1;
+  for (Index j = 0; j < theta.size(); ++j) {
+    const double mirrored = signed_power(theta.data()[j], power) - factor * g.direction.data()[j];
+    out.data()[j] = signed_power(mirrored, 1 / power);
   }
+}
+
+void Update::steepest(const RowMatrix& theta, const ScaledMatrix& g, std::size_t k, double step_size, RowMatrix& out) {
+  const double scaled_epsilon = epsilon(k) > 0 ? epsilon(k) * std::exp(-g.log_scale) : 0;  // e^{log_scale} cancels
+  if (settings_.newton_schulz > 0) {
+    newton_schulz(g.direction, scaled_epsilon, settings_.newton_schulz, moved_);
+    out = theta - step_size * moved_;
+    return;
+  }
+  direction_.compute(g.direction, scaled_epsilon);
+  out = theta - step_size / direction_.divisor() * direction_.along();
 }
 
 void Update::apply(const Parameters& now, const std::vector<const ScaledMatrix*>& gradients, double log_excess,
@@ -86,22 +82,31 @@ void Update::apply(const Parameters& now, const std::vector<const ScaledMatrix*>
   const double step_size = scheduled_step(settings_, step);
   for (std::size_t k = 0; k < arrays_; ++k) {
     const RowMatrix& theta = now.arrays[k];
-    const ScaledMatrix& gradient = *gradients[k];
     RowMatrix& out = next.arrays[k];
-    if (settings_.optimizer == Optimizer::adam) {
-      adam(theta, gradient, k, step_size, step, out);
-    } else if (gradient.is_zero()) {
-      out = theta;
-    } else if (settings_.optimizer == Optimizer::mirror) {
-      const double scale = factor(gradients, k, log_excess, step_size), power = settings_.power - 1;
-      for (Index j = 0; j < theta.size(); ++j) {
-        const double mirrored = signed_power(theta.data()[j], power) - scale * gradient.direction.data()[j];
-        out.data()[j] = signed_power(mirrored, 1 / power);
-      }
-    } else {
-      out = theta - factor(gradients, k, log_excess, step_size) * gradient.direction;
+    const ScaledMatrix* g = gradients[k];
+    if (rule_.averages()) {
+      averages_[k].add(*g, rule_.betas[0], rule_.betas[1], mixed_);
+      g = &mixed_;
     }
-    if (settings_.weight_decay > 0) out -= step_size * settings_.weight_decay * theta;
+    if (rule_.kind == StepKind::adam) {
+      moments_[k].add(*g, rule_.betas, epsilon(k), step, moved_);
+      out = theta - step_size * moved_;
+    } else if (g->is_zero()) {
+      out = theta;
+    } else if (rule_.kind == StepKind::steepest) {
+      steepest(theta, *g, k, step_size, out);
+    } else if (rule_.kind == StepKind::mirror) {
+      const double scaled_epsilon = epsilon(k) > 0 ? epsilon(k) * std::exp(-g->log_scale) : 0;
+      mirror(theta, *g,
+             settings_.normalize ? step_size / (safe_norm(g->direction) + scaled_epsilon)
+                                 : step_size * std::exp(g->log_scale),
+             out);
+    } else if (rule_.kind == StepKind::polyak) {
+      out = theta - step_size * std::exp(log_excess + g->log_scale - log_square(gradients)) * g->direction;
+    } else {
+      out = theta - step_size * std::exp(g->log_scale) * g->direction;
+    }
+    if (rule_.weight_decay > 0) out -= step_size * rule_.weight_decay * theta;
   }
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
+#include "train/average.h"
+#include "train/directions.h"
 #include "train/gradient.h"
+#include "train/optimizers.h"
 #include "train/parameters.h"
 
 namespace attsvm::internal {
@@ -14,27 +17,33 @@ class Update {
   void apply(const Parameters& now, const std::vector<const ScaledMatrix*>& gradients, double log_excess, Index step,
              Parameters& next);
 
-  /// Memory of the optimizer: two moments per array for Adam, else empty.
-  std::vector<RowMatrix>& memory() { return memory_; }
-  const std::vector<RowMatrix>& memory() const { return memory_; }
+  /// Whether a zero gradient leaves the arrays where they are: nothing is remembered, and nothing decays.
+  bool rests() const;
+
+  /// Calls use(array) for the arrays of the optimizer's memory.
+  template <class Self, class Use>
+  static void for_each_array(Self& self, Use&& use) {
+    for (auto& average : self.averages_) Average::for_each_array(average, use);
+    for (auto& moments : self.moments_) AdamMoments::for_each_array(moments, use);
+  }
 
  private:
-  /// The factor by which the direction of gradient k is multiplied.
-  double factor(const std::vector<const ScaledMatrix*>& gradients, std::size_t k, double log_excess, double step) const;
   double epsilon(std::size_t k) const;
-  void adam(const RowMatrix& now, const ScaledMatrix& gradient, std::size_t k, double step_size, Index step,
-            RowMatrix& next);
+  void mirror(const RowMatrix& theta, const ScaledMatrix& g, double factor, RowMatrix& out) const;
+  void steepest(const RowMatrix& theta, const ScaledMatrix& g, std::size_t k, double step_size, RowMatrix& out);
 
   TrainSettings settings_;
+  StepRule rule_;
   bool joint_;
   std::size_t arrays_;
-  std::vector<RowMatrix> memory_;
+  std::vector<Average> averages_;     // one per array, if the optimizer averages gradients
+  std::vector<AdamMoments> moments_;  // one per array, if it is Adam
+  SteepestDirection direction_;
+  ScaledMatrix mixed_;
+  RowMatrix moved_;
 };
 
 /// The step size of step number `step` (from 0).
 double scheduled_step(const TrainSettings& settings, Index step);
-
-/// ‖·‖_F without overflow or underflow of squares.
-double safe_norm(const RowMatrix& matrix);
 
 }  // namespace attsvm::internal

@@ -61,7 +61,7 @@ def test_parametrizations(train, draw):
     fields, run = train(task, "--param", "KQ", "--steps", 20)
     assert run["K"].shape == (10, 7) and run["Q"].shape == (7, 7) and fields["width"] == 7
     assert np.allclose(run["K"] @ run["Q"].T, run["W"], rtol=1e-13, atol=1e-13)
-    assert run["record_step"].tolist() == [0, 20]
+    assert run["record_step"].tolist() == list(range(21))
     _, narrow = train(task, "--param", "KQ", "--width", 3, "--steps", 2)
     assert narrow["K"].shape == (10, 3)
     _, joint = train(task, "--joint", "--steps", 20, "--record", "every:10")
@@ -69,7 +69,7 @@ def test_parametrizations(train, draw):
     assert np.array_equal(joint["record_v"][-1], joint["v"])
     prompt = draw("random", "--attention", "prompt", name="prompt.npz")
     _, p = train(prompt, "--param", "p", "--steps", 5)
-    assert p["W"].shape == (10, 1) and p["record_W"].shape == (2, 10, 1)
+    assert p["W"].shape == (10, 1) and p["record_W"].shape == (6, 10, 1)
     for head in ("relu", "quadratic"):
         fields, run = train(draw("random", "--head", head, name=f"{head}.npz"), "--joint", "--steps", 30)
         assert fields["steps"] == 30 and np.isfinite(run["v"]).all()
@@ -119,16 +119,41 @@ def test_exact_directions_keep_converging(train, draw):
 def test_optimizers_run_and_differ(train, draw):
     task = draw()
     found = {}
-    for optimizer in ("gd", "ngd", "polyak", "mirror:1.75", "mirror:3", "adam"):
+    for optimizer in ("gd", "ngd", "polyak", "mirror:1.75", "mirror:3", "adam", "adamw", "signum", "lion", "muon",
+                      "steepest:nuc", "steepest:spec", "steepest:max", "steepest:l1", "steepest:lp:3",
+                      "steepest:schatten:3"):
         fields, run = train(task, "--optimizer", optimizer, "--steps", 20)
         assert fields["optimizer"] == optimizer and fields["loss"] < run["record_loss"][0]
         found[optimizer] = run["W"].tobytes()
     _, run = train(task, "--optimizer", "mirror:3", "--normalize", "--steps", 20)
     found["normalized"] = run["W"].tobytes()
-    for extra in (["--schedule", "sqrt"], ["--schedule", "cosine"], ["--weight-decay", "0.1"], ["--dropout", "0.3"],
+    for extra in (["--momentum", "0.9"], ["--optimizer", "muon", "--newton-schulz", "5"],
+                  ["--optimizer", "adam", "--betas", "0.5,0.9"], ["--optimizer", "adam", "--epsilon", "0.1"],
+                  ["--schedule", "sqrt"], ["--schedule", "cosine"], ["--weight-decay", "0.1"], ["--dropout", "0.3"],
                   ["--batch", "2"], ["--loss", "exponential"], ["--loss", "linear"], ["--init", "random"]):
         found[" ".join(extra)] = train(task, "--steps", 20, *extra)[1]["W"].tobytes()
     assert len(set(found.values())) == len(found)
+
+
+def test_usual_values_of_optimizers(train, draw):
+    task = draw()
+    usual = {"ngd": (0, None, 0, 0), "adam": (None, [0.9, 0.999], 1e-8, 0), "adamw": (None, [0.9, 0.999], 1e-8, 0.01),
+             "signum": (0.9, None, 0, 0), "lion": (None, [0.9, 0.99], 0, 0), "muon": (0.95, None, 0, 0)}
+    for optimizer, expected in usual.items():
+        fields, run = train(task, "--optimizer", optimizer, "--steps", 3)
+        assert (fields["momentum"], fields["betas"], fields["epsilon"], fields["weight_decay"]) == expected
+        assert str(run["settings"]).endswith("seed 0")
+    fields, run = train(task, "--optimizer", "steepest:schatten:inf", "--momentum", 0.95, "--steps", 3)
+    assert fields["optimizer"] == "steepest:spec" and str(run["settings"]).endswith("momentum 0.95")
+    assert np.array_equal(run["W"], train(task, "--optimizer", "muon", "--steps", 3)[1]["W"])
+
+
+def test_usual_records(train, draw):
+    task = draw()
+    for steps, count in ((0, 1), (1, 2), (50, 51), (2000, 100), ("1e5", 100)):
+        recorded = train(task, "--steps", steps)[1]["record_step"]
+        assert len(recorded) == count and recorded[0] == 0 and recorded[-1] == int(float(steps))
+        assert (np.diff(recorded) > 0).all()
 
 
 def test_zero_gradient(train, task_file):
@@ -201,6 +226,18 @@ def test_any_thread_count_gives_the_same_bytes(attsvm, draw, tmp_path, options):
 # --- runs that are stopped ---
 
 LONG = ["--steps", 60000, "--record", "every:1000", "--param", "KQ", "--batch", 4, "--dropout", 0.1, "--optimizer", "adam"]
+
+
+@pytest.mark.parametrize("options", [["--momentum", 0.9], ["--optimizer", "adam", "--epsilon", 0],
+                                     ["--optimizer", "lion", "--joint"], ["--optimizer", "muon", "--param", "KQ"]])
+def test_a_resumed_run_remembers_what_the_optimizer_does(attsvm, draw, tmp_path, options):
+    task = draw("random", "--n", 3, "--T", 4, "--d", 5)
+    options = ["--steps", 40000, "--record", "every:4000", *options]
+    assert attsvm("train", task, "-o", tmp_path / "whole.npz", *options).code == 0
+    stopped = attsvm("train", task, "-o", tmp_path / "r.npz", "--time-limit", 0.02, *options)
+    assert stopped.code == 4, stopped
+    assert attsvm("train", task, "-o", tmp_path / "r.npz", "--resume", *options).code == 0
+    assert (tmp_path / "r.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
 
 
 @pytest.fixture
@@ -286,7 +323,8 @@ def test_an_interrupt_leaves_the_run_so_far(attsvm, draw, tmp_path):
     fields = json.loads(out)
     assert process.returncode == 130 and fields["stopped"] == "interrupted" and "--resume" in err
     with np.load(tmp_path / "r.npz") as file:
-        assert file["record_step"].tolist() == [0, fields["steps"]]
+        recorded = file["record_step"]
+        assert recorded[0] == 0 and recorded[-1] == fields["steps"] and (np.diff(recorded) > 0).all()
         assert np.linalg.norm(file["W"]) == pytest.approx(fields["norm"])
 
 
@@ -310,6 +348,19 @@ BAD = {
     "optimizer": (["task.npz", "--optimizer", "sgd"], ["--optimizer", "sgd"]),
     "mirror": (["task.npz", "--optimizer", "mirror:1"], ["power"]),
     "mirror_text": (["task.npz", "--optimizer", "mirror:x"], ["mirror"]),
+    "mirror_alone": (["task.npz", "--optimizer", "mirror"], ["mirror:3"]),
+    "steepest": (["task.npz", "--optimizer", "steepest"], ["steepest:max"]),
+    "steepest_norm": (["task.npz", "--optimizer", "steepest:l0"], ["--optimizer", "l0", "spec"]),
+    "momentum": (["task.npz", "--momentum", "1"], ["momentum = 1"]),
+    "momentum_adam": (["task.npz", "--optimizer", "adam", "--momentum", "0.9"], ["momentum", "adam", "betas"]),
+    "momentum_polyak": (["task.npz", "--optimizer", "polyak", "--momentum", "0.9"], ["momentum", "polyak"]),
+    "betas": (["task.npz", "--optimizer", "adam", "--betas", "0.9,1"], ["second beta = 1"]),
+    "betas_ngd": (["task.npz", "--betas", "0.9,0.99"], ["betas", "ngd", "lion"]),
+    "betas_one": (["task.npz", "--optimizer", "lion", "--betas", "0.9"], ["--betas", "two"]),
+    "newton_schulz": (["task.npz", "--newton-schulz", "5"], ["newton-schulz", "muon"]),
+    "newton_schulz_zero": (["task.npz", "--optimizer", "muon", "--newton-schulz", "0"], ["--newton-schulz"]),
+    "seed": (["task.npz", "--seed", "-1"], ["--seed", "-1"]),
+    "steps_part": (["task.npz", "--steps", "1e-1"], ["--steps"]),
     "normalize": (["task.npz", "--normalize"], ["normalize"]),
     "polyak_relu": (["relu.npz", "--optimizer", "polyak"], ["relu.npz", "polyak"]),
     "step": (["task.npz", "--step", "0"], ["--step"]),

@@ -38,7 +38,8 @@ TEST(ThreadedLanes, ManyHaveTheBitsOfSingleRuns) {
   tasks.push_back(generate({.n = 64, .T = 32, .d = 32}, 1).task);  // too large for a lane
   Threads two(2), one(1);
   for (const Parametrization param : {Parametrization::W, Parametrization::KQ}) {
-    for (const Optimizer optimizer : {Optimizer::gd, Optimizer::ngd}) {
+    for (const Optimizer optimizer : {Optimizer::gd, Optimizer::ngd, Optimizer::adam, Optimizer::signum,
+                                      Optimizer::lion, Optimizer::muon, Optimizer::steepest}) {
       TrainSettings settings{.param = param, .optimizer = optimizer, .steps = 60, .schedule = Schedule::sqrt};
       settings.record.every = 25;
       const std::vector<TrainedRun> many = train_many(tasks, settings, two);

@@ -138,7 +138,9 @@ TEST(Lanes, TakeOnlyWhatTheyDoRight) {
   const AttentionTask task = make_task(QueryPattern::cross, 1);
   EXPECT_TRUE(takes_lane(task, {}));
   EXPECT_FALSE(takes_lane(task, {.joint = true}));
-  EXPECT_FALSE(takes_lane(task, {.optimizer = Optimizer::adam}));
+  EXPECT_TRUE(takes_lane(task, {.optimizer = Optimizer::adamw}));
+  EXPECT_FALSE(takes_lane(task, {.optimizer = Optimizer::adam, .betas = {{.9, .5}}}));  // steps of any length
+  EXPECT_FALSE(takes_lane(task, {.optimizer = Optimizer::steepest, .norm = Norm::entrywise(3)}));
   EXPECT_FALSE(takes_lane(task, {.weight_decay = 0.1}));
   EXPECT_FALSE(takes_lane(task, {.arithmetic = Arithmetic::plain}));
   EXPECT_FALSE(takes_lane(task, {.step = 1e30}));  // could overflow

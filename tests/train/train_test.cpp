@@ -170,6 +170,25 @@ TEST(Train, RecordsWhatIsDue) {
   }
 }
 
+TEST(Train, SpreadRecordsGrowByAboutEqualRatios) {
+  for (const Index steps : {Index{0}, Index{1}, Index{98}, Index{99}, Index{100}, Index{2000}, Index{1} << 40}) {
+    const RecordPlan plan = RecordPlan::spread(steps);
+    ASSERT_EQ(static_cast<Index>(plan.at.size()), std::min<Index>(steps + 1, 100));
+    EXPECT_EQ(plan.at.front(), 0);
+    EXPECT_EQ(plan.at.back(), steps);
+    double least = 1e300, most = 0;
+    for (std::size_t k = 1; k < plan.at.size(); ++k) {
+      ASSERT_GT(plan.at[k], plan.at[k - 1]);
+      if (plan.at[k - 1] < 100) continue;
+      const double ratio = static_cast<double>(plan.at[k]) / static_cast<double>(plan.at[k - 1]);
+      least = std::min(least, ratio);
+      most = std::max(most, ratio);
+    }
+    EXPECT_LE(most, least + .02) << steps;
+  }
+  EXPECT_EQ(RecordPlan::spread(1000, 2).at, (std::vector<Index>{0, 1000}));
+}
+
 TEST(Train, ZeroGradientStopsAndRepeats) {
   const AttentionTask equal({.tokens = Array::own(std::vector<double>{1.0, 2, 1, 5}, {1, 2, 2}),
                              .keys = Array::own(std::vector<double>{1.0, 0, 0, 1}, {1, 2, 2}),
@@ -219,11 +238,13 @@ TEST(Train, StopsWhenTheDirectionRests) {
 
 TEST(Train, AStateIsTakenUpToTheSameBits) {
   Threads threads(1);
-  for (const Optimizer optimizer : {Optimizer::ngd, Optimizer::adam, Optimizer::mirror}) {
+  for (const Optimizer optimizer : {Optimizer::ngd, Optimizer::adam, Optimizer::mirror, Optimizer::lion,
+                                    Optimizer::muon, Optimizer::signum, Optimizer::steepest}) {
     for (const Parametrization param : {Parametrization::W, Parametrization::KQ}) {
       TrainSettings settings{.param = param,
                              .joint = true,
                              .optimizer = optimizer,
+                             .norm = Norm::entrywise(3),
                              .steps = 40,
                              .dropout = 0.1,
                              .batch = 2,
@@ -311,6 +332,15 @@ TEST(Train, RefusesWhatMakesNoSense) {
   refused({.normalize = true}, {"normalize"});
   refused({.optimizer = Optimizer::mirror, .power = 1}, {"power = 1"});
   refused({.joint = true, .optimizer = Optimizer::polyak}, {"polyak", "head"});
+  refused({.momentum = 1}, {"momentum = 1"});
+  refused({.momentum = -.1}, {"momentum = -0.1"});
+  refused({.optimizer = Optimizer::adam, .momentum = .9}, {"momentum", "adam", "betas"});
+  refused({.optimizer = Optimizer::mirror, .momentum = .9}, {"momentum", "mirror", "muon"});
+  refused({.betas = {{.9, .9}}}, {"betas", "ngd", "adam, adamw and lion"});
+  refused({.optimizer = Optimizer::lion, .betas = {{1, .9}}}, {"first beta = 1"});
+  refused({.optimizer = Optimizer::adam, .betas = {{.9, std::nan("")}}}, {"second beta = nan"});
+  refused({.newton_schulz = 5}, {"newton-schulz", "muon"});
+  refused({.optimizer = Optimizer::muon, .newton_schulz = -1}, {"newton-schulz = -1"});
   refused({.steps = 5, .record = {.at = {6}}}, {"record", "6"});
   refused({}, {"W0", "(2,2)", "(4,3)"}, {.W = RowMatrix::Zero(2, 2)});
   refused({.param = Parametrization::KQ}, {"K0", "Q0"}, {.K = RowMatrix::Zero(4, 2)});
