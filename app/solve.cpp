@@ -67,6 +67,7 @@ Json to_json(const MarginProblem& problem, const MarginSolution& solution, const
   const bool infeasible = solution.status == MarginStatus::infeasible;
   Json fields{{"status", answer.status}, {"norm", answer.norm}, {"problem", answer.problem}};
   fields.update(numbers_json(answer, solution.gap, solution.violation));
+  fields["unique"] = solution.unique ? Json(*solution.unique) : Json(nullptr);
   fields.update({{"iterations", solution.iterations},
                  {"method", solution.method},
                  {"warm_started", solution.warm_started},

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -149,7 +150,10 @@ struct MarginSolution {
   double residual = 0;   ///< infeasible: ‖A(dual)‖_F, so that a feasible W would have ‖W‖_F ≥ 1/residual
   Index support = 0;     ///< how many rows are met with equality, to kSupportTolerance
   RankCertificate rank;  ///< nuclear norm only, else not filled in
-  Index iterations = 0;  ///< steps of all methods
+  /// Whether no other W is optimal: true for every optimum in a norm of power 1 < P < ∞. In the others it is read off
+  /// the rows and values that the multipliers hold; false: W is one of many. Empty: not settled.
+  std::optional<bool> unique{};
+  Index iterations = 0;                ///< steps of all methods
   bool warm_started = false;           ///< a warm start was given and used
   std::string_view method;             ///< name of the method that found the answer
   std::vector<SolveProgress> history;  ///< the last entry is the final state

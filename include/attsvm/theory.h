@@ -18,6 +18,22 @@ namespace attsvm {
 /// ⟨A,B⟩_F / (‖A‖_F ‖B‖_F); NaN if one of them is zero.
 double correlation(const Eigen::Ref<const RowMatrix>& A, const Eigen::Ref<const RowMatrix>& B);
 
+/// ρ: the smallest row of W that asks for more than 0, divided by the norm of W and by the largest such margin that any
+/// W has, which is 1/solution.objective. At most 1 up to rounding, above 0 if W meets the selection, and 1 if W is a
+/// multiple of an optimum. `solution`: an optimum of the problem, in any norm. NaN if W is zero, no row asks for more
+/// than 0, or the solution is not optimal.
+double margin_share(const MarginProblem& problem, const MarginSolution& solution, const RowMatrix& W);
+
+/// The norm in which training is known or expected to maximise the margin.
+struct ImpliedNorm {
+  Norm norm;             ///< W minimises it among the separators, in the limit
+  bool proven = false;   ///< shown for softmax attention in the literature; else for linear models, or conjectured
+  std::string_view why;  ///< in a few words
+};
+
+/// Empty if no norm is named: for products K Qᵀ trained by anything but gradient and spectral descent.
+std::optional<ImpliedNorm> implied_norm(const TrainSettings& settings);
+
 /// Slacks from here to kAmbiguousHigh are close to kSupportTolerance, the bound for support rows: whether such a row is
 /// one depends on the choice of that bound.
 inline constexpr double kAmbiguousLow = 1e-8;

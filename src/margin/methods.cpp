@@ -260,6 +260,7 @@ void extreme_path(Pursuit& p) {
   solver.solve(p.problem, p.norm, p.memory.frobenius, p.tolerance, std::ref(p.stop));
   MarginSolution& candidate = p.fresh();
   solver.write(candidate.W, candidate.dual);
+  candidate.unique = solver.unique();
   p.offer(solver.method(), solver.iterations());
 }
 

@@ -61,6 +61,7 @@ MarginSolution& Pursuit::fresh() {
   candidate.norm = norm;
   candidate.history.clear();
   candidate.rank = {};
+  candidate.unique.reset();
   if (!norm.is_nuclear()) candidate.K.resize(0, 0), candidate.Q.resize(0, 0);
   return candidate;
 }
@@ -80,6 +81,11 @@ bool Pursuit::holds(const MarginSolution& candidate) {
 void Pursuit::judge(MarginSolution& candidate) {
   memory.certifier.certify(problem, tolerance, candidate);
   if (candidate.status == MarginStatus::optimal && !holds(candidate)) withdraw(candidate);
+  if (candidate.status != MarginStatus::optimal) {
+    candidate.unique.reset();
+  } else if (norm.is_strictly_convex() || candidate.objective == 0) {
+    candidate.unique = true;
+  }
 }
 
 void Pursuit::keep(MarginSolution& candidate) {
