@@ -213,7 +213,8 @@ TEST(Verify, RejectsAnotherQuestion) {
   expect_rejected(mixed, "several", [](StoredSolution& s) { s.problem = "v"; });
   expect_rejected(mixed, "problem", [](StoredSolution& s) { s.problem = "finite"; });
   expect_rejected(mixed, "objective", [](StoredSolution& s) { s.norm = "nuc"; });
-  expect_rejected(mixed, "norm", [](StoredSolution& s) { s.norm = "max"; });
+  expect_rejected(mixed, "norm", [](StoredSolution& s) { s.norm = "most"; });
+  expect_rejected(mixed, "objective", [](StoredSolution& s) { s.norm = "max"; });
 }
 
 TEST(Verify, RejectsAHiddenToken) {

@@ -262,7 +262,8 @@ TEST(NuclearVerify, AlteredAnswersAreRefused) {
   refused([](StoredSolution& s) { s.objective *= 1 + 1e-8; }, "objective");
   refused([](StoredSolution& s) { s.dual_objective *= 1 - 1e-8; }, "dual_objective");
   refused([](StoredSolution& s) { s.norm = "fro"; }, "");
-  refused([](StoredSolution& s) { s.norm = "lp:9"; }, "norm");
+  refused([](StoredSolution& s) { s.norm = "lp:9"; }, "objective");
+  refused([](StoredSolution& s) { s.norm = "lp:0.9"; }, "norm");
 }
 
 }  // namespace

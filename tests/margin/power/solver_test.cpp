@@ -57,7 +57,7 @@ void expect_closed_form(const std::vector<double>& tokens, const std::vector<dou
   }
 }
 
-TEST(EntrywiseSolve, OneRow) {
+TEST(PowerSolve, OneRow) {
   expect_closed_form({1, 0, 2, 1, 0, -2}, {-2, -1, 1, 0});  // zeros in W, and a coordinate that no row touches
   expect_closed_form({3, 0}, {1});
   expect_closed_form({1e8, -2e8, 0, 3e8}, {1e-3, 5, -2});
@@ -67,7 +67,7 @@ TEST(EntrywiseSolve, OneRow) {
   }
 }
 
-TEST(EntrywiseSolve, OneHotTokens) {
+TEST(PowerSolve, OneHotTokens) {
   std::mt19937_64 random(11);
   for (int draw = 0; draw < 12; ++draw) {
     const Index size = 4 + draw % 4, n = 2 + draw % 3, T = 2 + draw % 3;
@@ -89,7 +89,7 @@ TEST(EntrywiseSolve, OneHotTokens) {
   }
 }
 
-TEST(EntrywiseSolve, NearConflict) {  // two queries that nearly agree and want opposite tokens
+TEST(PowerSolve, NearConflict) {  // two queries that nearly agree and want opposite tokens
   for (const double apart : {1e-1, 1e-3, 1e-5}) {
     SCOPED_TRACE(fmt::format("apart by {}", apart));
     std::mt19937_64 random(3);
@@ -101,7 +101,7 @@ TEST(EntrywiseSolve, NearConflict) {  // two queries that nearly agree and want 
   }
 }
 
-TEST(EntrywiseSolve, NearlyEqualKeptTokens) {
+TEST(PowerSolve, NearlyEqualKeptTokens) {
   std::mt19937_64 random(9);
   for (const double apart : {1.0, 1e-4, 1e-8}) {
     SCOPED_TRACE(fmt::format("apart by {}", apart));
@@ -118,14 +118,14 @@ TEST(EntrywiseSolve, NearlyEqualKeptTokens) {
   }
 }
 
-TEST(EntrywiseSolve, RelaxedRowsThatLeaveNoInterior) {
+TEST(PowerSolve, RelaxedRowsThatLeaveNoInterior) {
   // Query 0 is relaxed and sees tokens on both sides of the kept one: in effect δᵀWζ = 0.
   const AttentionTask task = make_task(2, 3, {0, 0, 0, 1, 2, 0, -1, -2, 0, 0, 0, 0, -1, 0, 1, -2, 1, 0}, {1, 1, 2, -1});
   const std::vector<Index> relax = {0};
   expect_solved(first_kept(task, relax));
 }
 
-TEST(EntrywiseSolve, DependentEqualRows) {  // five kept tokens in two dimensions
+TEST(PowerSolve, DependentEqualRows) {  // five kept tokens in two dimensions
   std::mt19937_64 random(21);
   const Index T = 6, d = 3;
   std::vector<double> tokens = normals(random, static_cast<std::size_t>(T * d));
@@ -134,7 +134,7 @@ TEST(EntrywiseSolve, DependentEqualRows) {  // five kept tokens in two dimension
   expect_solved(selected(task));
 }
 
-TEST(EntrywiseSolve, MixedScales) {
+TEST(PowerSolve, MixedScales) {
   std::mt19937_64 random(33);
   std::vector<double> tokens = normals(random, 3 * 3 * 4), queries = normals(random, 3 * 4);
   for (std::size_t k = 0; k < 12; ++k) tokens[k] *= 1e8, tokens[12 + k] *= 1e-8;
@@ -145,7 +145,7 @@ TEST(EntrywiseSolve, MixedScales) {
   if (proven(first_kept(integers), {}).status == MarginStatus::optimal) expect_solved(first_kept(integers));
 }
 
-TEST(EntrywiseSolve, SetsOfKeptTokens) {
+TEST(PowerSolve, SetsOfKeptTokens) {
   std::mt19937_64 random(41);
   for (int draw = 0; draw < 12; ++draw) {
     SCOPED_TRACE(fmt::format("draw {}", draw));
@@ -155,7 +155,7 @@ TEST(EntrywiseSolve, SetsOfKeptTokens) {
   }
 }
 
-TEST(EntrywiseSolve, CoordinatesOfDifferentScales) {
+TEST(PowerSolve, CoordinatesOfDifferentScales) {
   std::mt19937_64 random(17);
   std::uniform_int_distribution<int> size(1, 4), exponent(-6, 6);
   constexpr double kHard = 1e6;  // ‖W‖ times the longest row
@@ -183,7 +183,7 @@ TEST(EntrywiseSolve, CoordinatesOfDifferentScales) {
   EXPECT_GE(solved, 20);
 }
 
-TEST(EntrywiseSolve, EqualRowsAlone) {  // the finite part has no inequality
+TEST(PowerSolve, EqualRowsAlone) {  // the finite part has no inequality
   const AttentionTask task = generate({.n = 3, .T = 4, .d = 6}, 2).task;
   const Selection pairs = Selection::sets({{0, 1, 2}, {1, 3}, {0, 3}});
   RowMatrix logs(3, 4);
@@ -195,17 +195,17 @@ TEST(EntrywiseSolve, EqualRowsAlone) {  // the finite part has no inequality
   }
 }
 
-TEST(EntrywisePath, ExtendedPrecisionAgrees) {
+TEST(PowerPath, ExtendedPrecisionAgrees) {
   const AttentionTask task = generate({.n = 4, .T = 4, .d = 5}, 8).task;
   const MarginProblem problem = test::of_optimal_tokens(task);
   const MarginSolution frobenius = proven(problem, {});
   for (const double p : kPowers) {
-    EntrywisePath<double> plain;
-    EntrywisePath<long double> wide;
+    PowerPath<double> plain;
+    PowerPath<long double> wide;
     RowMatrix W, wide_W;
     Eigen::VectorXd lambda;
-    plain.load(problem, p, frobenius, 0.1);
-    wide.load(problem, p, frobenius, 0.3);
+    plain.load(problem, Norm::entrywise(p), frobenius.W, frobenius.dual, nullptr, 0.1);
+    wide.load(problem, Norm::entrywise(p), frobenius.W, frobenius.dual, nullptr, 0.3);
     const auto go_on = [](double, double) { return false; };
     EXPECT_TRUE(plain.follow(go_on));
     EXPECT_TRUE(wide.follow(go_on));
@@ -219,7 +219,7 @@ TEST(EntrywisePath, ExtendedPrecisionAgrees) {
   }
 }
 
-TEST(EntrywiseSolve, OrderAndLimitCases) {
+TEST(PowerSolve, OrderAndLimitCases) {
   const AttentionTask task = generate({.n = 6, .T = 8, .d = 10}, 3).task;
   const MarginProblem problem = test::of_optimal_tokens(task);
   double before = HUGE_VAL;
