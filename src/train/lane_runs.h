@@ -69,10 +69,12 @@ class LaneRuns {
 
   LaneShape shape_;
   StepRule rule_;
+  bool narrow_ = false;  // W is stored by its columns in an orthonormal basis of the queries
   LaneGroup group_;
   std::vector<LaneArray> whole_;                // the trained arrays, where they are stored whole
   std::vector<std::vector<CacheLine>> arrays_;  // what group_ and whole_ point into
-  std::vector<RowMatrix> first_, Z_;            // one per lane: W or Q at the start, queries (n,dz)
+  // One per lane: W or Q at the start, the basis of the queries (dz,n) if W is narrow, queries (n,dz)
+  std::vector<RowMatrix> first_, basis_, Z_;
 };
 
 }  // namespace attsvm::internal

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/kernels/lanes-inl.h"
+#include "train/lane_roots-inl.h"
 #include "train/wide_numbers.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -99,24 +100,6 @@ struct Steps {
       return normal({hn::Mul(number.x, factor), number.block});
     }
   };
-
-  /// x ← 1/√x to a few units of rounding, for normal x > 0; finite for x = 0. Faster than the instructions for √ and /:
-  /// starts from the exponent, and Newton's method doubles the digits four times, for several vectors at once.
-  template <int kCount>
-  static HWY_INLINE void invert_roots(Block<D, kCount>& x) {
-    const hn::RebindToSigned<D> integers;
-    Block<D, kCount> y;
-    each<kCount>([&](auto i) ATTSVM_INLINED {
-      const auto half = hn::ShiftRight<1>(hn::BitCast(integers, x[i]));
-      y[i] = hn::BitCast(tag, hn::Sub(hn::Set(integers, 0x5FE6EB50C7B537A9), half));
-      x[i] = hn::Mul(set(0.5), x[i]);
-    });
-    each<4>([&](auto) ATTSVM_INLINED {
-      each<kCount>([&](auto i)
-                       ATTSVM_INLINED { y[i] = hn::Mul(y[i], hn::NegMulAdd(hn::Mul(x[i], y[i]), y[i], set(1.5))); });
-    });
-    x = y;
-  }
 
   static constexpr double kLowered = 0x1p-128;  // numbers whose peak is below this move to the next block together
 
@@ -227,7 +210,7 @@ struct Steps {
                          double* theta) const {
       const Index L = width();
       each<kCount>([&](auto i) ATTSVM_INLINED { s[i] = hn::Mul(s[i], second); });
-      invert_roots(s);
+      invert_roots(tag, s);
       each<kCount>([&](auto i) ATTSVM_INLINED {
         V along = hn::Mul(hn::Mul(m[i], first), s[i]);
         if (step.rule.epsilon > 0) along = hn::Div(along, hn::MulAdd(epsilon, s[i], set(1.0)));
@@ -381,6 +364,10 @@ struct Steps {
 
   static void take(const LaneStep& step, LaneArray& array) {
     if (step.rule.kind == StepKind::adam) return adam(step, array);
+    if (step.rule.norm == Norm::spectral()) {
+      mix(step, array);
+      return;
+    }
     if (step.rule.kind == StepKind::scaled || step.rule.norm.is_frobenius()) return scaled(step, array);
     signs(step, array);
   }
@@ -407,7 +394,7 @@ bool lanes_can_step(const StepRule& rule) {
       // |m| ≤ c·√s with a constant c only then; without ε, steps might be of any length otherwise.
       return rule.betas[0] * rule.betas[0] < rule.betas[1];
     case StepKind::steepest:
-      return (rule.norm.is_frobenius() && rule.averages()) || (rule.norm == Norm::largest() && rule.epsilon == 0);
+      return rule.norm.is_frobenius() ? rule.averages() : rule.epsilon == 0 && rule.norm.power == Norm::largest().power;
     default:
       return false;
   }
@@ -420,11 +407,16 @@ void part_uniform(Index lanes, LaneArray& array) {
 }
 
 void lane_step(const LaneStep& step, Index lanes, LaneArray& array) {
+  const bool polar = step.rule.kind == StepKind::steepest && step.rule.norm == Norm::spectral();
+  if (polar && !step.rule.averages()) {
+    return lane_polar_step(step.size, step.rule.weight_decay, lanes, array.descent, array);
+  }
   if (lanes == 1) {
     HWY_DYNAMIC_DISPATCH(step_one)(step, array);
   } else {
     HWY_DYNAMIC_DISPATCH(step_full)(step, array);
   }
+  if (polar) lane_polar_step(step.size, step.rule.weight_decay, lanes, array.mixed, array);
 }
 
 }  // namespace attsvm::internal

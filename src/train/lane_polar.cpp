@@ -1,0 +1,176 @@
+// Steps along U Vᵀ in vector lanes, by one-sided Jacobi rotations: they find small singular values and their vectors
+// with the accuracy that the entries have.
+#include "train/lane_steps.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "train/lane_polar.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+
+#include "base/kernels/lanes-inl.h"
+#include "train/directions.h"
+#include "train/lane_roots-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attsvm::internal::HWY_NAMESPACE {
+namespace {
+
+/// Works on columns of `tall` + `small` numbers: a column of A V, and below it that of V, which is orthogonal.
+template <class D>
+struct Polar {
+  using V = hn::Vec<D>;
+  using M = hn::Mask<D>;
+  static constexpr D tag{};
+  static HWY_INLINE Index width() { return static_cast<Index>(hn::Lanes(tag)); }
+  static HWY_INLINE V load(const double* at) { return hn::Load(tag, at); }
+  static HWY_INLINE void store(V v, double* at) { hn::Store(v, tag, at); }
+  static HWY_INLINE V set(double x) { return hn::Set(tag, x); }
+  static HWY_INLINE V zero() { return hn::Zero(tag); }
+
+  static constexpr double kOrthogonal = 0x1p-50;  // columns whose cosine is below this are orthogonal
+  static constexpr double kNothing = 0x1p-106;  // a column whose square is this share of the largest is rounding error
+  static constexpr int kMostSweeps = 40;
+
+  struct Columns {
+    double* numbers;
+    Index tall, small;
+    HWY_INLINE double* at(Index p) const { return numbers + p * (tall + small) * width(); }
+  };
+
+  /// Writes A, divided by its largest entry, and V = 1.
+  static void fill(const double* source, bool flip, const Columns& columns) {
+    const Index L = width(), tall = columns.tall, small = columns.small;
+    V peak = zero();
+    for (Index k = 0; k < tall * small * L; k += L) peak = hn::Max(peak, hn::Abs(load(source + k)));
+    const V inverse = hn::IfThenElseZero(hn::Gt(peak, zero()), hn::Div(set(1.0), peak));
+    for (Index p = 0; p < small; ++p) {
+      double* column = columns.at(p);
+      for (Index i = 0; i < tall; ++i) {
+        const Index from = flip ? p * tall + i : i * small + p;
+        store(hn::Mul(inverse, load(source + from * L)), column + i * L);
+      }
+      for (Index i = 0; i < small; ++i) store(set(i == p ? 1 : 0), column + (tall + i) * L);
+    }
+  }
+
+  static HWY_INLINE V square(const double* a, Index size) {
+    const Index L = width();
+    V even = zero(), odd = zero();
+    Index k = 0;
+    for (; k + 2 * L <= size * L; k += 2 * L) {
+      even = hn::MulAdd(load(a + k), load(a + k), even);
+      odd = hn::MulAdd(load(a + k + L), load(a + k + L), odd);
+    }
+    if (k < size * L) even = hn::MulAdd(load(a + k), load(a + k), even);
+    return hn::Add(even, odd);
+  }
+
+  /// Makes two columns orthogonal; false if they are in all lanes.
+  static HWY_INLINE bool rotate(const Columns& columns, Index p, Index q, V nothing) {
+    const Index L = width(), end = columns.tall * L;
+    double *a = columns.at(p), *b = columns.at(q);
+    V aa = zero(), ab = zero(), bb = zero();
+    for (Index k = 0; k < end; k += L) {
+      const V x = load(a + k), y = load(b + k);
+      aa = hn::MulAdd(x, x, aa);
+      ab = hn::MulAdd(x, y, ab);
+      bb = hn::MulAdd(y, y, bb);
+    }
+    const M skew = hn::Gt(hn::Mul(ab, ab), hn::Mul(hn::Mul(aa, bb), set(kOrthogonal * kOrthogonal)));
+    const M turns = hn::And(skew, hn::Gt(hn::Min(aa, bb), nothing));
+    if (hn::AllFalse(tag, turns)) return false;
+    // tan 2φ = 2 a·b/(|a|² − |b|²), with |φ| ≤ π/4: cos² φ = (1 + |difference|/hypotenuse)/2.
+    const V difference = hn::Sub(aa, bb), twice = hn::Add(ab, ab);
+    Block<D, 1> inverse{{hn::MulAdd(difference, difference, hn::Mul(twice, twice))}};
+    invert_roots(tag, inverse);
+    const V square = hn::MulAdd(hn::Mul(set(0.5), hn::Abs(difference)), inverse[0], set(0.5));
+    Block<D, 1> root{{square}};
+    invert_roots(tag, root);
+    const V sine = hn::Mul(hn::Mul(ab, inverse[0]), root[0]);
+    const V c = hn::IfThenElse(turns, hn::Mul(square, root[0]), set(1.0));
+    const V s = hn::IfThenElseZero(turns, hn::IfThenElse(hn::Ge(difference, zero()), sine, hn::Neg(sine)));
+    for (Index k = 0; k < end + columns.small * L; k += L) {
+      const V x = load(a + k), y = load(b + k);
+      store(hn::MulAdd(c, x, hn::Mul(s, y)), a + k);
+      store(hn::NegMulAdd(s, x, hn::Mul(c, y)), b + k);
+    }
+    return true;
+  }
+
+  static void take(double size, double decay, const double* source, LaneArray& array) {
+    const Index L = width();
+    const bool flip = array.cols > array.rows;
+    const Columns columns{array.columns, std::max(array.rows, array.cols), std::min(array.rows, array.cols)};
+    const Index small = columns.small, tall = columns.tall;
+    fill(source, flip, columns);
+    V all = zero();
+    for (Index p = 0; p < small; ++p) all = hn::Add(all, square(columns.at(p), tall));
+    const V nothing = hn::Mul(all, set(kNothing));
+    // Pairs that follow each other have no column in common, as in a tournament, so that their latencies overlap.
+    const Index seats = small + small % 2;
+    for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
+      bool turned = false;
+      for (Index round = 0; round + 1 < seats; ++round) {
+        for (Index seat = 0; seat < seats / 2; ++seat) {
+          const auto player = [&](Index at) { return at == 0 ? 0 : 1 + (at - 1 + round) % (seats - 1); };
+          const Index one = player(seat), other = player(seats - 1 - seat);
+          if (one >= small || other >= small) continue;
+          turned = rotate(columns, std::min(one, other), std::max(one, other), nothing) || turned;
+        }
+      }
+      if (!turned) break;
+    }
+    V top = zero();
+    for (Index p = 0; p < small; ++p) top = hn::Max(top, square(columns.at(p), tall));
+    const V least = hn::Mul(top, set(kRankTolerance * kRankTolerance));
+    for (Index p = 0; p < small; ++p) {
+      double* column = columns.at(p);
+      const V sigma2 = square(column, tall);
+      Block<D, 1> inverse{{sigma2}};
+      invert_roots(tag, inverse);
+      const V factor = hn::IfThenElseZero(hn::Gt(sigma2, least), hn::Mul(set(size), inverse[0]));
+      for (Index k = 0; k < tall * L; k += L) store(hn::Mul(load(column + k), factor), column + k);
+    }
+    const V keep = set(1 - size * decay);
+    for (Index i = 0; i < tall; ++i) {
+      for (Index j = 0; j < small; ++j) {
+        double* theta = array.theta + (flip ? j * tall + i : i * small + j) * L;
+        V sum = decay == 0 ? load(theta) : hn::Mul(keep, load(theta));
+        for (Index p = 0; p < small; ++p) {
+          sum = hn::MulAdd(load(columns.at(p) + i * L), load(columns.at(p) + (tall + j) * L), sum);
+        }
+        store(sum, theta);
+      }
+    }
+  }
+};
+
+void polar_full(double size, double decay, const double* source, LaneArray& array) {
+  Polar<hn::ScalableTag<double>>::take(size, decay, source, array);
+}
+void polar_one(double size, double decay, const double* source, LaneArray& array) {
+  Polar<hn::CappedTag<double, 1>>::take(size, decay, source, array);
+}
+
+}  // namespace
+}  // namespace attsvm::internal::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attsvm::internal {
+
+HWY_EXPORT(polar_full);
+HWY_EXPORT(polar_one);
+
+void lane_polar_step(double size, double decay, Index lanes, const double* source, LaneArray& array) {
+  if (lanes == 1) {
+    HWY_DYNAMIC_DISPATCH(polar_one)(size, decay, source, array);
+  } else {
+    HWY_DYNAMIC_DISPATCH(polar_full)(size, decay, source, array);
+  }
+}
+
+}  // namespace attsvm::internal
+#endif  // HWY_ONCE
