@@ -29,7 +29,8 @@ struct Polar {
   static HWY_INLINE V set(double x) { return hn::Set(tag, x); }
   static HWY_INLINE V zero() { return hn::Zero(tag); }
 
-  static constexpr double kOrthogonal = 0x1p-50;  // columns whose cosine is below this are orthogonal
+  static constexpr double kOrthogonal = 0x1p-50;     // columns whose cosine is below this are orthogonal
+  static constexpr double kNearlyOrthogonal = 1e-8;  // a sweep squares cosines, so that one after this is the last
   static constexpr double kNothing = 0x1p-106;  // a column whose square is this share of the largest is rounding error
   static constexpr int kMostSweeps = 40;
 
@@ -39,19 +40,27 @@ struct Polar {
     HWY_INLINE double* at(Index p) const { return numbers + p * (tall + small) * width(); }
   };
 
-  /// Writes A, divided by its largest entry, and V = 1.
-  static void fill(const double* source, bool flip, const Columns& columns) {
+  /// Writes A V, with A divided by its largest entry, for the V that is there, or V = 1.
+  static void fill(const double* source, bool flip, bool afresh, const Columns& columns) {
     const Index L = width(), tall = columns.tall, small = columns.small;
     V peak = zero();
     for (Index k = 0; k < tall * small * L; k += L) peak = hn::Max(peak, hn::Abs(load(source + k)));
     const V inverse = hn::IfThenElseZero(hn::Gt(peak, zero()), hn::Div(set(1.0), peak));
+    const auto entry = [&](Index i, Index j)
+                           ATTSVM_INLINED { return load(source + (flip ? j * tall + i : i * small + j) * L); };
     for (Index p = 0; p < small; ++p) {
-      double* column = columns.at(p);
-      for (Index i = 0; i < tall; ++i) {
-        const Index from = flip ? p * tall + i : i * small + p;
-        store(hn::Mul(inverse, load(source + from * L)), column + i * L);
-      }
-      for (Index i = 0; i < small; ++i) store(set(i == p ? 1 : 0), column + (tall + i) * L);
+      double *column = columns.at(p), *turned = column + tall * L;
+      for (Index i = 0; i < small && afresh; ++i) store(set(i == p ? 1 : 0), turned + i * L);
+      in_blocks(tall, [&](auto size, Index i) ATTSVM_INLINED {
+        constexpr int kRows = size;
+        Block<D, kRows> sum;
+        each<kRows>([&](auto k) ATTSVM_INLINED { sum[k] = hn::Mul(entry(i + k, 0), load(turned)); });
+        for (Index j = 1; j < small; ++j) {
+          const V factor = load(turned + j * L);
+          each<kRows>([&](auto k) ATTSVM_INLINED { sum[k] = hn::MulAdd(entry(i + k, j), factor, sum[k]); });
+        }
+        each<kRows>([&](auto k) ATTSVM_INLINED { store(hn::Mul(sum[k], inverse), column + (i + k) * L); });
+      });
     }
   }
 
@@ -67,8 +76,8 @@ struct Polar {
     return hn::Add(even, odd);
   }
 
-  /// Makes two columns orthogonal; false if they are in all lanes.
-  static HWY_INLINE bool rotate(const Columns& columns, Index p, Index q, V nothing) {
+  /// Makes two columns orthogonal in the lanes that are `active`. Adds those where they were far from it to `again`.
+  static HWY_INLINE void rotate(const Columns& columns, Index p, Index q, V nothing, M active, M& again) {
     const Index L = width(), end = columns.tall * L;
     double *a = columns.at(p), *b = columns.at(q);
     V aa = zero(), ab = zero(), bb = zero();
@@ -78,9 +87,12 @@ struct Polar {
       ab = hn::MulAdd(x, y, ab);
       bb = hn::MulAdd(y, y, bb);
     }
-    const M skew = hn::Gt(hn::Mul(ab, ab), hn::Mul(hn::Mul(aa, bb), set(kOrthogonal * kOrthogonal)));
-    const M turns = hn::And(skew, hn::Gt(hn::Min(aa, bb), nothing));
-    if (hn::AllFalse(tag, turns)) return false;
+    const V cosine = hn::Mul(ab, ab), product = hn::Mul(aa, bb);
+    const M counts = hn::And(active, hn::Gt(hn::Min(aa, bb), nothing));
+    const M turns = hn::And(counts, hn::Gt(cosine, hn::Mul(product, set(kOrthogonal * kOrthogonal))));
+    again =
+        hn::Or(again, hn::And(counts, hn::Gt(cosine, hn::Mul(product, set(kNearlyOrthogonal * kNearlyOrthogonal)))));
+    if (hn::AllFalse(tag, turns)) return;
     // tan 2φ = 2 a·b/(|a|² − |b|²), with |φ| ≤ π/4: cos² φ = (1 + |difference|/hypotenuse)/2.
     const V difference = hn::Sub(aa, bb), twice = hn::Add(ab, ab);
     Block<D, 1> inverse{{hn::MulAdd(difference, difference, hn::Mul(twice, twice))}};
@@ -96,31 +108,35 @@ struct Polar {
       store(hn::MulAdd(c, x, hn::Mul(s, y)), a + k);
       store(hn::NegMulAdd(s, x, hn::Mul(c, y)), b + k);
     }
-    return true;
   }
 
-  static void take(double size, double decay, const double* source, LaneArray& array) {
+  static void take(const LaneStep& step, const double* source, LaneArray& array) {
+    const double size = step.size, decay = step.rule.weight_decay;
     const Index L = width();
     const bool flip = array.cols > array.rows;
     const Columns columns{array.columns, std::max(array.rows, array.cols), std::min(array.rows, array.cols)};
     const Index small = columns.small, tall = columns.tall;
-    fill(source, flip, columns);
+    // The V of the step before is nearly right. Now and then it begins anew, before it stops being orthogonal.
+    constexpr Index kKept = 64;
+    fill(source, flip, step.number % kKept == 0, columns);
     V all = zero();
     for (Index p = 0; p < small; ++p) all = hn::Add(all, square(columns.at(p), tall));
     const V nothing = hn::Mul(all, set(kNothing));
     // Pairs that follow each other have no column in common, as in a tournament, so that their latencies overlap.
     const Index seats = small + small % 2;
+    M active = hn::Eq(zero(), zero());
     for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
-      bool turned = false;
+      M again = hn::Lt(zero(), zero());
       for (Index round = 0; round + 1 < seats; ++round) {
         for (Index seat = 0; seat < seats / 2; ++seat) {
           const auto player = [&](Index at) { return at == 0 ? 0 : 1 + (at - 1 + round) % (seats - 1); };
           const Index one = player(seat), other = player(seats - 1 - seat);
           if (one >= small || other >= small) continue;
-          turned = rotate(columns, std::min(one, other), std::max(one, other), nothing) || turned;
+          rotate(columns, std::min(one, other), std::max(one, other), nothing, active, again);
         }
       }
-      if (!turned) break;
+      if (hn::AllFalse(tag, again)) break;
+      active = again;
     }
     V top = zero();
     for (Index p = 0; p < small; ++p) top = hn::Max(top, square(columns.at(p), tall));
@@ -147,11 +163,11 @@ struct Polar {
   }
 };
 
-void polar_full(double size, double decay, const double* source, LaneArray& array) {
-  Polar<hn::ScalableTag<double>>::take(size, decay, source, array);
+void polar_full(const LaneStep& step, const double* source, LaneArray& array) {
+  Polar<hn::ScalableTag<double>>::take(step, source, array);
 }
-void polar_one(double size, double decay, const double* source, LaneArray& array) {
-  Polar<hn::CappedTag<double, 1>>::take(size, decay, source, array);
+void polar_one(const LaneStep& step, const double* source, LaneArray& array) {
+  Polar<hn::CappedTag<double, 1>>::take(step, source, array);
 }
 
 }  // namespace
@@ -164,11 +180,11 @@ namespace attsvm::internal {
 HWY_EXPORT(polar_full);
 HWY_EXPORT(polar_one);
 
-void lane_polar_step(double size, double decay, Index lanes, const double* source, LaneArray& array) {
+void lane_polar_step(const LaneStep& step, Index lanes, const double* source, LaneArray& array) {
   if (lanes == 1) {
-    HWY_DYNAMIC_DISPATCH(polar_one)(size, decay, source, array);
+    HWY_DYNAMIC_DISPATCH(polar_one)(step, source, array);
   } else {
-    HWY_DYNAMIC_DISPATCH(polar_full)(size, decay, source, array);
+    HWY_DYNAMIC_DISPATCH(polar_full)(step, source, array);
   }
 }
 

@@ -409,14 +409,14 @@ void part_uniform(Index lanes, LaneArray& array) {
 void lane_step(const LaneStep& step, Index lanes, LaneArray& array) {
   const bool polar = step.rule.kind == StepKind::steepest && step.rule.norm == Norm::spectral();
   if (polar && !step.rule.averages()) {
-    return lane_polar_step(step.size, step.rule.weight_decay, lanes, array.descent, array);
+    return lane_polar_step(step, lanes, array.descent, array);
   }
   if (lanes == 1) {
     HWY_DYNAMIC_DISPATCH(step_one)(step, array);
   } else {
     HWY_DYNAMIC_DISPATCH(step_full)(step, array);
   }
-  if (polar) lane_polar_step(step.size, step.rule.weight_decay, lanes, array.mixed, array);
+  if (polar) lane_polar_step(step, lanes, array.mixed, array);
 }
 
 }  // namespace attsvm::internal

@@ -15,7 +15,7 @@ struct LaneArray {
   bool uniform = false;    ///< each run has the same block for all entries, and only those of entry 0 are stored
   double* peak = nullptr;  ///< the largest of the numbers that share it, one per run; of s for Adam
   double *mixed = nullptr, *mixed_block = nullptr;  ///< scratch, where gradients are averaged
-  double* columns = nullptr;  ///< scratch of lane_polar_step: (rows + cols)·min(rows, cols) numbers
+  double* columns = nullptr;  ///< memory of lane_polar_step: (rows + cols)·min(rows, cols) numbers
 };
 
 /// A step that all runs of a group take.
@@ -27,9 +27,8 @@ struct LaneStep {
   double queries = 1;           ///< n
 };
 
-/// Moves the array along U Vᵀ of the matrix U Σ Vᵀ at `source`, without singular values below kRankTolerance, and
-/// shrinks it by size·decay.
-void lane_polar_step(double size, double decay, Index lanes, const double* source, LaneArray& array);
+/// Moves the array along U Vᵀ of the matrix U Σ Vᵀ at `source`, without singular values below kRankTolerance.
+void lane_polar_step(const LaneStep& step, Index lanes, const double* source, LaneArray& array);
 
 /// Stores the blocks of all entries.
 void part_uniform(Index lanes, LaneArray& array);
