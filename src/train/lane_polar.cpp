@@ -8,6 +8,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/kernels/lanes-inl.h"
 #include "train/directions.h"
@@ -29,10 +30,11 @@ struct Polar {
   static HWY_INLINE V set(double x) { return hn::Set(tag, x); }
   static HWY_INLINE V zero() { return hn::Zero(tag); }
 
-  static constexpr double kOrthogonal = 0x1p-50;     // columns whose cosine is below this are orthogonal
+  static constexpr double kOrthogonal = 0x1p-48;     // columns whose cosine is below this are orthogonal
   static constexpr double kNearlyOrthogonal = 1e-8;  // a sweep squares cosines, so that one after this is the last
   static constexpr double kNothing = 0x1p-106;  // a column whose square is this share of the largest is rounding error
   static constexpr int kMostSweeps = 40;
+  static constexpr Index kMostColumns = kMostPolarColumns;
 
   struct Columns {
     double* numbers;
@@ -76,38 +78,80 @@ struct Polar {
     return hn::Add(even, odd);
   }
 
-  /// Makes two columns orthogonal in the lanes that are `active`. Adds those where they were far from it to `again`.
-  static HWY_INLINE void rotate(const Columns& columns, Index p, Index q, V nothing, M active, M& again) {
+  /// Makes kPairs pairs of columns orthogonal in the lanes that are `active`; pair(i) gives the two. No column is in
+  /// two pairs, and their latencies overlap. Adds the lanes where columns were far from orthogonal to `again`.
+  template <int kPairs, class Pair>
+  static HWY_INLINE void rotate(const Columns& columns, Pair pair, V nothing, M active, M& again) {
     const Index L = width(), end = columns.tall * L;
-    double *a = columns.at(p), *b = columns.at(q);
-    V aa = zero(), ab = zero(), bb = zero();
-    for (Index k = 0; k < end; k += L) {
-      const V x = load(a + k), y = load(b + k);
-      aa = hn::MulAdd(x, x, aa);
-      ab = hn::MulAdd(x, y, ab);
-      bb = hn::MulAdd(y, y, bb);
-    }
-    const V cosine = hn::Mul(ab, ab), product = hn::Mul(aa, bb);
-    const M counts = hn::And(active, hn::Gt(hn::Min(aa, bb), nothing));
-    const M turns = hn::And(counts, hn::Gt(cosine, hn::Mul(product, set(kOrthogonal * kOrthogonal))));
-    again =
-        hn::Or(again, hn::And(counts, hn::Gt(cosine, hn::Mul(product, set(kNearlyOrthogonal * kNearlyOrthogonal)))));
-    if (hn::AllFalse(tag, turns)) return;
+    Block<D, kPairs> ab, difference, inverse, square, root;
+    M turns[static_cast<std::size_t>(kPairs)];
+    bool any = false;
+    each<kPairs>([&](auto i) ATTSVM_INLINED {
+      const auto [a, b] = pair(i);
+      V xx = zero(), xy = zero(), yy = zero();
+      for (Index k = 0; k < end; k += L) {
+        const V x = load(a + k), y = load(b + k);
+        xx = hn::MulAdd(x, x, xx);
+        xy = hn::MulAdd(x, y, xy);
+        yy = hn::MulAdd(y, y, yy);
+      }
+      const V cosine = hn::Mul(xy, xy), product = hn::Mul(xx, yy);
+      const M counts = hn::And(active, hn::Gt(hn::Min(xx, yy), nothing));
+      turns[i] = hn::And(counts, hn::Gt(cosine, hn::Mul(product, set(kOrthogonal * kOrthogonal))));
+      const V far = hn::Mul(product, set(kNearlyOrthogonal * kNearlyOrthogonal));
+      again = hn::Or(again, hn::And(counts, hn::Gt(cosine, far)));
+      any = any || !hn::AllFalse(tag, turns[i]);
+      ab[i] = xy;
+      difference[i] = hn::Sub(xx, yy);
+    });
+    if (!any) return;
     // tan 2φ = 2 a·b/(|a|² − |b|²), with |φ| ≤ π/4: cos² φ = (1 + |difference|/hypotenuse)/2.
-    const V difference = hn::Sub(aa, bb), twice = hn::Add(ab, ab);
-    Block<D, 1> inverse{{hn::MulAdd(difference, difference, hn::Mul(twice, twice))}};
+    each<kPairs>([&](auto i) ATTSVM_INLINED {
+      const V twice = hn::Add(ab[i], ab[i]);
+      inverse[i] = hn::MulAdd(difference[i], difference[i], hn::Mul(twice, twice));
+    });
     invert_roots(tag, inverse);
-    const V square = hn::MulAdd(hn::Mul(set(0.5), hn::Abs(difference)), inverse[0], set(0.5));
-    Block<D, 1> root{{square}};
+    each<kPairs>([&](auto i) ATTSVM_INLINED {
+      square[i] = root[i] = hn::MulAdd(hn::Mul(set(0.5), hn::Abs(difference[i])), inverse[i], set(0.5));
+    });
     invert_roots(tag, root);
-    const V sine = hn::Mul(hn::Mul(ab, inverse[0]), root[0]);
-    const V c = hn::IfThenElse(turns, hn::Mul(square, root[0]), set(1.0));
-    const V s = hn::IfThenElseZero(turns, hn::IfThenElse(hn::Ge(difference, zero()), sine, hn::Neg(sine)));
-    for (Index k = 0; k < end + columns.small * L; k += L) {
-      const V x = load(a + k), y = load(b + k);
-      store(hn::MulAdd(c, x, hn::Mul(s, y)), a + k);
-      store(hn::NegMulAdd(s, x, hn::Mul(c, y)), b + k);
+    each<kPairs>([&](auto i) ATTSVM_INLINED {
+      if (hn::AllFalse(tag, turns[i])) return;
+      const auto [a, b] = pair(i);
+      const V sine = hn::Mul(hn::Mul(ab[i], inverse[i]), root[i]);
+      const V c = hn::IfThenElse(turns[i], hn::Mul(square[i], root[i]), set(1.0));
+      const V s = hn::IfThenElseZero(turns[i], hn::IfThenElse(hn::Ge(difference[i], zero()), sine, hn::Neg(sine)));
+      for (Index k = 0; k < end + columns.small * L; k += L) {
+        const V x = load(a + k), y = load(b + k);
+        store(hn::MulAdd(c, x, hn::Mul(s, y)), a + k);
+        store(hn::NegMulAdd(s, x, hn::Mul(c, y)), b + k);
+      }
+    });
+  }
+
+  /// One round of a tournament: every column is in one pair, except one column if their number is odd.
+  static HWY_INLINE void play(const Columns& columns, Index round, V nothing, M active, M& again) {
+    const Index small = columns.small, seats = small + small % 2;
+    const auto player = [&](Index at) { return at == 0 ? 0 : 1 + (at - 1 + round) % (seats - 1); };
+    const Index idle = small % 2;  // the seat opposite to a seat without player, which is the last player's
+    const auto opponents = [&](Index seat) {
+      const Index one = player(seat), other = player(seats - 1 - seat);
+      return std::pair(std::min(one, other), std::max(one, other));
+    };
+    Index pairs[kMostColumns / 2];
+    Index count = 0;
+    for (Index seat = 0; seat < seats / 2; ++seat) {
+      if (idle == 0 || opponents(seat).second < small) pairs[count++] = seat;
     }
+    in_blocks(count, [&](auto size, Index first) ATTSVM_INLINED {
+      rotate<size>(
+          columns,
+          [&](int i) {
+            const auto [p, q] = opponents(pairs[first + i]);
+            return std::pair(columns.at(p), columns.at(q));
+          },
+          nothing, active, again);
+    });
   }
 
   static void take(const LaneStep& step, const double* source, LaneArray& array) {
@@ -122,19 +166,11 @@ struct Polar {
     V all = zero();
     for (Index p = 0; p < small; ++p) all = hn::Add(all, square(columns.at(p), tall));
     const V nothing = hn::Mul(all, set(kNothing));
-    // Pairs that follow each other have no column in common, as in a tournament, so that their latencies overlap.
     const Index seats = small + small % 2;
     M active = hn::Eq(zero(), zero());
     for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
       M again = hn::Lt(zero(), zero());
-      for (Index round = 0; round + 1 < seats; ++round) {
-        for (Index seat = 0; seat < seats / 2; ++seat) {
-          const auto player = [&](Index at) { return at == 0 ? 0 : 1 + (at - 1 + round) % (seats - 1); };
-          const Index one = player(seat), other = player(seats - 1 - seat);
-          if (one >= small || other >= small) continue;
-          rotate(columns, std::min(one, other), std::max(one, other), nothing, active, again);
-        }
-      }
+      for (Index round = 0; round + 1 < seats; ++round) play(columns, round, nothing, active, again);
       if (hn::AllFalse(tag, again)) break;
       active = again;
     }
@@ -151,14 +187,19 @@ struct Polar {
     }
     const V keep = set(1 - size * decay);
     for (Index i = 0; i < tall; ++i) {
-      for (Index j = 0; j < small; ++j) {
-        double* theta = array.theta + (flip ? j * tall + i : i * small + j) * L;
-        V sum = decay == 0 ? load(theta) : hn::Mul(keep, load(theta));
+      in_blocks(small, [&](auto count, Index j) ATTSVM_INLINED {
+        constexpr int kCount = count;
+        Block<D, kCount> sum;
+        const auto theta = [&](int k) { return array.theta + (flip ? (j + k) * tall + i : i * small + j + k) * L; };
+        each<kCount>([&](auto k) ATTSVM_INLINED { sum[k] = hn::Mul(keep, load(theta(k))); });
         for (Index p = 0; p < small; ++p) {
-          sum = hn::MulAdd(load(columns.at(p) + i * L), load(columns.at(p) + (tall + j) * L), sum);
+          const double* column = columns.at(p);
+          const V factor = load(column + i * L);
+          each<kCount>([&](auto k)
+                           ATTSVM_INLINED { sum[k] = hn::MulAdd(factor, load(column + (tall + j + k) * L), sum[k]); });
         }
-        store(sum, theta);
-      }
+        each<kCount>([&](auto k) ATTSVM_INLINED { store(sum[k], theta(k)); });
+      });
     }
   }
 };

@@ -25,6 +25,7 @@ bool along_gradient(const StepRule& rule) {
 bool fits(const TrainSettings& settings, const AttentionTask& task, const Head& head) {
   const StepRule rule = rule_of(settings);
   const bool known = along_gradient(rule) || lanes_can_step(rule);
+  if (rule.norm == Norm::spectral() && std::max(task.key_size(), task.query_size()) > kMostPolarColumns) return false;
   const bool whole = settings.batch == 0 || settings.batch >= task.queries();
   return head.kind == HeadKind::linear && !settings.joint && known && settings.newton_schulz == 0 && whole &&
          settings.dropout == 0 && settings.ridge == 0 && settings.step * rule.weight_decay <= 1 &&

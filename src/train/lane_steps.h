@@ -27,6 +27,8 @@ struct LaneStep {
   double queries = 1;           ///< n
 };
 
+constexpr Index kMostPolarColumns = 64;  ///< the largest min(rows, cols) that lane_polar_step takes
+
 /// Moves the array along U Vᵀ of the matrix U Σ Vᵀ at `source`, without singular values below kRankTolerance.
 void lane_polar_step(const LaneStep& step, Index lanes, const double* source, LaneArray& array);
 
