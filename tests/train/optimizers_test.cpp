@@ -131,6 +131,20 @@ TEST_P(Optimizers, TakeThemWhereGradientsAreTooSmallForDoubles) {
   }
 }
 
+TEST(OptimizerSteps, SpectralStepsOfFewQueriesStayInTheirSpan) {
+  Threads threads(1);
+  const AttentionTask task = generate({.n = 2, .T = 5, .d = 6, .dz = 4}, 8).task;
+  const Start start{.W = RowMatrix::Random(6, 4), .K = RowMatrix::Random(6, 3), .Q = RowMatrix::Random(4, 3)};
+  for (const double momentum : {0.0, .7}) {
+    for (const double decay : {0.0, .01}) {
+      TrainSettings settings{.optimizer = Optimizer::muon, .momentum = momentum, .step = .2, .weight_decay = decay};
+      expect_steps_of_the_definition(task, settings, start, nullptr);
+      settings.param = Parametrization::KQ;
+      expect_steps_of_the_definition(task, settings, start, nullptr);
+    }
+  }
+}
+
 /// Gradients whose scales jump between e^{-9000} and 1, and whose entries span the range of doubles.
 ScaledMatrix jumping_gradient(Index step) {
   const auto wave = [](double x) {
@@ -232,7 +246,7 @@ TEST(OptimizerSteps, NewtonSchulzIsThePolynomialOfMuon) {
   for (int k = 0; k < 3; ++k) {
     for (double& s : sigma) s = 3.4445 * s - 4.7750 * std::pow(s, 3) + 2.0315 * std::pow(s, 5);
   }
-  EXPECT_LE((found - svd.matrixU() * sigma.asDiagonal() * svd.matrixV().transpose()).norm(), 1e-13);
+  EXPECT_LE((found - svd.matrixU() * sigma.asDiagonal() * svd.matrixV().transpose()).norm(), 1e-11);
 }
 
 TEST(OptimizerSteps, AreThoseOfPlainArithmeticInOrdinaryRanges) {
