@@ -273,7 +273,8 @@ def _settings(*, param: str, joint: bool, width: int | None, optimizer: Any, mom
                 width=0 if width is None else arguments.integer(width, "width", 1), optimizer=_optimizer(optimizer),
                 momentum=None if momentum is None else arguments.number(momentum, "momentum"),
                 betas=_pair(betas, "betas"),
-                newton_schulz=0 if newton_schulz is None else arguments.integer(newton_schulz, "newton_schulz", 1, 1000),
+                newton_schulz=(0 if newton_schulz is None
+                               else arguments.integer(newton_schulz, "newton_schulz", 1, 1000)),
                 normalize=bool(normalize), step=arguments.number(step, "step"),
                 steps=arguments.integer(steps, "steps", 0, 2**52), schedule=arguments.word(schedule, "schedule"),
                 epsilon=epsilons[0], head_epsilon=epsilons[1] if len(epsilons) == 2 else None,

@@ -22,14 +22,14 @@ double SteepestDirection::powers(Eigen::Ref<Eigen::VectorXd> sizes) {
     sizes[first] = 1;
     return top;
   }
-  sizes /= top;
   double sum = 0;
   const double dual = norm_.dual().power;
   for (double& x : sizes) {
-    if (!(x >= std::numeric_limits<double>::min())) {  // underflown: the sign of an average may be all that is left
+    if (x <= std::numeric_limits<double>::denorm_min()) {  // underflown: the sign of an average is all that is left
       x = norm_.power < std::numeric_limits<double>::infinity() || x == 0 ? 0 : 1;
       continue;
     }
+    x /= top;
     const double grown = dual == 1 ? 1 : std::pow(x, dual - 1);
     sum += grown * x;
     x = grown;

@@ -1,5 +1,6 @@
 #include "train/lane_runs.h"
 
+#include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
 
@@ -24,6 +25,7 @@ bool along_gradient(const StepRule& rule) {
 bool fits(const TrainSettings& settings, const AttentionTask& task, const Head& head) {
   const StepRule rule = rule_of(settings);
   const bool known = along_gradient(rule) || lanes_can_step(rule);
+  if (rule.norm == Norm::spectral() && std::max(task.key_size(), task.query_size()) > kMostPolarColumns) return false;
   const bool whole = settings.batch == 0 || settings.batch >= task.queries();
   return head.kind == HeadKind::linear && !settings.joint && known && settings.newton_schulz == 0 && whole &&
          settings.dropout == 0 && settings.ridge == 0 && settings.step * rule.weight_decay <= 1 &&
@@ -118,9 +120,13 @@ LaneRuns::LaneRuns(const LaneShape& shape, Index lanes, const TrainSettings& set
     : shape_(shape),
       rule_(rule_of(settings)),
       first_(static_cast<std::size_t>(lanes)),
+      basis_(static_cast<std::size_t>(lanes)),
       Z_(static_cast<std::size_t>(lanes)) {
   const bool whole = !along_gradient(rule_);
-  const Index n = shape.n, T = shape.T, d = shape.d, r = whole && shape.r == 0 ? shape.dz : shape.r;
+  // Steps along U Vᵀ stay in the span of the queries, where W has fewer columns if these are few.
+  narrow_ = whole && shape.r == 0 && shape.n < shape.dz && rule_.weight_decay == 0 && rule_.norm == Norm::spectral();
+  const Index n = shape.n, T = shape.T, d = shape.d;
+  const Index r = narrow_ ? n : whole && shape.r == 0 ? shape.dz : shape.r;
   const Index width = r > 0 ? r : d;
   group_ = {.lanes = lanes,
             .n = n,
@@ -168,6 +174,7 @@ void LaneRuns::add_whole(Index rows, Index cols, double* theta, const double* de
   }
   if (adam) array.square = room(rows * cols);
   array.peak = room(1);
+  if (rule_.norm == Norm::spectral()) array.columns = room((rows + cols) * std::min(rows, cols));
   whole_.push_back(array);
 }
 
@@ -201,6 +208,15 @@ void LaneRuns::put(Index lane, const AttentionTask& task, const LaneInput& input
   const auto set_all = [&](double* array, const RowMatrix& from) {
     for (Index k = 0; k < from.size(); ++k) set(array, k, from.data()[k]);
   };
+  if (narrow_) {
+    const Eigen::HouseholderQR<Eigen::MatrixXd> qr(Z.transpose());
+    RowMatrix& basis = basis_[static_cast<std::size_t>(lane)];
+    basis = qr.householderQ() * Eigen::MatrixXd::Identity(dz, n);
+    first_[static_cast<std::size_t>(lane)] = start.W();
+    set_all(group_.reach, Z * basis);
+    set_all(group_.K, start.W() * basis);
+    return;
+  }
   if (group_.whole) {
     set_all(r > 0 ? group_.Z : group_.reach, Z);
     set_all(group_.K, start.arrays[0]);
@@ -227,6 +243,13 @@ bool LaneRuns::rests(Index lane) const {
 
 void LaneRuns::read_point(Index lane, Parameters& point) const {
   const Index n = shape_.n, d = shape_.d, r = shape_.r;
+  if (narrow_) {
+    const RowMatrix &basis = basis_[static_cast<std::size_t>(lane)], &first = first_[static_cast<std::size_t>(lane)];
+    RowMatrix inside(d, n);
+    for (Index k = 0; k < inside.size(); ++k) inside.data()[k] = at(group_.K, k, lane);
+    point.arrays[0] = first + (inside - first * basis) * basis.transpose();
+    return;
+  }
   for (std::size_t a = 0; a < whole_.size(); ++a) {
     for (Index k = 0; k < point.arrays[a].size(); ++k) point.arrays[a].data()[k] = at(whole_[a].theta, k, lane);
   }

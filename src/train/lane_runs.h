@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "train/lane_kernels.h"
@@ -52,9 +53,12 @@ class LaneRuns {
     for (Index k = 0; k < shape_.d * shape_.r && !group_.whole; ++k) use(at(group_.K, k, lane));
     for (LaneArray& array : whole_) {
       part_uniform(group_.lanes, array);
+      const Index size = array.rows * array.cols;
       for (double* numbers : {array.theta, array.mean, array.square, array.block}) {
-        for (Index k = 0; k < array.rows * array.cols && numbers != nullptr; ++k) use(at(numbers, k, lane));
+        for (Index k = 0; k < size && numbers != nullptr; ++k) use(at(numbers, k, lane));
       }
+      const Index columns = array.columns == nullptr ? 0 : (array.rows + array.cols) * std::min(array.rows, array.cols);
+      for (Index k = 0; k < columns; ++k) use(at(array.columns, k, lane));
     }
   }
 
@@ -69,10 +73,12 @@ class LaneRuns {
 
   LaneShape shape_;
   StepRule rule_;
+  bool narrow_ = false;  // W is stored by its columns in an orthonormal basis of the queries
   LaneGroup group_;
   std::vector<LaneArray> whole_;                // the trained arrays, where they are stored whole
   std::vector<std::vector<CacheLine>> arrays_;  // what group_ and whole_ point into
-  std::vector<RowMatrix> first_, Z_;            // one per lane: W or Q at the start, queries (n,dz)
+  // One per lane: W or Q at the start, the basis of the queries (dz,n) if W is narrow, queries (n,dz)
+  std::vector<RowMatrix> first_, basis_, Z_;
 };
 
 }  // namespace attsvm::internal

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/kernels/lanes-inl.h"
+#include "train/lane_roots-inl.h"
 #include "train/wide_numbers.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -99,28 +100,6 @@ struct Steps {
       return normal({hn::Mul(number.x, factor), number.block});
     }
   };
-
-  /// 1/√x to a few units of rounding, for normal x > 0, faster than the instructions for √ and /. Starts from the
-  /// exponent and Newton's method doubles the digits four times.
-  static HWY_INLINE V inverse_root(V x) {
-    const hn::RebindToSigned<D> integers;
-    const auto bits = hn::Sub(hn::Set(integers, 0x5FE6EB50C7B537A9), hn::ShiftRight<1>(hn::BitCast(integers, x)));
-    V y = hn::BitCast(tag, bits);
-    const V half = hn::Mul(set(0.5), x);
-    for (int k = 0; k < 4; ++k) y = hn::Mul(y, hn::NegMulAdd(hn::Mul(half, y), y, set(1.5)));
-    return y;
-  }
-
-  /// 1/x to a few units of rounding, for x from 1e-300 to 1e300.
-  static HWY_INLINE V inverse(V x) {
-    const hn::RebindToSigned<D> integers;
-    V y = hn::BitCast(tag, hn::Sub(hn::Set(integers, 0x7FDE623822FC16E6), hn::BitCast(integers, x)));
-    for (int k = 0; k < 4; ++k) {
-      const V miss = hn::NegMulAdd(x, y, set(1.0));
-      y = k == 0 ? hn::MulAdd(y, hn::MulAdd(miss, miss, miss), y) : hn::MulAdd(y, miss, y);
-    }
-    return y;
-  }
 
   static constexpr double kLowered = 0x1p-128;  // numbers whose peak is below this move to the next block together
 
@@ -214,7 +193,7 @@ struct Steps {
   }
 
   struct AdamNumbers {
-    V first, second, past1, past2, rest1, rest2, size;
+    V first, second, past1, past2, rest1, rest2;
     AdamNumbers(const LaneStep& step) {  // NOLINT: made where it is used
       const auto [b1, b2] = step.rule.betas;
       const double t = static_cast<double>(step.number + 1);
@@ -225,14 +204,63 @@ struct Steps {
       rest1 = set(1 - b1);
       rest2 = set(1 - b2);
     }
-    /// size·m̂/(√ŝ + ε)
-    HWY_INLINE V quotient(V m, V s, V epsilon) const {
-      const V square = hn::Mul(s, second), root = inverse_root(square);
-      const V below = hn::MulAdd(square, root, epsilon), some = hn::Max(hn::Min(below, set(1e290)), set(1e-290));
-      const V along = hn::Mul(hn::Mul(m, first), inverse(some));
-      return hn::IfThenElseZero(hn::And(hn::Ne(m, zero()), hn::Lt(below, set(1e290))), along);
+    /// Moves entries by size·m̂/(√ŝ + ε); 0/0 is 0.
+    template <int kCount>
+    HWY_INLINE void move(const LaneStep& step, const Block<D, kCount>& m, Block<D, kCount> s, V epsilon,
+                         double* theta) const {
+      const Index L = width();
+      each<kCount>([&](auto i) ATTSVM_INLINED { s[i] = hn::Mul(s[i], second); });
+      invert_roots(tag, s);
+      each<kCount>([&](auto i) ATTSVM_INLINED {
+        V along = hn::Mul(hn::Mul(m[i], first), s[i]);
+        if (step.rule.epsilon > 0) along = hn::Div(along, hn::MulAdd(epsilon, s[i], set(1.0)));
+        store(moved(step, load(theta + i * L), along), theta + i * L);
+      });
     }
   };
+
+  /// What a step of Adam multiplies by where all entries of a run have one block.
+  struct UniformAdam {
+    V block, factor, second, past1, past2, rest1, epsilon;
+    UniformAdam(const LaneStep& step, const AdamNumbers& n, const Scale& scale, const LaneArray& array) {
+      const Level level(array, kLowered * kLowered);
+      const Shared common(level.block, scale.block);
+      const V first = hn::Mul(level.raised, common.first);
+      block = common.block;
+      factor = scale.factor;
+      second = common.second;
+      past1 = hn::Mul(n.past1, first);
+      past2 = hn::Mul(hn::Mul(n.past2, first), first);
+      rest1 = hn::Mul(n.rest1, second);
+      epsilon = in_units_of(step.rule.epsilon, block);
+    }
+  };
+
+  /// The steps of kCount entries from `k` on, if all numbers of a run have one block; false if a number is too small.
+  template <int kCount>
+  static HWY_INLINE bool adam_block(const LaneStep& step, const AdamNumbers& n, const UniformAdam& one,
+                                    LaneArray& array, Index k, V& peak) {
+    const Index L = width();
+    Block<D, kCount> m, s;
+    V least = set(kLeast), least_square = set(kLeast * kLeast);
+    each<kCount>([&](auto i) ATTSVM_INLINED {
+      const Index at = k + i * L;
+      const V now = hn::Mul(load(array.descent + at), one.factor), g = hn::Mul(now, one.second);
+      m[i] = hn::MulAdd(one.past1, load(array.mean + at), hn::Mul(one.rest1, now));
+      s[i] = hn::MulAdd(one.past2, load(array.square + at), hn::Mul(hn::Mul(n.rest2, g), g));
+      least = hn::Min(least, hn::Abs(now));
+      least_square = hn::Min(least_square, s[i]);
+    });
+    const M usual = hn::And(hn::Ge(least, set(kLeast)), hn::Ge(least_square, set(kLeast * kLeast)));
+    if (HWY_UNLIKELY(!hn::AllTrue(tag, usual))) return false;
+    each<kCount>([&](auto i) ATTSVM_INLINED {
+      peak = hn::Max(peak, s[i]);
+      store(m[i], array.mean + k + i * L);
+      store(s[i], array.square + k + i * L);
+    });
+    n.move(step, m, s, one.epsilon, array.theta + k);
+    return true;
+  }
 
   static void adam(const LaneStep& step, LaneArray& array) {
     const Index L = width(), end = array.rows * array.cols * L;
@@ -240,29 +268,15 @@ struct Steps {
     const Scale scale(step);
     Index begin = 0;
     if (array.uniform) {
-      const Level level(array, kLowered * kLowered);
-      const Shared common(level.block, scale.block);
-      const V first = hn::Mul(level.raised, common.first);
-      const V past1 = hn::Mul(n.past1, first), rest1 = hn::Mul(n.rest1, common.second);
-      const V past2 = hn::Mul(hn::Mul(n.past2, first), first);
+      const UniformAdam one(step, n, scale, array);
       V peak = zero();
-      const V epsilon = in_units_of(step.rule.epsilon, common.block);
-      for (; begin < end; begin += L) {
-        const V now = hn::Mul(load(array.descent + begin), scale.factor), g = hn::Mul(now, common.second);
-        const V m = hn::MulAdd(past1, load(array.mean + begin), hn::Mul(rest1, now));
-        const V s = hn::MulAdd(past2, load(array.square + begin), hn::Mul(hn::Mul(n.rest2, g), g));
-        const M usual = hn::And(hn::Ge(hn::Abs(now), set(kLeast)), hn::Ge(s, set(kLeast * kLeast)));
-        if (HWY_UNLIKELY(!hn::AllTrue(tag, usual))) break;
-        peak = hn::Max(peak, s);
-        store(m, array.mean + begin);
-        store(s, array.square + begin);
-        store(moved(step, load(array.theta + begin), n.quotient(m, s, epsilon)), array.theta + begin);
-      }
+      while (begin + 4 * L <= end && adam_block<4>(step, n, one, array, begin, peak)) begin += 4 * L;
+      while (begin < end && adam_block<1>(step, n, one, array, begin, peak)) begin += L;
       if (begin == end) {
         store(peak, array.peak);
-        return store(common.block, array.block);
+        return store(one.block, array.block);
       }
-      part_blocks(array, begin, common.block);
+      part_blocks(array, begin, one.block);
     }
     M same = hn::Eq(zero(), zero());
     for (Index k = begin; k < end; k += L) {
@@ -285,8 +299,7 @@ struct Steps {
       store(m, array.mean + k);
       store(s, array.square + k);
       same = hn::And(same, hn::And(hn::Eq(block, load(array.block)), hn::Gt(s, zero())));
-      const V along = n.quotient(m, s, in_units_of(step.rule.epsilon, block));
-      store(moved(step, load(array.theta + k), along), array.theta + k);
+      n.template move<1>(step, {{m}}, {{s}}, in_units_of(step.rule.epsilon, block), array.theta + k);
     }
     make_uniform(array, begin == 0 && hn::AllTrue(tag, same));
   }
@@ -351,6 +364,10 @@ struct Steps {
 
   static void take(const LaneStep& step, LaneArray& array) {
     if (step.rule.kind == StepKind::adam) return adam(step, array);
+    if (step.rule.norm == Norm::spectral()) {
+      mix(step, array);
+      return;
+    }
     if (step.rule.kind == StepKind::scaled || step.rule.norm.is_frobenius()) return scaled(step, array);
     signs(step, array);
   }
@@ -377,7 +394,7 @@ bool lanes_can_step(const StepRule& rule) {
       // |m| ≤ c·√s with a constant c only then; without ε, steps might be of any length otherwise.
       return rule.betas[0] * rule.betas[0] < rule.betas[1];
     case StepKind::steepest:
-      return (rule.norm.is_frobenius() && rule.averages()) || (rule.norm == Norm::largest() && rule.epsilon == 0);
+      return rule.norm.is_frobenius() ? rule.averages() : rule.epsilon == 0 && rule.norm.power == Norm::largest().power;
     default:
       return false;
   }
@@ -390,11 +407,16 @@ void part_uniform(Index lanes, LaneArray& array) {
 }
 
 void lane_step(const LaneStep& step, Index lanes, LaneArray& array) {
+  const bool polar = step.rule.kind == StepKind::steepest && step.rule.norm == Norm::spectral();
+  if (polar && !step.rule.averages()) {
+    return lane_polar_step(step, lanes, array.descent, array);
+  }
   if (lanes == 1) {
     HWY_DYNAMIC_DISPATCH(step_one)(step, array);
   } else {
     HWY_DYNAMIC_DISPATCH(step_full)(step, array);
   }
+  if (polar) lane_polar_step(step, lanes, array.mixed, array);
 }
 
 }  // namespace attsvm::internal

@@ -15,6 +15,7 @@ struct LaneArray {
   bool uniform = false;    ///< each run has the same block for all entries, and only those of entry 0 are stored
   double* peak = nullptr;  ///< the largest of the numbers that share it, one per run; of s for Adam
   double *mixed = nullptr, *mixed_block = nullptr;  ///< scratch, where gradients are averaged
+  double* columns = nullptr;  ///< memory of lane_polar_step: (rows + cols)·min(rows, cols) numbers
 };
 
 /// A step that all runs of a group take.
@@ -25,6 +26,11 @@ struct LaneStep {
   const double* top = nullptr;  ///< the exponents of the gradients, one per run
   double queries = 1;           ///< n
 };
+
+constexpr Index kMostPolarColumns = 64;  ///< the largest min(rows, cols) that lane_polar_step takes
+
+/// Moves the array along U Vᵀ of the matrix U Σ Vᵀ at `source`, without singular values below kRankTolerance.
+void lane_polar_step(const LaneStep& step, Index lanes, const double* source, LaneArray& array);
 
 /// Stores the blocks of all entries.
 void part_uniform(Index lanes, LaneArray& array);
