@@ -130,7 +130,7 @@ Real ExtremePath<Real>::lower_bound() const {
 
 template <class Real>
 Real ExtremePath<Real>::ratio() const {
-  const Real widest = slack_.maxCoeff();
+  const Real widest = std::max(slack_.maxCoeff(), rows_->b().maxCoeff());  // every row may be active
   return widest > 0 ? lambda_.maxCoeff() / widest : 1;
 }
 

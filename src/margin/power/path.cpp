@@ -12,6 +12,7 @@ namespace attsvm::internal {
 namespace {
 
 // Set by hand unless a comment names a reason or a measurement.
+constexpr double kSteep = 8;        // larger powers of w would overflow or vanish unless ‖w‖ is close to one
 constexpr Index kIterations = 300;  // nine to thirteen are the mean over nasty tasks
 constexpr double kGoal = 1e-13;     // relative gap that is as small as rounding allows
 constexpr int kPatience = 20;       // iterations that may pass before the gap falls by the factor kProgress
@@ -48,8 +49,8 @@ void PowerPath<Real>::load(const MarginProblem& problem, const Norm& norm, const
   q_ = p_ / (p_ - 1);
   primal_ = p_ >= 2;
   r_ = primal_ ? p_ : q_;
-  // High powers of w must neither overflow nor vanish.
-  rows_.load(problem, norm.family, static_cast<Real>(primal_ ? norm.of(W) : Norm::largest().of(W)), rows);
+  steep_ = p_ > static_cast<Real>(kSteep);
+  rows_.load(problem, norm.family, static_cast<Real>(steep_ ? norm.of(W) : Norm::largest().of(W)), rows);
   m_ = rows_.count();
   unknowns_ = rows_.unknowns();
   inequalities_ = rows_.inequalities();
@@ -71,7 +72,7 @@ Real PowerPath<Real>::best_dual_scale() {
 template <class Real>
 void PowerPath<Real>::start(const RowMatrix& W, const Eigen::VectorXd& dual, Real centrality) {
   rows_.weights_in(W, w_);
-  w_ *= primal_ ? 1 + 1 / p_ : Real(1.5);
+  w_ *= steep_ ? 1 + 1 / p_ : Real(1.5);
   rows_.duals_in(dual, lambda_);
   lambda_ *= best_dual_scale();
   value_.noalias() = rows_.R() * w_;

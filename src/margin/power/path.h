@@ -58,6 +58,7 @@ class PowerPath {
 
   Real p_ = 2, q_ = 2, r_ = 2;
   bool primal_ = true;  // the curve is φ, not its inverse
+  bool steep_ = false;
   Index m_ = 0, unknowns_ = 0, inequalities_ = 0;
   PowerRows<Real> rows_;
   Frame<Real> frame_;  // of x
