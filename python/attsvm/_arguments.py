@@ -104,12 +104,12 @@ def word(value: Any, name: str) -> str:
 
 
 def norm(value: Any) -> str:
-    """fro, nuc, lp:3 or ("lp", 3) as the command line writes it."""
+    """fro, nuc, spec, max, l1, lp:3 or ("lp", 3), schatten:3 or ("schatten", 3) as the command line writes it."""
     if type(value) is str:
         return value
-    if isinstance(value, tuple) and len(value) == 2 and value[0] == "lp":
-        return f"lp:{number(value[1], 'norm')!r}"
-    raise TypeError(f'norm = {value!r}; must be "fro", "nuc" or ("lp", P)')
+    if isinstance(value, tuple) and len(value) == 2 and value[0] in ("lp", "schatten"):
+        return f"{value[0]}:{number(value[1], 'norm')!r}"
+    raise TypeError(f'norm = {value!r}; must be "fro", "nuc", "spec", "max", "l1", ("lp", P) or ("schatten", P)')
 
 
 def selection(select: Any, longest: int) -> Any:

@@ -77,7 +77,7 @@ class Solution(Result):
 
     @property
     def norm(self) -> str:
-        """fro, nuc or lp:P."""
+        """fro, nuc, spec, max, l1, lp:P or schatten:P; names of the same norm are written in one way."""
         return self._core.norm
 
     @property
@@ -150,6 +150,12 @@ class Solution(Result):
     def rank_certified(self) -> bool:
         """Nuclear norm: whether it is proven that all optima have this rank, up to `outside_mass`."""
         return self._core.rank_certified
+
+    @property
+    def unique(self) -> bool | None:
+        """Whether no other W is optimal; None where that is not settled, and for solutions read from a file. If False,
+        W is one of many optima, not necessarily the one of least Frobenius norm."""
+        return self._core.unique
 
     @property
     def support(self) -> int:
@@ -337,9 +343,10 @@ def solve(task: Task, select: Any = None, norm: Any = "fro", *, relax: Sequence[
     task : Task
     select : "opt", "file", array (q,) of tokens, mask (q, T), or a list of sets; optional
         What to keep. Default: the task's own selection ("file"), else the tokens of highest score ("opt").
-    norm : "fro", "nuc" or ("lp", P)
-        Frobenius (what training W tends to), nuclear (K and Q, with vanishing regularization), or entrywise with
-        1 < P <= 8.
+    norm : "fro", "nuc", "spec", "max", "l1", ("lp", P) or ("schatten", P)
+        Frobenius (what training W tends to), nuclear (K and Q, with vanishing regularization), spectral (largest
+        singular value), largest absolute entry, sum of absolute entries, or the norm of power P, from 1 to infinity, of
+        the entries or of the singular values. "lp:3" works too.
     relax : list of queries
         Their rows need only be >= 0 instead of >= 1.
     problem : "att" or "v"

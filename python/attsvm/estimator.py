@@ -23,7 +23,7 @@ class AttentionSVM(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    norm : "fro", "nuc" or ("lp", P)
+    norm : "fro", "nuc", "spec", "max", "l1", ("lp", P) or ("schatten", P)
     tolerance : float
         Relative gap of the solution.
     threads : int, optional

@@ -42,7 +42,7 @@ def _style(k: int, points: int = 8) -> dict[str, Any]:
 def _name(one: Any, k: int) -> str:
     """The name of a solution, from its norm."""
     if isinstance(one, Solution):
-        return {"fro": "Frobenius SVM", "nuc": "nuclear SVM"}.get(one.norm, f"{one.norm} SVM")
+        return {"fro": "Frobenius SVM", "nuc": "nuclear SVM", "spec": "spectral SVM"}.get(one.norm, f"{one.norm} SVM")
     return "run" if isinstance(one, Run) else f"W {k}"
 
 

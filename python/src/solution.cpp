@@ -25,6 +25,7 @@ Solution to_solution(const MarginProblem& problem, const MarginSolution& found, 
                     .support = found.support,
                     .iterations = found.iterations,
                     .rank_certified = found.rank.certified,
+                    .unique = found.unique,
                     .next_singular_value = found.rank.next_singular_value,
                     .outside_mass = found.rank.outside_mass,
                     .rank_words = std::string(found.rank.words),
@@ -196,6 +197,7 @@ void for_each_fact(Visit&& visit) {
   visit("support", &Solution::support);
   visit("iterations", &Solution::iterations);
   visit("rank_certified", &Solution::rank_certified);
+  visit("unique", &Solution::unique);
   visit("next_singular_value", &Solution::next_singular_value);
   visit("outside_mass", &Solution::outside_mass);
   visit("rank_words", &Solution::rank_words);

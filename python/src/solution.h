@@ -13,6 +13,7 @@ struct Solution {
   double gap = 0, violation = 0, residual = 0;
   Index support = 0, iterations = 0;
   bool rank_certified = false;
+  std::optional<bool> unique{};
   double next_singular_value = 0, outside_mass = 0;  ///< as in RankCertificate
   std::string rank_words;
   std::string method = "file";

@@ -108,12 +108,35 @@ def test_verify_w_alone(solve, attsvm, task, tmp_path):
         assert verdict["objective"] == pytest.approx(objective, rel=1e-12)
 
 
-@pytest.mark.parametrize("norm", ["max", "lp", "lp:1", "lp:8.5", "lp:x", "NUC"])
+@pytest.mark.parametrize("norm", ["most", "lp", "lp:0.9", "schatten:nan", "lp:x", "NUC"])
 def test_bad_norms(attsvm, task, tmp_path, norm):
     for words in (["solve", task, "-o", tmp_path / "x.npz"], ["verify", task, task]):
         result = attsvm(*words, "--norm", norm)
         assert result.code == 2 and result.out == "" and len(result.lines()) == 1
     assert not (tmp_path / "x.npz").exists()
+
+
+NORMS = {"max": lambda W: np.abs(W).max(), "l1": lambda W: np.abs(W).sum(), "spec": lambda W: np.linalg.norm(W, 2),
+         "lp:20": lambda W: (np.abs(W) ** 20).sum() ** (1 / 20),
+         "schatten:3": lambda W: (np.linalg.svd(W, compute_uv=False) ** 3).sum() ** (1 / 3)}
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_every_norm(solve, attsvm, task, tmp_path, norm):
+    fields, arrays, _ = solve(task, "--norm", norm)
+    assert fields["norm"] == str(arrays["norm"]) == norm and fields["status"] == "optimal" and fields["gap"] <= 1e-10
+    assert fields["objective"] == pytest.approx(NORMS[norm](arrays["W"]), rel=1e-12)
+    assert fields["unique"] is True or norm == "spec"
+    verdict = attsvm("verify", task, tmp_path / "solution.npz", "--json").json()
+    assert verdict["valid"] and verdict["gap"] <= 1e-10
+
+
+@pytest.mark.parametrize("name, same", [("lp:inf", "max"), ("lp:1", "l1"), ("schatten:inf", "spec"),
+                                        ("schatten:1", "nuc"), ("schatten:2", "fro"), ("lp:2", "fro")])
+def test_one_norm_has_one_name(solve, task, name, same):
+    fields, arrays, _ = solve(task, "--norm", name)
+    assert fields["norm"] == str(arrays["norm"]) == same
+    assert fields["objective"] == solve(task, "--norm", same, out="same.npz")[0]["objective"]
 
 
 def test_table_speaks_of_the_rank(attsvm, task, tmp_path):

@@ -12,7 +12,6 @@ namespace attsvm::internal {
 namespace {
 
 // Set by hand unless a comment names a reason or a measurement.
-constexpr Index kMostRows = 4000, kMostNumbers = 40'000'000;  // largest problem: rows, and rows times unknowns
 constexpr Index kIterations = 100;
 constexpr int kPatience = 20;  // iterations that may pass before the gap falls by the factor kProgress
 constexpr double kProgress = 0.9;
@@ -61,10 +60,14 @@ ExtremeSolver::Outcome ExtremeSolver::solve(const MarginProblem& problem, const 
   dual_ = frobenius.dual;
   method_ = "Frobenius answer";
   if (frobenius.W.isZero(0)) return Outcome::converged;
-  const Index m = problem.rows(), unknowns = problem.d() * problem.dz();
-  if (m > kMostRows || m * unknowns > kMostNumbers) return Outcome::stalled;
-  gap_ = kInfinity;
-  if (!descend(tools_, problem, norm, frobenius, stop)) return Outcome::stopped;
+  if (!set_.choose(problem, frobenius.slack, frobenius.dual)) return Outcome::stalled;
+  for (;;) {
+    gap_ = kInfinity;
+    unique_.reset();
+    if (!descend(tools_, problem, norm, frobenius, stop)) return Outcome::stopped;
+    if (!set_.add_violated(problem, W_)) break;
+  }
+  const Index m = set_.count(problem), unknowns = problem.d() * problem.dz();
   if (gap_ > kSure * tolerance && m * m * (m + unknowns) <= kWideWork &&
       !descend(wide_tools_, problem, norm, frobenius, stop))
     return Outcome::stopped;
@@ -76,7 +79,7 @@ template <class Real>
 bool ExtremeSolver::descend(Tools<Real>& tools, const MarginProblem& problem, const Norm& norm,
                             const MarginSolution& frobenius, const std::function<bool(const SolveProgress&)>& stop) {
   constexpr double kRounding = 200 * static_cast<double>(std::numeric_limits<Real>::epsilon());
-  tools.rows.load(problem, norm.family, static_cast<Real>(norm.of(frobenius.W)));
+  tools.rows.load(problem, norm.family, static_cast<Real>(norm.of(frobenius.W)), set_.list());
   ExtremePath<Real>& path = tools.path;
   path.load(tools.rows, norm, frobenius.W, frobenius.dual);
   double best = kInfinity;

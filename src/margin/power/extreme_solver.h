@@ -6,6 +6,7 @@
 #include "margin/outcome.h"
 #include "margin/power/extreme_face.h"
 #include "margin/power/extreme_path.h"
+#include "margin/power/row_set.h"
 
 namespace attsvm::internal {
 
@@ -41,6 +42,7 @@ class ExtremeSolver {
   template <class Real>
   bool finish(Tools<Real>& tools, const Norm& norm);
 
+  RowSet set_;
   Tools<double> tools_;
   Tools<long double> wide_tools_;
   RowMatrix W_;

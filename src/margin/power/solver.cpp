@@ -9,7 +9,6 @@ namespace attsvm::internal {
 namespace {
 
 // Set by hand unless a comment names a reason or a measurement.
-constexpr Index kMostRows = 4000, kMostNumbers = 40'000'000;  // largest problem: rows, and rows times unknowns
 constexpr Index kWideWork = 100'000'000;  // largest rows² · (rows + unknowns) for extended precision, per iteration
 constexpr double kSure = 1e-2;            // share of the tolerance: a smaller gap survives any later rounding
 constexpr double kCentrality = 0.1, kMoreCentral = 0.3;  // of the start, and of a second start if the first fails
@@ -21,7 +20,7 @@ constexpr double kFirstPower = 8, kNextPower = 4;  // higher powers are reached 
 template <class Real>
 bool PowerSolver::follow(PowerPath<Real>& path, const MarginProblem& problem, const Norm& norm, double centrality,
                          const std::function<bool(const SolveProgress&)>& stop) {
-  path.load(problem, norm, near_W_, near_lambda_, nullptr, centrality);
+  path.load(problem, norm, near_W_, near_lambda_, set_.list(), centrality);
   const Index before = iterations_;
   const bool done = path.follow([&](double objective, double bound) {
     return stop({.iteration = before + path.iterations(), .objective = objective, .dual_objective = bound});
@@ -34,11 +33,8 @@ bool PowerSolver::follow(PowerPath<Real>& path, const MarginProblem& problem, co
 /// Keeps the answer of a path if it is better. High powers are approached from lower ones: the answers of both are
 /// close, but the path cannot start far from its optimum. False: asked to stop.
 template <class Real>
-bool PowerSolver::approach(PowerPath<Real>& path, const MarginProblem& problem, const Norm& norm,
-                           const MarginSolution& frobenius, double centrality,
+bool PowerSolver::approach(PowerPath<Real>& path, const MarginProblem& problem, const Norm& norm, double centrality,
                            const std::function<bool(const SolveProgress&)>& stop) {
-  near_W_ = frobenius.W;
-  near_lambda_ = frobenius.dual;
   Norm step = norm;
   bool done = true;
   for (step.power = std::min(norm.power, kFirstPower);; step.power = std::min(norm.power, kNextPower * step.power)) {
@@ -62,13 +58,21 @@ PowerSolver::Outcome PowerSolver::solve(const MarginProblem& problem, const Norm
   gap_ = kInfinity;
   method_ = "Frobenius answer";
   if (frobenius.W.isZero(0)) return Outcome::converged;
-  const Index m = problem.rows(), unknowns = problem.d() * problem.dz();
-  if (m > kMostRows || m * unknowns > kMostNumbers) return Outcome::stalled;
+  if (!set_.choose(problem, frobenius.slack, frobenius.dual)) return Outcome::stalled;
   method_ = "interior point";
-  if (!approach(path_, problem, norm, frobenius, kCentrality, stop)) return Outcome::stopped;
+  near_W_ = frobenius.W;
+  near_lambda_ = frobenius.dual;
+  for (;;) {
+    gap_ = kInfinity;
+    if (!approach(path_, problem, norm, kCentrality, stop)) return Outcome::stopped;
+    if (!set_.add_violated(problem, W_)) break;
+  }
+  const Index m = set_.count(problem), unknowns = problem.d() * problem.dz();
   if (gap_ > kSure * tolerance && m * m * (m + unknowns) <= kWideWork) {
     method_ = "interior point in extended precision";
-    if (!approach(wide_path_, problem, norm, frobenius, kMoreCentral, stop)) return Outcome::stopped;
+    near_W_ = frobenius.W;
+    near_lambda_ = frobenius.dual;
+    if (!approach(wide_path_, problem, norm, kMoreCentral, stop)) return Outcome::stopped;
   }
   return gap_ <= tolerance ? Outcome::converged : Outcome::stalled;
 }

@@ -2,6 +2,7 @@
 
 #include "margin/outcome.h"
 #include "margin/power/path.h"
+#include "margin/power/row_set.h"
 
 namespace attsvm::internal {
 
@@ -27,9 +28,10 @@ class PowerSolver {
   bool follow(PowerPath<Real>& path, const MarginProblem& problem, const Norm& norm, double centrality,
               const std::function<bool(const SolveProgress&)>& stop);
   template <class Real>
-  bool approach(PowerPath<Real>& path, const MarginProblem& problem, const Norm& norm, const MarginSolution& frobenius,
-                double centrality, const std::function<bool(const SolveProgress&)>& stop);
+  bool approach(PowerPath<Real>& path, const MarginProblem& problem, const Norm& norm, double centrality,
+                const std::function<bool(const SolveProgress&)>& stop);
 
+  RowSet set_;
   PowerPath<double> path_;
   PowerPath<long double> wide_path_;
   RowMatrix W_, near_W_;
