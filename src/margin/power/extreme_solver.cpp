@@ -16,6 +16,10 @@ constexpr Index kIterations = 100;
 constexpr int kPatience = 20;  // iterations that may pass before the gap falls by the factor kProgress
 constexpr double kProgress = 0.9;
 constexpr double kTryFace = 1e-3;         // gap of the interior point method below which the face is tried
+constexpr Index kCheapFace = 300;         // rows up to which the face is tried at every step; else after a failure
+constexpr double kLater = 0.03;           // only when the gap has fallen by this factor
+constexpr Index kToRounding = 1500;       // rows of problems that are solved to rounding whatever the tolerance
+constexpr double kBelow = 0.1;            // share of the tolerance at which larger ones end
 constexpr double kAccurate = 1e-11;       // gap of an answer on the right face
 constexpr double kSure = 1e-2;            // share of the tolerance: a smaller gap survives any later rounding
 constexpr Index kWideWork = 100'000'000;  // largest rows² · (rows + unknowns) for extended precision, per iteration
@@ -61,6 +65,7 @@ ExtremeSolver::Outcome ExtremeSolver::solve(const MarginProblem& problem, const 
   method_ = "Frobenius answer";
   if (frobenius.W.isZero(0)) return Outcome::converged;
   if (!set_.choose(problem, frobenius.slack, frobenius.dual)) return Outcome::stalled;
+  goal_ = problem.rows() > kToRounding ? kBelow * tolerance : 0;
   for (;;) {
     gap_ = kInfinity;
     unique_.reset();
@@ -82,7 +87,7 @@ bool ExtremeSolver::descend(Tools<Real>& tools, const MarginProblem& problem, co
   tools.rows.load(problem, norm.family, static_cast<Real>(norm.of(frobenius.W)), set_.list());
   ExtremePath<Real>& path = tools.path;
   path.load(tools.rows, norm, frobenius.W, frobenius.dual);
-  double best = kInfinity;
+  double best = kInfinity, try_face = kTryFace;
   int patience = kPatience;
   for (const Index first = iterations_;; ++iterations_) {
     if (path.gap() < kProgress * best) patience = kPatience;
@@ -95,8 +100,12 @@ bool ExtremeSolver::descend(Tools<Real>& tools, const MarginProblem& problem, co
     }
     const auto bound = static_cast<double>(path.bound() * tools.rows.scale());
     if (stop({.iteration = iterations_, .objective = kInfinity, .dual_objective = bound})) return false;
-    if (path.gap() < kTryFace && finish(tools, norm)) return true;
-    if (best < kRounding || iterations_ - first == kIterations || --patience == 0 || !path.step()) return true;
+    if (path.gap() < try_face) {
+      if (finish(tools, norm)) return true;
+      if (tools.rows.count() > kCheapFace) try_face = kLater * path.gap();
+    }
+    if (best < std::max(kRounding, goal_) || iterations_ - first == kIterations || --patience == 0 || !path.step())
+      return true;
   }
 }
 

@@ -48,7 +48,7 @@ class ExtremeSolver {
   RowMatrix W_;
   Eigen::VectorXd dual_;
   std::optional<bool> unique_;
-  double gap_ = 0;
+  double gap_ = 0, goal_ = 0;
   Index iterations_ = 0;
   std::string_view method_;
 };

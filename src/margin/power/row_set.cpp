@@ -10,13 +10,14 @@ namespace {
 
 // Set by hand unless a comment names a reason or a measurement.
 constexpr Index kMostRows = 4000, kMostNumbers = 40'000'000;  // rows at once, and rows times unknowns
-constexpr double kFirstShare = 0.5;                           // of that, with which it starts
+constexpr Index kFew = 500;                                   // rows that are always taken at once
+constexpr double kSpare = 1.5;  // rows to start with, in multiples of those that must be taken
 
 }  // namespace
 
 bool RowSet::choose(const MarginProblem& problem, const Eigen::VectorXd& slack, const Eigen::VectorXd& dual) {
   most_ = std::min(kMostRows, kMostNumbers / (problem.d() * problem.dz()));
-  all_ = problem.rows() <= most_;
+  all_ = problem.rows() <= std::min(kFew, most_);
   if (all_) return true;
   Eigen::VectorXd order = slack;
   Index needed = 0;
@@ -26,8 +27,10 @@ bool RowSet::choose(const MarginProblem& problem, const Eigen::VectorXd& slack, 
     ++needed;
   }
   if (needed > most_) return false;
+  const Index first = std::max(kFew, static_cast<Index>(kSpare * static_cast<double>(needed)));
+  all_ = first >= problem.rows();
   rows_.clear();
-  take_lowest(order, std::max(needed, static_cast<Index>(kFirstShare * static_cast<double>(most_))));
+  if (!all_) take_lowest(order, std::min(first, most_));
   return true;
 }
 
