@@ -173,7 +173,8 @@ ExitCode run_solve(Session& session, SolveOptions& options) {
       solve(problem, options.settings, threads, options.warm_start.empty() ? nullptr : &warm);
   const double seconds = watch.seconds();
   line.clear();
-  const StoredSolution answer = stored(problem, solution, options.settings.tolerance);
+  StoredSolution answer = stored(problem, solution, options.settings.tolerance);
+  answer.norm = options.norm;  // as the user wrote it: lp:2 is another name of fro
   save_solution(options.out, answer, session.force);
   if (session.json) {
     Session::print_json("solve", seconds, to_json(problem, solution, answer, chosen, options, threads.count()));

@@ -6,10 +6,10 @@
 #include "base/limits.h"
 #include "base/time_limit.h"
 #include "margin/certify/certificate.h"
-#include "margin/power/extreme_solver.h"
-#include "margin/power/solver.h"
 #include "margin/frobenius/exact_solver.h"
 #include "margin/nuclear/solver.h"
+#include "margin/power/extreme_solver.h"
+#include "margin/power/solver.h"
 
 namespace attsvm::internal {
 

@@ -133,9 +133,10 @@ def test_every_norm(solve, attsvm, task, tmp_path, norm):
 
 @pytest.mark.parametrize("name, same", [("lp:inf", "max"), ("lp:1", "l1"), ("schatten:inf", "spec"),
                                         ("schatten:1", "nuc"), ("schatten:2", "fro"), ("lp:2", "fro")])
-def test_one_norm_has_one_name(solve, task, name, same):
+def test_names_of_one_norm(solve, attsvm, task, tmp_path, name, same):
     fields, arrays, _ = solve(task, "--norm", name)
-    assert fields["norm"] == str(arrays["norm"]) == same
+    assert fields["norm"] == str(arrays["norm"]) == name
+    assert attsvm("verify", task, tmp_path / "solution.npz").code == 0
     assert fields["objective"] == solve(task, "--norm", same, out="same.npz")[0]["objective"]
 
 

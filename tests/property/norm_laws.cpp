@@ -64,8 +64,7 @@ RC_GTEST_PROP(NuclearLaws, ExchangingTokensAndQueriesTransposes, ()) {
     const MarginSolution plain = proven(pairs, Norm::parse(name));
     const MarginSolution exchanged = proven({pairs.zeta, pairs.delta}, Norm::parse(name));
     expect_objective(exchanged.objective, plain.objective);
-    if (!plain.norm.is_nuclear())
-      RC_ASSERT((exchanged.W - plain.W.transpose()).norm() <= 1e-3 * plain.objective);
+    if (!plain.norm.is_nuclear()) RC_ASSERT((exchanged.W - plain.W.transpose()).norm() <= 1e-3 * plain.objective);
   }
 }
 

@@ -105,7 +105,7 @@ def test_refusals_name_the_argument(error, name, changes):
     (TypeError, "tasks", lambda task: attsvm.solve_many(task)),
     (TypeError, "tasks", lambda task: attsvm.solve_many([TOKENS])),
     (ValueError, "select", lambda task: attsvm.solve_many([task], select=[[0, 0, 0, 0]] * 2)),
-    (ValueError, "norm", lambda task: attsvm.solve(task, norm="l1")),
+    (ValueError, "norm", lambda task: attsvm.solve(task, norm="l0")),
     (TypeError, "norm", lambda task: attsvm.solve(task, norm=3)),
     (ValueError, "select", lambda task: attsvm.solve(task, select="best")),
     (ValueError, "select", lambda task: attsvm.solve(task, select="file")),

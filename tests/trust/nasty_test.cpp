@@ -14,7 +14,7 @@ namespace {
 
 // Condition from which a solve may stall. In the norms of power 1 and ∞ the last resort is extended precision.
 constexpr double kHardFrobenius = 1e8, kHardExtremes = 2e5, kHardOthers = 1e6;
-constexpr double kBeyondDouble = 1e10;                     // condition from which it may be called infeasible
+constexpr double kBeyondDouble = 1e10;  // condition from which it may be called infeasible
 constexpr Index kMostRows = 130;
 
 /// Tasks per class: a few, or as many as ATTSVM_NASTY says.
