@@ -214,7 +214,7 @@ Exit codes: 0 optimal, 3 infeasible with a certificate, 4 stopped at a limit or 
   verb->add_option("--norm", options->norm,
                    "Norm of W to minimise: fro, nuc (nuclear), or lp:P, the entrywise norm with power 1 < P <= 8\n"
                    "(default: fro)");
-  verb->add_option("--select", options->select, "file, opt, or a .npy file (default: the file's selection, else opt)");
+  verb->add_option("--select", options->select, kSelectHelp);
   verb->add_option("--relax", options->relax_list,
                    "Queries whose rows need only be >= 0 instead of >= 1, such as 0,2,5");
   verb->add_option("--problem", options->problem,
