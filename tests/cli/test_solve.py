@@ -242,7 +242,7 @@ def test_an_existing_file_needs_force(attsvm, draw, tmp_path):
 BAD = {
     "no_task": (["none.npz"], ["none.npz"]),
     "no_output": (["task.npz", "--out"], ["--out"]),
-    "norm": (["task.npz", "--norm", "least"], ["--norm", "least"]),
+    "norm": (["task.npz", "--norm", "most"], ["--norm", "most"]),
     "problem": (["task.npz", "--problem", "w"], ["--problem"]),
     "relax_high": (["task.npz", "--relax", "6"], ["task.npz", "relax", "6"]),
     "relax_text": (["task.npz", "--relax", "one"], ["--relax", "one"]),
