@@ -33,6 +33,21 @@ Json objective_json(const MarginSolution* solution) {
 /// The Frobenius solution for the selection: Att-SVM for single tokens, Gen-SVM for sets.
 const MarginSolution& smallest(const Check& check) { return check.report ? check.report->solution : *check.gen; }
 
+/// The shares of the largest margin along a run, by the name of the norm.
+void add_shares(Json& fields, const Check& check) {
+  fields["implied_norm"] = check.implied ? Json(check.implied->norm.name()) : Json(nullptr);
+  fields["implied_norm_proven"] = check.implied && check.implied->proven;
+  fields["implied_norm_why"] = check.implied ? Json(check.implied->why) : Json(nullptr);
+  for (const char* name : {"rho", "rho_status", "rho_rises", "rho_exponent"}) fields[name] = Json::object();
+  for (const MarginShares& shares : check.shares) {
+    const std::string norm = shares.norm.name();
+    fields["rho"][norm] = shares.rho;
+    fields["rho_status"][norm] = name_of(shares.status);
+    fields["rho_rises"][norm] = shares.trend.rises ? Json(*shares.trend.rises) : Json(nullptr);
+    fields["rho_exponent"][norm] = shares.trend.exponent;
+  }
+}
+
 Json to_json(const Check& check, const std::optional<StoredRun>& run, const std::optional<LocalOptima>& optima,
              const CheckOptions& options, bool stopped, int threads) {
   Json fields{{"optimal", check.optimal.selection.firsts()},
@@ -52,6 +67,7 @@ Json to_json(const Check& check, const std::optional<StoredRun>& run, const std:
     fields["record_step"] = run->record_step;
     fields["correlation_fro"] = check.correlation_fro;
     fields["correlation_nuc"] = check.correlation_nuc;
+    add_shares(fields, check);
   }
   if (check.equivalence) {
     fields["kept"] = sets_json(check.selection);
@@ -110,6 +126,44 @@ void print_correlations(const Check& check, const StoredRun& run) {
   }
 }
 
+/// "fro 0.9987  nuc 0.7103  ...  max* 0.887": at the last point, the implied norm with a star.
+std::string shares_text(const Check& check) {
+  std::string text;
+  for (const MarginShares& shares : check.shares) {
+    const bool implied = check.implied && check.implied->norm == shares.norm;
+    const double last = shares.rho.back();
+    text += fmt::format("{}{}{} {}", text.empty() ? "" : "  ", shares.norm.name(), implied ? "*" : "",
+                        shares.status != MarginStatus::optimal ? fmt::format("- ({})", name_of(shares.status))
+                        : std::isnan(last)                     ? "-"
+                                                               : fmt::format("{:.6g}", last));
+  }
+  return text;
+}
+
+/// "and rises like 1 - t^-0.31": over the last decade of steps.
+std::string trend_text(const MarginTrend& trend) {
+  if (!trend.rises) return "";
+  if (!*trend.rises) return " and does not rise";
+  return trend.exponent < 0 ? fmt::format(" and rises like 1 - t^{:.2g}", trend.exponent) : " and rises";
+}
+
+/// What theory says about the optimizer, and how much of it the run shows, in one sentence.
+std::string implied_text(const Check& check, const StoredRun& run) {
+  const auto rule = rule_from_words(run.settings);
+  if (!rule) return "the file does not say how the run was trained, so that no norm is named";
+  const std::string optimizer = optimizer_text(*rule) + (rule->param == Parametrization::KQ ? " on K and Q" : "");
+  if (!check.implied) return optimizer + ": theory names no norm";
+  const std::string norm = check.implied->norm.name();
+  std::string text =
+      fmt::format("{}: {} {}", optimizer,
+                  check.implied->proven ? "theory for attention names" : "theory for linear models names", norm);
+  for (const MarginShares& shares : check.shares) {
+    if (shares.norm == check.implied->norm && !std::isnan(shares.rho.back()))
+      text += fmt::format("; rho_{} = {:.6g}{}", norm, shares.rho.back(), trend_text(shares.trend));
+  }
+  return text;
+}
+
 void print_table(const Check& check, const std::optional<StoredRun>& run, const std::optional<LocalOptima>& optima,
                  const CheckOptions& options) {
   constexpr std::size_t kShown = 10, kClosest = 3;
@@ -140,6 +194,10 @@ void print_table(const Check& check, const std::optional<StoredRun>& run, const 
     line("equivalence", fmt::format("W = finite part + {:.6g} x Gen-SVM", check.equivalence->R));
   }
   if (run && !run->record.empty()) print_correlations(check, *run);
+  if (run) {
+    line("rho", shares_text(check));
+    line("implied", implied_text(check, *run));
+  }
   if (optima) {
     line("enumerated", fmt::format("{} of {} selections are separable, {} are locally optimal{}", optima->separable,
                                    optima->selections, optima->locally_optimal.size(),
@@ -170,7 +228,7 @@ ExitCode run_check(Session& session, CheckOptions& options) {
   if (!stored) chosen = choose_selection(task, options.task, options.select);
   options.settings.progress = [](const SolveProgress&) { return Session::interrupted(); };
   const Check check = with_place(options.task, [&] {
-    return stored ? check_run(task, stored->W, stored->record, options.settings, threads)
+    return stored ? check_run(task, trace_of(*stored), options.settings, threads)
                   : check_selection(task, chosen->selection, options.settings, threads);
   });
   std::optional<LocalOptima> optima;
@@ -214,11 +272,13 @@ void add_check(CLI::App& program, Session& session) {
 global: every query selects its best token. local: every selected token scores above its support tokens.
 neither: the output says why. infeasible: a certificate proves that no W separates the selected tokens
 (or that any such W is too large for double precision: attsvm solve prints the bound on its norm).
+rho: W's smallest margin per norm, as a share of the largest that any W has; * marks the norm that theory names for
+the optimizer of the run.
 Exit codes: 0 done, 4 stopped by the time limit, 130 interrupted; what is known by then is printed)",
                                     [&session, options] { return run_check(session, *options); });
   verb->add_option("TASK", options->task, "Task file")->required();
   verb->add_option("--run", options->run, "Run of attsvm train to check");
-  verb->add_option("--select", options->select, "file, opt, or a .npy file (default: the file's selection, else opt)");
+  verb->add_option("--select", options->select, kSelectHelp);
   verb->add_option("--threshold", options->settings.threshold,
                    "With a nonlinear head, tokens with at least this much attention are kept (default: 1e-3)")
       ->check(CLI::Range(1e-300, 1.0));

@@ -59,7 +59,7 @@ Story tell(const AttentionTask& task, Parametrization param, std::uint64_t seed,
   for (const Record& point : story.run.records) {
     record.emplace_back(point.W.data(), point.W.rows(), point.W.cols());
   }
-  story.check = check_run(task, story.run.W, record, {}, threads);
+  story.check = check_run(task, story.run.W, record, {.norms = {}}, threads);
   return story;
 }
 

@@ -1,5 +1,7 @@
 #include "options.h"
 
+#include <filesystem>
+
 namespace attsvm::internal {
 
 std::string shell_word(const std::string& text) {
@@ -29,6 +31,38 @@ void accept_whole_numbers(CLI::App& program) {
   }
 }
 
+namespace {
+
+constexpr std::string_view kSelectForms = "file, opt, one token per query such as 7,2,0, a .npy file, or a run (.npz)";
+
+/// Whether a text is meant as a list of tokens, however wrong: not the name of a file that is there or could be.
+bool is_token_list(const std::string& text) {
+  if (text.ends_with(".npy") || text.ends_with(".npz") || std::filesystem::exists(text)) return false;
+  return text.find(',') != std::string::npos || text.find_first_not_of("0123456789+-. ") == std::string::npos;
+}
+
+Array token_list(const AttentionTask& task, const std::string& text) {
+  std::vector<Index> tokens =
+      parse_list<Index>(text, "--select", "token numbers separated by commas, one per query, such as 7,2,0");
+  const auto count = static_cast<Index>(tokens.size());
+  if (count != task.queries()) {
+    throw InputError(fmt::format("--select {}: has {}; must be one per query, {} in all", text, counted(count, "token"),
+                                 task.queries()));
+  }
+  return Array::own(std::move(tokens), {count});
+}
+
+Array selected_of_run(const AttentionTask& task, const std::string& path) {
+  Threads alone(1);
+  const NpzFile file(path);
+  if (!file.has("selected")) throw InputError(path + ": selected is missing; --select takes it from a run");
+  if (file.has("W") && file.has("task_fingerprint"))
+    with_place(path, [&] { require_run_of(task, load_run(path, alone)); });
+  return file.read("selected", alone);
+}
+
+}  // namespace
+
 ChosenSelection choose_selection(const AttentionTask& task, const std::string& task_path, const std::string& select) {
   if (select == "file" && !task.select()) throw InputError(task_path + ": select is missing; --select file needs it");
   if (select == "file" || (select.empty() && task.select())) return {*task.select(), {}};
@@ -39,15 +73,15 @@ ChosenSelection choose_selection(const AttentionTask& task, const std::string& t
     OptimalTokens optimal = with_place(task_path, [&] { return optimal_tokens(task); });
     return {std::move(optimal.selection), std::move(optimal.ties)};
   }
-  if (select.find_first_not_of("0123456789,") == std::string::npos) {
-    throw InputError(fmt::format(
-        "--select {}: must be file, opt or a .npy file; numpy.save(\"select.npy\", [{}]) writes one for --select "
-        "select.npy",
-        select, select));
-  }
-  const Array array = read_npy(select);
-  return {with_place(select, [&] { return Selection::from_array(array, task.visible(), task.longest(), "select"); }),
-          {}};
+  const auto chosen = [&](const std::string& place, const Array& array, std::string_view name) {
+    return ChosenSelection{
+        with_place(place, [&] { return Selection::from_array(array, task.visible(), task.longest(), name); }), {}};
+  };
+  if (is_token_list(select)) return chosen("--select " + select, token_list(task, select), "token");
+  if (select.ends_with(".npz")) return chosen(select, selected_of_run(task, select), "selected");
+  if (!std::filesystem::exists(select))
+    throw InputError(fmt::format("--select {}: no such file; must be {}", select, kSelectForms));
+  return chosen(select, read_npy(select), "select");
 }
 
 }  // namespace attsvm::internal

@@ -93,7 +93,12 @@ struct ChosenSelection {
   std::vector<Tie> ties;  ///< among the best tokens; empty unless the optimal tokens were chosen
 };
 
-/// --select file|opt|FILE.npy; empty: the file's selection, else opt.
+/// What --select of several verbs says about itself.
+inline constexpr const char* kSelectHelp =
+    "file, opt, one token per query such as 7,2,0, a .npy file, or a run's .npz file\n"
+    "(default: the file's selection, else opt)";
+
+/// --select file|opt|LIST|FILE.npy|RUN.npz; empty: the file's selection, else opt.
 ChosenSelection choose_selection(const AttentionTask& task, const std::string& task_path, const std::string& select);
 
 }  // namespace attsvm::internal

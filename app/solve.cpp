@@ -217,7 +217,7 @@ Exit codes: 0 optimal, 3 infeasible with a certificate, 4 stopped at a limit or 
       "Norm of W to minimise: fro, nuc (nuclear), spec (spectral), max (largest absolute entry), l1 (sum of\n"
       "absolute entries), lp:P or schatten:P with P from 1 to inf, the norms of power P of the entries and\n"
       "of the singular values (default: fro)");
-  verb->add_option("--select", options->select, "file, opt, or a .npy file (default: the file's selection, else opt)");
+  verb->add_option("--select", options->select, kSelectHelp);
   verb->add_option("--relax", options->relax_list,
                    "Queries whose rows need only be >= 0 instead of >= 1, such as 0,2,5");
   verb->add_option("--problem", options->problem,

@@ -111,6 +111,9 @@ struct StoredRun {
 /// InputError names the file and the array.
 StoredRun load_run(const std::string& path, Threads& threads);
 
+/// What check_run needs to know about the run: its points, and the norm that its settings name. Views of `run`.
+RunTrace trace_of(const StoredRun& run);
+
 /// A number that tells tasks apart: the CRC-32 of the contents of their arrays. `select` does not count, because
 /// training does not read it, nor do the number types and layouts in the file.
 Index fingerprint_of(const AttentionTask& task);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -19,9 +20,10 @@ namespace attsvm {
 double correlation(const Eigen::Ref<const RowMatrix>& A, const Eigen::Ref<const RowMatrix>& B);
 
 /// ρ: the smallest row of W that asks for more than 0, divided by the norm of W and by the largest such margin that any
-/// W has, which is 1/solution.objective. At most 1 up to rounding, above 0 if W meets the selection, and 1 if W is a
-/// multiple of an optimum. `solution`: an optimum of the problem, in any norm. NaN if W is zero, no row asks for more
-/// than 0, or the solution is not optimal.
+/// W has, which is 1/solution.objective. Above 0 if W meets the selection, and 1 if W is a multiple of an optimum. At
+/// most 1 up to rounding and the gap of the solution; if the problem has rows = 0, which W need not meet, it may be
+/// larger. `solution`: an optimum of the problem, in any norm. NaN if W is zero, no row asks for more than 0, or the
+/// solution is not optimal.
 double margin_share(const MarginProblem& problem, const MarginSolution& solution, const RowMatrix& W);
 
 /// The norm in which training is known or expected to maximise the margin.
@@ -33,6 +35,29 @@ struct ImpliedNorm {
 
 /// Empty if no norm is named: for products K Qᵀ trained by anything but gradient and spectral descent.
 std::optional<ImpliedNorm> implied_norm(const TrainSettings& settings);
+
+/// The same for settings in words, as words_of() writes them and files of runs hold them. Also empty if the words are
+/// not such settings.
+std::optional<ImpliedNorm> implied_norm_of_words(std::string_view words);
+
+/// Where ρ is heading along a run, judged by the last decade of steps: the points from a tenth of the last step on.
+struct MarginTrend {
+  std::optional<bool> rises{};  ///< ρ is larger at the last of these points than at the first; empty: no two points
+  /// a in 1 − ρ ≈ c·step^a: the slope of log(1 − ρ) against log step by least squares; NaN: fewer than three points.
+  double exponent = std::numeric_limits<double>::quiet_NaN();
+};
+
+/// The trend of `rho`, which has one entry per entry of `steps`; steps ascend. Points with ρ = NaN do not count. Nor
+/// does the exponent count those at step 0 and those with 1 − ρ ≤ `resolution`, which is how exactly ρ is known.
+MarginTrend margin_trend(std::span<const Index> steps, std::span<const double> rho, double resolution = 0);
+
+/// ρ of the points of a run in one norm.
+struct MarginShares {
+  Norm norm;                                  ///< of W
+  MarginStatus status = MarginStatus::limit;  ///< how the solve in this norm ended; ρ is known only if `optimal`
+  std::vector<double> rho;                    ///< margin_share() of each point; NaN where it is not defined
+  MarginTrend trend{};                        ///< empty if the steps of the points are not known
+};
 
 /// Slacks from here to kAmbiguousHigh are close to kSupportTolerance, the bound for support rows: whether such a row is
 /// one depends on the choice of that bound.
@@ -112,6 +137,16 @@ struct CheckSettings {
   double threshold = 1e-3;  ///< with a nonlinear head, tokens with at least this attention count as kept
   double time_limit = 0;    ///< seconds; 0: none
   std::function<bool(const SolveProgress&)> progress{};  ///< called often during solves; return true to stop
+  /// check_run: the norms in which ρ is computed, each for the price of a solve; RunTrace::implied joins them.
+  std::vector<Norm> norms{Norm::frobenius(), Norm::nuclear(), Norm::spectral(), Norm::largest(), Norm::l1()};
+};
+
+/// What is known about a run that is to be judged; all of it are views. Here r is the number of recorded points.
+struct RunTrace {
+  const RowMatrix& W;                    ///< (d,dz), where the run ended
+  std::span<const ConstRows> record{};   ///< (r) the points on its way
+  std::span<const Index> steps{};        ///< (r) steps taken before each of them, ascending; empty: not known
+  std::optional<ImpliedNorm> implied{};  ///< the norm that theory names for this training
 };
 
 /// What the theory says about a task, a selection and, if given, a run.
@@ -135,12 +170,19 @@ struct Check {
   std::vector<double> correlation_gen;          ///< with Equivalence::gen
   std::vector<double> correlation_equivalence;  ///< with Equivalence::W
   std::vector<double> correlation_single;       ///< with Equivalence::single
+  std::optional<ImpliedNorm> implied{};         ///< RunTrace::implied
+  /// ρ along the run in each of CheckSettings::norms and the implied norm, to the SVM of the selection (with sets, the
+  /// Gen-SVM). One entry per recorded point; a run without records has one entry, for its W.
+  std::vector<MarginShares> shares{};
 };
 
 /// Judges a selection. InputError if the task has no head.
 Check check_selection(const AttentionTask& task, Selection selection, const CheckSettings& settings, Threads& threads);
 
-/// Judges a run that ended at W, with `record` the points on its way. InputError if the task has no head.
+/// Judges a run. InputError if the task has no head, or there are steps but not one per recorded point.
+Check check_run(const AttentionTask& task, const RunTrace& run, const CheckSettings& settings, Threads& threads);
+
+/// The same for a run that ended at W, with `record` the points on its way and nothing else known.
 Check check_run(const AttentionTask& task, const RowMatrix& W, std::span<const ConstRows> record,
                 const CheckSettings& settings, Threads& threads);
 

@@ -49,7 +49,14 @@ class Check(Result):
     `separable`, `is_optimal`, `locally_optimal`; `support` and `ambiguous`, lists of SupportToken; `ties`;
     `objective_fro`, `objective_nuc` (NaN where there is none); with a run `record_step` and `correlation_fro`,
     `correlation_nuc` (r,) at every recorded point, and for heads that keep sets `correlation_gen`,
-    `correlation_equivalence`, `correlation_single`, `R`.
+    `correlation_equivalence`, `correlation_single`, `R`; `complete`: False if the time limit ended a solve.
+
+    With a run also dicts by the name of the norm ("fro", "nuc", "spec", "max", "l1", and the implied one): `rho` (r,),
+    the smallest margin of W per norm as a share of the largest that any W has, 1 for an optimum, NaN where it is not
+    defined, with one entry for W if the run has no records; `rho_status`, how the solve in this norm ended; and over
+    the last decade of steps `rho_rises`, True, False or None, and `rho_exponent`, a in 1 − rho ≈ c·step^a or NaN.
+    `implied_norm` is the norm that theory names for the optimizer, or None; `implied_norm_proven` tells whether for
+    softmax attention, `implied_norm_why` in words.
     """
 
     __slots__ = ("_values",)
@@ -76,11 +83,13 @@ class Check(Result):
         shown = [(name, self._values[name]) for name in ("verdict", "reason", "optimal", "selected", "separable")]
         if len(self.correlation_fro):
             shown += [("correlation_fro", self.correlation_fro[-1]), ("correlation_nuc", self.correlation_nuc[-1])]
+        if self._values.get("implied_norm"):
+            shown += [("implied_norm", self.implied_norm), ("rho", self.rho[self.implied_norm][-1])]
         return shown
 
 
 def check(task: Task, run: Run | None = None, *, select: Any = None, threshold: float = 1e-3,
-          threads: int | None = None) -> Check:
+          time_limit: float | None = None, threads: int | None = None) -> Check:
     """Checks a selection against the theory, or what a run selected and how close it is to its SVM.
 
     Parameters
@@ -91,6 +100,9 @@ def check(task: Task, run: Run | None = None, *, select: Any = None, threshold: 
         InputError if it is a run of another task.
     select : as in `solve`, optional
         The selection to check if there is no run.
+    time_limit : seconds, optional
+        For runs: norms whose solve it ends have no rho, and `complete` is False. Ctrl-C raises `Interrupted`, whose
+        `result` has what is known.
 
     >>> import attsvm
     >>> task = attsvm.generate("random", seed=1)
@@ -99,8 +111,10 @@ def check(task: Task, run: Run | None = None, *, select: Any = None, threshold: 
     ('local', 'every selected token scores above its support tokens, though not all are best')
     >>> bool(check.correlation_fro[-1] > 0.998)
     True
+    >>> check.implied_norm, check.rho_rises["fro"], round(float(check.rho["fro"][-1]), 2)
+    ('fro', True, 0.95)
     """
-    core = unwrap(task)
+    core, interrupted = unwrap(task), False
     if run is None:
         values = _core.check_selection(core, select if select is None else arguments.selection(select, core.longest),
                                        arguments.threads(threads))
@@ -110,13 +124,17 @@ def check(task: Task, run: Run | None = None, *, select: Any = None, threshold: 
         if not isinstance(run, Run):
             raise TypeError(f"run is a {type(run).__name__}; must be an attsvm.Run")
         fingerprint = run._arrays.get("task_fingerprint")
-        values = _core.check_run(core, run.W, run.record_W, run._arrays.get("v"),
-                                 None if fingerprint is None else int(fingerprint),
-                                 arguments.number(threshold, "threshold"), arguments.threads(threads))
+        values, interrupted = _core.check_run(core, run.W, run.record_W, run.record_step.tolist(),
+                                              run._arrays.get("v"), str(run._arrays.get("settings", "")),
+                                              None if fingerprint is None else int(fingerprint),
+                                              arguments.number(threshold, "threshold"),
+                                              arguments.positive(time_limit, "time_limit"), arguments.threads(threads))
         values["record_step"] = run.record_step
     for name in ("support", "ambiguous"):
         values[name] = [SupportToken(*one) for one in values[name]]
     values["ties"] = [Tie(*one) for one in values["ties"]]
+    if interrupted:
+        raise Interrupted("check was interrupted; .result has what is known", Check(values))
     return Check(values)
 
 

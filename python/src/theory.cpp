@@ -50,7 +50,27 @@ nb::dict to_dict(const AttentionTask& task, const Check& check) {
     result["correlation_single"] = to_python(list_of(check.correlation_single));
     result["R"] = check.equivalence->holds_together() ? check.equivalence->R : std::numeric_limits<double>::quiet_NaN();
   }
+  result["complete"] = check.complete;
   return result;
+}
+
+/// The shares of the largest margin along a run, by the name of the norm.
+void add_shares(nb::dict& result, const Check& check) {
+  nb::dict rho, status, rises, exponent;
+  for (const MarginShares& shares : check.shares) {
+    const std::string norm = shares.norm.name();
+    rho[norm.c_str()] = to_python(list_of(shares.rho));
+    status[norm.c_str()] = std::string(name_of(shares.status));
+    rises[norm.c_str()] = shares.trend.rises ? nb::cast(*shares.trend.rises) : nb::none();
+    exponent[norm.c_str()] = shares.trend.exponent;
+  }
+  result["implied_norm"] = check.implied ? nb::cast(check.implied->norm.name()) : nb::none();
+  result["implied_norm_proven"] = check.implied && check.implied->proven;
+  result["implied_norm_why"] = check.implied ? nb::cast(std::string(check.implied->why)) : nb::none();
+  result["rho"] = rho;
+  result["rho_status"] = status;
+  result["rho_rises"] = rises;
+  result["rho_exponent"] = exponent;
 }
 
 nb::dict check_task(const AttentionTask& task, const nb::object& select, int threads) {
@@ -64,11 +84,12 @@ nb::dict check_task(const AttentionTask& task, const nb::object& select, int thr
   return to_dict(task, *check);
 }
 
-/// `points` is (r,d,dz), the recorded W; `head` the trained v, or empty; `fingerprint` that of the run's task, if
-/// known.
-nb::dict check_trained(const AttentionTask& given, const GivenArray& weights, const GivenArray& points,
-                       const std::optional<GivenArray>& head, std::optional<Index> fingerprint, double threshold,
-                       int threads) {
+/// `points` is (r,d,dz), the recorded W; `steps` (r) those taken before each, or empty; `head` the trained v, or empty;
+/// `words` the settings; `fingerprint` that of the run's task, if known. Returns (fields, interrupted).
+nb::tuple check_trained(const AttentionTask& given, const GivenArray& weights, const GivenArray& points,
+                        const std::vector<Index>& steps, const std::optional<GivenArray>& head,
+                        const std::string& words, std::optional<Index> fingerprint, double threshold, double time_limit,
+                        int threads) {
   const RowMatrix W = to_matrix(weights, "W");
   with_place("run", [&] { require_run_of(given, {.W = W, .task_fingerprint = fingerprint}); });
   const AttentionTask task = head ? with_head(given, to_matrix(*head, "v").reshaped()) : given;
@@ -81,13 +102,21 @@ nb::dict check_trained(const AttentionTask& given, const GivenArray& weights, co
   for (Index r = 0; r < numbers.shape[0]; ++r) {
     record.emplace_back(f64_span(numbers).data() + r * W.size(), W.rows(), W.cols());
   }
+  Watch watch{nb::none(), nb::none()};
   std::optional<Check> check;
   {
     const nb::gil_scoped_release unlocked;
     Workspace workspace(threads);
-    check = check_run(task, W, record, {.threshold = threshold}, workspace.threads());
+    const CheckSettings settings{.threshold = threshold,
+                                 .time_limit = time_limit,
+                                 .progress = [&](const SolveProgress&) { return watch.interrupt(); }};
+    check = check_run(task, {.W = W, .record = record, .steps = steps, .implied = implied_norm_of_words(words)},
+                      settings, workspace.threads());
   }
-  return to_dict(task, *check);
+  watch.finish();
+  nb::dict result = to_dict(task, *check);
+  add_shares(result, *check);
+  return nb::make_tuple(result, watch.interrupted());
 }
 
 /// (selections tested, separable ones, locally optimal ones (m,q), interrupted)
@@ -199,8 +228,9 @@ void bind_theory(nb::module_& module) {
       },
       nb::arg("A"), nb::arg("B"));
   module.def("check_selection", &check_task, nb::arg("task"), nb::arg("select").none(), nb::arg("threads"));
-  module.def("check_run", &check_trained, nb::arg("task"), nb::arg("W"), nb::arg("record_W"), nb::arg("v").none(),
-             nb::arg("task_fingerprint").none(), nb::arg("threshold"), nb::arg("threads"));
+  module.def("check_run", &check_trained, nb::arg("task"), nb::arg("W"), nb::arg("record_W"), nb::arg("record_step"),
+             nb::arg("v").none(), nb::arg("settings"), nb::arg("task_fingerprint").none(), nb::arg("threshold"),
+             nb::arg("time_limit"), nb::arg("threads"), "(fields, interrupted)");
   module.def("enumerate_local_optima", &enumerate_selections, nb::arg("task"), nb::arg("limit"), nb::arg("threads"),
              nb::arg("bar").none());
   module.def("path", &follow_path, nb::arg("task"), nb::arg("settings"), nb::arg("time_limit"), nb::arg("threads"),

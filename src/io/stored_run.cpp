@@ -75,6 +75,10 @@ StoredRun load_run(const std::string& path, Threads& threads) {
   return run;
 }
 
+RunTrace trace_of(const StoredRun& run) {
+  return {.W = run.W, .record = run.record, .steps = run.record_step, .implied = implied_norm_of_words(run.settings)};
+}
+
 Index fingerprint_of(const AttentionTask& task) {
   std::uint32_t sum = 0;
   const auto add = [&](const void* data, std::size_t size) { sum = libdeflate_crc32(sum, data, size); };

@@ -30,11 +30,21 @@ const Answer* first_valid(std::span<const Answer> answers) {
   return found != answers.end() ? &*found : nullptr;
 }
 
+/// The norms in which the page follows the run beside the implied one. Beyond some size, those whose solves take long
+/// are left out: a page must not take minutes.
+std::vector<Norm> shared_norms(const AttentionTask& task) {
+  constexpr Index kRows = 1'000, kNumbers = 4'000;
+  Index rows = -task.queries();
+  for (const Index seen : task.visible()) rows += seen;
+  const bool small = rows <= kRows && task.key_size() * task.query_size() <= kNumbers;
+  return small ? CheckSettings{}.norms : std::vector<Norm>{Norm::frobenius(), Norm::nuclear()};
+}
+
 Judgement judge(const AttentionTask& task, const ReportRequest& request, std::span<const Answer> answers,
                 Threads& threads) {
   if (request.run) {
-    const StoredRun& run = request.run->run;
-    return {check_run(task, run.W, run.record, {.threshold = request.threshold}, threads), true};
+    const CheckSettings settings{.threshold = request.threshold, .norms = shared_norms(task)};
+    return {check_run(task, trace_of(request.run->run), settings, threads), true};
   }
   Selection selection;
   if (const Answer* first = first_valid(answers)) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "train/settings.h"
+
 namespace attsvm::internal {
 namespace {
 
@@ -44,6 +46,8 @@ class RunPart {
             {"loss", part_of(run.record_loss)},
             {"log_gradient", part_of(run.record_log_gradient)},
             {"correlations", correlations(check, answers)},
+            {"implied", implied(check)},
+            {"shares", shares(check)},
             {"singular_values", spectra()},
             {"directions", directions()},
             {"attention", attention(check.selection)},
@@ -83,6 +87,36 @@ class RunPart {
     std::vector<double> distances(values.size());
     std::transform(values.begin(), values.end(), distances.begin(), [](double value) { return 1 - value; });
     return {{"label", label}, {"solution", solution}, {"values", values}, {"distances", distances}};
+  }
+
+  /// The norm that theory names for the optimizer, and the optimizer; null if it names none.
+  Json implied(const Check& check) const {
+    const auto rule = rule_from_words(given_.run.settings);
+    if (!check.implied || !rule) return nullptr;
+    return {{"optimizer", optimizer_text(*rule)},
+            {"norm", check.implied->norm.name()},
+            {"proven", check.implied->proven},
+            {"why", check.implied->why}};
+  }
+
+  /// ρ at the shown points, in each norm.
+  Json shares(const Check& check) const {
+    Json list = Json::array();
+    for (const MarginShares& one : check.shares) {
+      std::vector<double> rho = one.rho, distances;
+      if (!record_.empty()) {
+        std::transform(record_.begin(), record_.end(), rho.begin(), [&](std::size_t k) { return one.rho[k]; });
+        rho.resize(record_.size());
+      }
+      for (const double share : rho) distances.push_back(1 - share);
+      list.push_back({{"norm", one.norm.name()},
+                      {"status", name_of(one.status)},
+                      {"rho", rho},
+                      {"distances", distances},
+                      {"rises", one.trend.rises ? Json(*one.trend.rises) : Json(nullptr)},
+                      {"exponent", one.trend.exponent}});
+    }
+    return list;
   }
 
   Json spectra() const {

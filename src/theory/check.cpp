@@ -4,7 +4,9 @@
 #include <limits>
 #include <stdexcept>
 
+#include "base/refuse.h"
 #include "base/time_limit.h"
+#include "theory/run_shares.h"
 #include "theory/selections.h"
 
 namespace attsvm {
@@ -106,27 +108,38 @@ Check check_selection(const AttentionTask& task, Selection selection, const Chec
   return check;
 }
 
-Check check_run(const AttentionTask& task, const RowMatrix& W, std::span<const ConstRows> record,
-                const CheckSettings& settings, Threads& threads) {
-  const AttentionMap attention = attention_map(task, W, threads);
+Check check_run(const AttentionTask& task, const RunTrace& run, const CheckSettings& settings, Threads& threads) {
+  if (!run.steps.empty() && run.steps.size() != run.record.size())
+    refuse("the run has {} steps and {} recorded points; must be as many", run.steps.size(), run.record.size());
+  const AttentionMap attention = attention_map(task, run.W, threads);
   const bool sets = task.head().kind != HeadKind::linear;
   Check check{.optimal = optimal_tokens(task),
               .selection = sets ? kept_tokens(task, attention.log_weights, settings.threshold)
-                                : Selection::single(attention.selected)};
+                                : Selection::single(attention.selected),
+              .implied = run.implied};
   const SolveSettings solves = solve_settings(settings, check.complete);
   MarginSolver solver(threads);
   assess(task, solves, solver, check);
   const MarginSolution& smallest = check.report ? check.report->solution : *check.gen;
-  check.correlation_fro = correlations(record, solved(smallest));
-  check.correlation_nuc = correlations(record, check.nuclear ? solved(*check.nuclear) : nullptr);
+  check.correlation_fro = correlations(run.record, solved(smallest));
+  check.correlation_nuc = correlations(run.record, check.nuclear ? solved(*check.nuclear) : nullptr);
   if (sets) {
     const Equivalence& fit =
-        check.equivalence.emplace(fit_equivalence(task, check.selection, W, attention.log_weights, solves, solver));
-    check.correlation_gen = correlations(record, solved(fit.gen));
-    check.correlation_equivalence = correlations(record, fit.holds_together() ? &fit.W : nullptr);
-    check.correlation_single = correlations(record, solved(fit.single));
+        check.equivalence.emplace(fit_equivalence(task, check.selection, run.W, attention.log_weights, solves, solver));
+    check.correlation_gen = correlations(run.record, solved(fit.gen));
+    check.correlation_equivalence = correlations(run.record, fit.holds_together() ? &fit.W : nullptr);
+    check.correlation_single = correlations(run.record, solved(fit.single));
   }
+  std::vector<const MarginSolution*> known{&smallest};
+  if (check.nuclear) known.push_back(&*check.nuclear);
+  check.shares =
+      shares_along(run, MarginProblem::attention(task, check.selection), known, settings.norms, solves, solver);
   return check;
+}
+
+Check check_run(const AttentionTask& task, const RowMatrix& W, std::span<const ConstRows> record,
+                const CheckSettings& settings, Threads& threads) {
+  return check_run(task, RunTrace{.W = W, .record = record}, settings, threads);
 }
 
 }  // namespace attsvm

@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <cmath>
 
-#include "attsvm/theory.h"
 #include "base/limits.h"
+#include "base/refuse.h"
+#include "theory/run_shares.h"
+#include "train/settings.h"
 
 namespace attsvm {
 
@@ -10,12 +13,7 @@ using namespace internal;
 double margin_share(const MarginProblem& problem, const MarginSolution& solution, const RowMatrix& W) {
   const double size = solution.norm.of(W);
   if (solution.status != MarginStatus::optimal || !(size > 0)) return kNaN;
-  const Eigen::VectorXd values = problem.values(W);
-  double smallest = kInfinity;
-  for (Index k = 0; k < problem.rows(); ++k) {
-    if (!problem.equal(k) && problem.rhs(k) > 0) smallest = std::min(smallest, values(k) / problem.rhs(k));
-  }
-  return smallest < kInfinity ? smallest / size * solution.objective : kNaN;
+  return smallest_asked(problem, W) / size * solution.objective;
 }
 
 std::optional<ImpliedNorm> implied_norm(const TrainSettings& settings) {
@@ -47,4 +45,45 @@ std::optional<ImpliedNorm> implied_norm(const TrainSettings& settings) {
   throw std::logic_error("unknown optimizer");
 }
 
+std::optional<ImpliedNorm> implied_norm_of_words(std::string_view words) {
+  const auto settings = rule_from_words(words);
+  return settings ? implied_norm(*settings) : std::nullopt;
+}
+
+MarginTrend margin_trend(std::span<const Index> steps, std::span<const double> rho, double resolution) {
+  if (steps.size() != rho.size()) refuse("{} steps for {} values of rho; must be as many", steps.size(), rho.size());
+  MarginTrend trend;
+  if (steps.empty()) return trend;
+  const double from = static_cast<double>(steps.back()) / 10;
+  std::vector<double> known;
+  std::vector<std::pair<double, double>> logs;  // of step and of 1 − ρ
+  for (std::size_t r = 0; r < rho.size(); ++r) {
+    const auto step = static_cast<double>(steps[r]);
+    if (step < from || std::isnan(rho[r])) continue;
+    known.push_back(rho[r]);
+    if (step > 0 && 1 - rho[r] > std::max(resolution, 0.0)) logs.emplace_back(std::log(step), std::log(1 - rho[r]));
+  }
+  if (known.size() >= 2) trend.rises = known.back() > known.front();
+  if (logs.size() < 3) return trend;
+  double x = 0, y = 0, xx = 0, xy = 0;  // means first, so that large steps cost no digits
+  const auto count = static_cast<double>(logs.size());
+  for (const auto& [step, share] : logs) x += step / count, y += share / count;
+  for (const auto& [step, share] : logs) xx += (step - x) * (step - x), xy += (step - x) * (share - y);
+  if (logs.front().first < logs.back().first) trend.exponent = xy / xx;
+  return trend;
+}
+
 }  // namespace attsvm
+
+namespace attsvm::internal {
+
+double smallest_asked(const MarginProblem& problem, const RowMatrix& W) {
+  const Eigen::VectorXd values = problem.values(W);
+  double smallest = kInfinity;
+  for (Index k = 0; k < problem.rows(); ++k) {
+    if (!problem.equal(k) && problem.rhs(k) > 0) smallest = std::min(smallest, values(k) / problem.rhs(k));
+  }
+  return smallest < kInfinity ? smallest : kNaN;
+}
+
+}  // namespace attsvm::internal

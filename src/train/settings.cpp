@@ -59,6 +59,18 @@ void require_count(std::string_view name, Index value, Index least) {
 
 }  // namespace
 
+std::optional<TrainSettings> rule_from_words(std::string_view words) {
+  constexpr std::string_view kComma = ", ";
+  const std::size_t first = words.find(kComma);
+  if (first == std::string_view::npos) return std::nullopt;
+  const auto param = value_named<Parametrization>(words.substr(0, first));
+  words.remove_prefix(first + kComma.size());
+  TrainSettings settings;
+  if (!param || !set_optimizer(words.substr(0, words.find(kComma)), settings).empty()) return std::nullopt;
+  settings.param = *param;
+  return settings;
+}
+
 std::string journal_text(const TrainSettings& given) {
   const TrainSettings settings = completed(given);
   std::string text;

@@ -98,6 +98,10 @@ std::string text_of(const TrainSettings& settings, Value TrainSettings::*member)
   }
 }
 
+/// What words_of() says first: the parametrization and the optimizer with its power or norm. All else is as usual.
+/// nullopt if the words do not begin like that.
+std::optional<TrainSettings> rule_from_words(std::string_view words);
+
 /// The settings as a journal holds them, by their names on the command line: runs are the same if these lines and the
 /// starting points are.
 std::string journal_text(const TrainSettings& settings);

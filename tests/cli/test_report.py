@@ -96,6 +96,14 @@ def test_numbers_are_those_of_solve_verify_and_check(attsvm, report, task, run, 
     for curve, name in zip(data["run"]["correlations"], ("correlation_fro", "correlation_nuc")):
         assert curve["values"] == check[name]
         assert curve["distances"] == [None if one is None else 1 - one for one in check[name]]
+    shown = data["run"]
+    assert shown["implied"]["norm"] == check["implied_norm"] and shown["implied"]["proven"] == check["implied_norm_proven"]
+    assert {one["norm"] for one in shown["shares"]} == set(check["rho"])
+    for one in shown["shares"]:
+        norm = one["norm"]
+        assert one["rho"] == check["rho"][norm] and one["status"] == check["rho_status"][norm]
+        assert one["distances"] == [None if rho is None else 1 - rho for rho in one["rho"]]
+        assert one["rises"] == check["rho_rises"][norm] and one["exponent"] == check["rho_exponent"][norm]
 
 
 def test_run_and_plane_are_those_of_the_files(report, task, run):

@@ -122,6 +122,9 @@ def test_select_forms(solve, task_file, tmp_path):
     assert chosen("--select", tmp_path / "index.npy") == [[False, False, True]]
     np.save(tmp_path / "mask.npy", np.array([[True, True, False]]))
     assert chosen("--select", tmp_path / "mask.npy") == [[True, True, False]]
+    assert chosen("--select", "2") == [[False, False, True]]
+    np.savez(tmp_path / "run.npz", selected=np.array([2]))
+    assert chosen("--select", tmp_path / "run.npz") == [[False, False, True]]
     plain = task_file("plain.npz", tokens=tokens, head=np.array([1.0, 0]))
     assert solve(plain)[1]["select"].tolist() == [[True, False, False]]
 
@@ -252,6 +255,16 @@ BAD = {
     "select_none": (["task.npz", "--select", "none.npy"], ["none.npy"]),
     "select_shape": (["task.npz", "--select", "three.npy"], ["three.npy", "select"]),
     "select_high": (["task.npz", "--select", "high.npy"], ["high.npy", "select[5] = 8"]),
+    "select_list_short": (["task.npz", "--select", "7,2,0"], ["--select 7,2,0: has 3 tokens", "6"]),
+    "select_list_one": (["task.npz", "--select", "7"], ["--select 7: has 1 token", "6"]),
+    "select_list_high": (["task.npz", "--select", "7,2,0,5,5,8"], ["--select 7,2,0,5,5,8: token[5] = 8"]),
+    "select_list_low": (["task.npz", "--select", "7,2,0,5,5,-1"], ["token[5] = -1"]),
+    "select_list_text": (["task.npz", "--select", "7,2,a"], ["--select 7,2,a: must be token numbers", "7,2,0"]),
+    "select_list_hole": (["task.npz", "--select", "7,,2"], ["--select 7,,2: must be token numbers"]),
+    "select_list_real": (["task.npz", "--select", "7,2,0,5,5,1.5"], ["--select", "must be token numbers"]),
+    "select_word": (["task.npz", "--select", "best"], ["--select best: no such file", "opt", "7,2,0"]),
+    "select_task": (["task.npz", "--select", "task.npz"], ["task.npz: selected is missing", "run"]),
+    "select_run_short": (["task.npz", "--select", "short.npz"], ["short.npz", "selected", "(6)"]),
     "headless": (["headless.npz"], ["headless.npz", "head"]),
     "headless_opt": (["headless.npz", "--select", "opt"], ["headless.npz", "head"]),
     "warm_none": (["task.npz", "--warm-start", "none.npz"], ["none.npz"]),
@@ -266,6 +279,7 @@ def test_bad_usage_is_one_clear_line(attsvm, draw, tmp_path, monkeypatch, case):
     draw("random")
     np.savez("headless.npz", tokens=np.ones((1, 2, 2)))
     np.save("three.npy", np.zeros(3, int))
+    np.savez("short.npz", selected=np.zeros(3, int))
     np.save("high.npy", np.array([0, 0, 0, 0, 0, 8]))
     np.save("sets.npy", np.ones((6, 8), bool))
     before = sorted(p.name for p in tmp_path.iterdir())
@@ -386,10 +400,3 @@ def test_a_run_is_no_solution(attsvm, tmp_path):
     for verb in (["verify", task, run], ["solve", task, "--warm-start", run, "-o", tmp_path / "s.npz"]):
         result = attsvm(*verb, "--json")
         assert result.code == 2 and result.out == "" and "run.npz" in result.err and "is a run" in result.err, result
-
-
-def test_tokens_in_place_of_a_file_get_a_hint(attsvm, tmp_path):
-    attsvm("generate", "random", "-o", tmp_path / "t.npz")
-    result = attsvm("solve", tmp_path / "t.npz", "--select", "1,2,3", "-o", tmp_path / "s.npz")
-    assert result.code == 2 and not (tmp_path / "s.npz").exists()
-    assert '--select 1,2,3: must be file, opt or a .npy file; numpy.save("select.npy", [1,2,3])' in result.err

@@ -151,9 +151,39 @@ def test_checks(program, tmp_path, files, words):
         assert getattr(ours, name).tolist() == theirs[name]
     for name in ("correlation_fro", "correlation_nuc"):
         assert [None if np.isnan(x) else x for x in getattr(ours, name)] == theirs[name]
+    assert ours.rho.keys() == theirs["rho"].keys()
+    for norm, rho in ours.rho.items():
+        assert [None if np.isnan(x) else x for x in rho] == theirs["rho"][norm]
+        exponent = ours.rho_exponent[norm]
+        assert (None if np.isnan(exponent) else exponent) == theirs["rho_exponent"][norm]
+    for name in ("implied_norm", "implied_norm_proven", "implied_norm_why", "rho_status", "rho_rises", "complete"):
+        assert getattr(ours, name) == theirs[name], name
     assert [token._asdict() for token in ours.support] == theirs["support"]
     alone = json.loads(program("check", path, "--json").stdout)
     assert attsvm.check(task).verdict == alone["verdict"]
+
+
+def test_rho_of_an_optimum_is_one():
+    task = attsvm.generate("random", seed=1)
+    run = attsvm.train(task, optimizer="steepest:schatten:3", steps=200)
+    check = attsvm.check(task, run)
+    assert check.implied_norm == "schatten:3" and not check.implied_norm_proven
+    assert list(check.rho) == ["fro", "nuc", "spec", "max", "l1", "schatten:3"]
+    for norm in check.rho:
+        W = attsvm.solve(task, select=run.selected, norm=norm).W
+        assert attsvm.verify(task, attsvm.solve(task, select=run.selected, norm=norm))
+        ended = attsvm.Run({**run.to_dict(), "W": W, "record_W": W[None], "record_step": np.array([200])}, {})
+        assert attsvm.check(task, ended).rho[norm] == pytest.approx([1], abs=1e-9)
+        assert (check.rho[norm][1:] <= 1 + 1e-9).all() and check.rho[norm].shape == run.record_step.shape
+
+
+def test_a_check_stops_at_its_time_limit():
+    task = attsvm.generate("random", n=40, T=30, d=40)
+    check = attsvm.check(task, attsvm.train(task, steps=100), time_limit=0.5)
+    assert not check.complete and check.rho_status["l1"] == "limit" and np.isnan(check.rho["l1"]).all()
+    assert check.rho["fro"][-1] > 0
+    with pytest.raises(ValueError, match="time_limit"):
+        attsvm.check(task, attsvm.train(task, steps=1), time_limit=-1)
 
 
 def test_a_run_of_another_task_is_refused(tmp_path):

@@ -65,6 +65,13 @@ def test_paths_and_claims_stop_on_ctrl_c():
     assert stop.result[0].tasks > 0
 
 
+def test_checks_stop_on_ctrl_c():
+    task = attsvm.generate("random", n=40, T=30, d=40)
+    run = attsvm.train(task, steps=100)
+    check = interrupted(lambda: attsvm.check(task, run)).result
+    assert not check.complete and check.rho["fro"][-1] > 0 and np.isnan(check.rho["l1"]).all()
+
+
 def test_studies_stop_on_ctrl_c(tmp_path):
     stop = interrupted(lambda: attsvm.reproduce("svm-rank", out=tmp_path), after=0.5)
     assert not stop.result.studies[0].complete

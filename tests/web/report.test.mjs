@@ -191,7 +191,7 @@ test("curves can be hidden, axes made logarithmic, plots zoomed and shown whole 
 test("values are read by pointer and by keyboard", () =>
   on("demo/report.html", { hash: "#training" }, async (page) => {
     const { run } = dataOf(page);
-    const chart = page.locator(".chart").nth(1);
+    const chart = page.locator(".chart").nth(2);
     const plot = chart.locator(".plot");
     const readout = chart.locator(".readout");
     await plot.focus();
@@ -304,7 +304,7 @@ test("downloads hold the data", () =>
     const json = await download(page, page.getByRole("button", { name: "Download the data (JSON)" }));
     assert.deepEqual(JSON.parse(json.text), data);
     await showTab(page, "Training");
-    const norm = await download(page, page.locator(".chart").nth(1).getByRole("button", { name: "Download norm.csv" }));
+    const norm = await download(page, page.locator(".chart").nth(2).getByRole("button", { name: "Download norm.csv" }));
     assert.equal(norm.name, "norm.csv");
     const lines = norm.text
       .trim()

@@ -110,6 +110,22 @@ export interface CorrelationCurve {
   distances: Maybe[];
 }
 
+export interface ImpliedNorm {
+  optimizer: string;
+  norm: string;
+  proven: boolean;
+  why: string;
+}
+
+export interface MarginShares {
+  norm: string;
+  status: "optimal" | "infeasible" | "limit" | "stalled";
+  rho: Maybe[];
+  distances: Maybe[];
+  rises: boolean | null;
+  exponent: Maybe;
+}
+
 export interface QueryAttention {
   tokens: number[];
   weights: number[][];
@@ -125,6 +141,8 @@ export interface Run {
   loss: Maybe[] | null;
   log_gradient: Maybe[] | null;
   correlations: CorrelationCurve[];
+  implied: ImpliedNorm | null;
+  shares: MarginShares[];
   singular_values: (Spectrum | null)[];
   directions: Directions[];
   attention: QueryAttention[];

@@ -18,6 +18,7 @@ export interface Curve {
   high?: ArrayLike<number | null> | undefined;
   width?: number | undefined; // of boxes, in units of x
   thin?: boolean | undefined;
+  bold?: boolean | undefined; // a line that matters more than the others
   wide?: boolean | undefined; // a line that another may lie on and still be seen
   size?: number | undefined; // of points
   shape?: Shape | undefined; // instead of the style's
@@ -205,7 +206,7 @@ export function drawCurve(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapp
   ctx.save();
   ctx.strokeStyle = look.colour;
   ctx.fillStyle = look.colour;
-  ctx.lineWidth = (curve.thin ? 1 : 2) * map.ratio;
+  ctx.lineWidth = (curve.thin ? 1 : curve.bold ? 4 : 2) * map.ratio;
   ctx.lineJoin = "round";
   if (curve.mark === "points") {
     ctx.lineWidth = 1.5 * map.ratio;
@@ -224,7 +225,8 @@ export function drawCurve(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapp
     drawLine(ctx, curve, map);
     ctx.setLineDash([]);
     const every = curve.mark === "bars" ? 1 : Math.max(1, Math.floor(curve.x.length / 8));
-    if (!curve.thin && curve.x.length > 2) drawPoints(ctx, { ...curve, size: curve.wide ? 6 : 3 }, map, look, every);
+    if (!curve.thin && curve.x.length > 2)
+      drawPoints(ctx, { ...curve, size: curve.wide ? 6 : curve.bold ? 5 : 3 }, map, look, every);
   }
   ctx.restore();
 }

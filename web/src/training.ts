@@ -6,6 +6,7 @@ import { h } from "./dom";
 import { formatted, num } from "./format";
 import { labelNodes, labelText } from "./label";
 import { stepAxis } from "./names";
+import { sharesChart, sharesTable } from "./shares";
 import type { Store } from "./state";
 import { type Fact, facts } from "./table";
 
@@ -36,6 +37,10 @@ function atStep(run: Run, step: number): HTMLElement {
       num(`run.correlations.${k}.distances.${step}`, curve.distances[step]),
     ]),
   );
+  run.shares.forEach((one, k) => {
+    if (one.status === "optimal")
+      rows.push([`\u03c1 in ${one.norm}`, num(`run.shares.${k}.rho.${step}`, one.rho[step])]);
+  });
   return facts(rows);
 }
 
@@ -69,6 +74,7 @@ export function trainingView(panel: HTMLElement, data: Report, store: Store): vo
       ),
     }),
   );
+  charts.push(sharesChart(grid, run, axis));
   charts.push(
     new Chart(grid, {
       title: "Norm of W",
@@ -94,6 +100,7 @@ export function trainingView(panel: HTMLElement, data: Report, store: Store): vo
       }),
     );
   }
+  if (run.shares.length > 0) grid.append(sharesTable(run));
   grid.append(now);
   const follow = (): void => {
     const { step } = store.get();

@@ -1,0 +1,133 @@
+"""attsvm check: the share of the largest margin along a run, in each norm."""
+
+import numpy as np
+import pytest
+
+NORMS = {"fro": np.linalg.norm, "nuc": lambda W: np.linalg.norm(W, "nuc"), "spec": lambda W: np.linalg.norm(W, 2),
+         "max": lambda W: np.abs(W).max(), "l1": lambda W: np.abs(W).sum()}
+
+
+@pytest.fixture
+def trained(attsvm, tmp_path):
+    """Trains on a task of published size: (task, run)."""
+    def train(*options, name="run.npz", seed=1):
+        task, run = tmp_path / "task.npz", tmp_path / name
+        assert attsvm("generate", "random", "--seed", seed, "-o", task, "--force").code == 0
+        assert attsvm("train", task, *options, "-o", run, "--force").code == 0
+        return task, run
+    return train
+
+
+def margin(task, W, selected):
+    """The smallest x_a W z - x_t W z."""
+    with np.load(task) as arrays:
+        logits = np.einsum("ntd,de,ne->nt", arrays["tokens"], W, arrays["queries"])
+    gaps = np.take_along_axis(logits, np.array(selected)[:, None], 1) - logits
+    np.put_along_axis(gaps, np.array(selected)[:, None], np.inf, 1)
+    return gaps.min()
+
+
+def test_rho_is_what_it_says(attsvm, trained, tmp_path):
+    task, run = trained("--optimizer", "adam", "--record", "every:200")
+    fields = attsvm("check", task, "--run", run, "--json").json()
+    assert set(fields["rho"]) == set(NORMS)
+    with np.load(run) as arrays:
+        points = arrays["record_W"]
+    for norm, size in NORMS.items():
+        solution = tmp_path / f"{norm}.npz"
+        assert attsvm("solve", task, "--norm", norm, "--select", run, "-o", solution).code == 0
+        assert attsvm("verify", task, solution).code == 0
+        with np.load(solution) as arrays:
+            objective, W = float(arrays["objective"]), arrays["W"]
+        rho = fields["rho"][norm]
+        assert len(rho) == len(points) == 11 and rho[0] is None, "W = 0 has no margin"
+        expected = [margin(task, W, fields["selected"]) / size(W) * objective for W in points[1:]]
+        np.testing.assert_allclose(rho[1:], expected, rtol=1e-7)
+        assert max(rho[1:]) <= 1 + 1e-9
+        assert fields["rho_status"][norm] == "optimal"
+        assert fields["rho_rises"][norm] == (rho[-1] > rho[1])
+        slope = np.polyfit(np.log(fields["record_step"][1:]), np.log(1 - np.array(rho[1:])), 1)[0]
+        assert fields["rho_exponent"][norm] == pytest.approx(slope, rel=1e-6)
+        # A run that is the optimum, and nothing else: one point.
+        np.savez(tmp_path / "end.npz", W=3 * W)
+        end = attsvm("check", task, "--run", tmp_path / "end.npz", "--json").json()
+        assert end["rho"][norm] == pytest.approx([1], abs=1e-9) and end["record_step"] == []
+        assert end["rho_rises"][norm] is None and end["rho_exponent"][norm] is None
+        assert end["implied_norm"] is None and end["implied_norm_proven"] is False
+        assert "does not say how" in attsvm("check", task, "--run", tmp_path / "end.npz").out
+
+
+@pytest.mark.parametrize("options, norm, proven, words", [
+    ([], "fro", True, "ngd: theory for attention names fro; rho_fro = "),
+    (["--param", "KQ"], "nuc", True, "ngd on K and Q: theory for attention names nuc; rho_nuc = "),
+    (["--optimizer", "adam"], "max", False, "adam: theory for linear models names max; rho_max = "),
+    (["--optimizer", "muon"], "spec", False, "muon: theory for linear models names spec; rho_spec = "),
+    (["--optimizer", "mirror:3"], "lp:3", True, "mirror:3: theory for attention names lp:3; rho_lp:3 = "),
+    (["--optimizer", "steepest:schatten:3"], "schatten:3", False, "steepest:schatten:3: theory for linear models"),
+    (["--optimizer", "adam", "--param", "KQ"], None, False, "adam on K and Q: theory names no norm"),
+])
+def test_the_implied_norm_is_that_of_the_optimizer(attsvm, trained, options, norm, proven, words):
+    task, run = trained(*options)
+    fields = attsvm("check", task, "--run", run, "--json").json()
+    assert fields["implied_norm"] == norm and fields["implied_norm_proven"] is proven
+    assert set(fields["rho"]) == {*NORMS, *([norm] if norm else [])}
+    table = attsvm("check", task, "--run", run).out
+    assert words in table, table
+    if norm:
+        assert f"{norm}* {fields['rho'][norm][-1]:.6g}" in table and table.count("* ") == 1
+        assert fields["rho_rises"][norm] is True and fields["rho_exponent"][norm] < 0
+        assert f"and rises like 1 - t^{fields['rho_exponent'][norm]:.2g}" in table
+
+
+def test_what_cannot_be_separated_has_no_rho(attsvm, task_file, tmp_path):
+    task = task_file(tokens=np.array([[[1.0], [1.0], [0.0]]]), head=np.array([1.0]))
+    np.savez(tmp_path / "run.npz", W=np.ones((1, 1)))
+    fields = attsvm("check", task, "--run", tmp_path / "run.npz", "--json").json()
+    assert fields["verdict"] == "infeasible"
+    assert fields["rho"] == {norm: [None] for norm in NORMS}
+    assert set(fields["rho_status"].values()) == {"infeasible"}
+    assert "fro - (infeasible)" in attsvm("check", task, "--run", tmp_path / "run.npz").out
+
+
+def test_sets_count_dropped_tokens_alone(attsvm, tmp_path):
+    task, run = tmp_path / "task.npz", tmp_path / "run.npz"
+    attsvm("generate", "relu", "--n", 3, "--T", 4, "--d", 6, "--seed", 2, "-o", task)
+    attsvm("train", task, "--init", "random", "--steps", 20, "-o", run)
+    fields = attsvm("check", task, "--run", run, "--threshold", 0.1, "--json").json()
+    assert max(map(len, fields["kept"])) > 1
+    with np.load(task) as arrays, np.load(run) as points:
+        logits = np.einsum("ntd,de,ne->nt", arrays["tokens"], points["W"], arrays["queries"])
+        size = np.linalg.norm(points["W"])
+    margin = min(row[kept[0]] - row[t] for row, kept in zip(logits, fields["kept"]) for t in range(4) if t not in kept)
+    assert fields["rho"]["fro"][-1] == pytest.approx(margin / size * fields["objective_fro"], rel=1e-9)
+
+
+def test_a_time_limit_leaves_norms_out(attsvm, tmp_path):
+    task, run = tmp_path / "task.npz", tmp_path / "run.npz"
+    attsvm("generate", "random", "--n", 40, "--T", 30, "--d", 40, "-o", task)
+    attsvm("train", task, "--steps", 200, "-o", run)
+    result = attsvm("check", task, "--run", run, "--time-limit", 1, "--json")
+    fields = result.json()
+    assert result.code == 4 and fields["complete"] is False
+    assert fields["rho"]["fro"][-1] > 0 and fields["rho_status"]["fro"] == "optimal"
+    assert fields["rho_status"]["l1"] == "limit" and set(fields["rho"]["l1"]) == {None}
+    assert "l1 - (limit)" in attsvm("check", task, "--run", run, "--time-limit", 1).out
+
+
+def test_a_selection_alone_has_no_rho(attsvm, trained):
+    task, _ = trained("--steps", 1)
+    fields = attsvm("check", task, "--json").json()
+    assert "rho" not in fields and "implied_norm" not in fields
+
+
+def test_selections_are_lists_and_runs_too(attsvm, trained, tmp_path):
+    task, run = trained()
+    chosen = attsvm("check", task, "--run", run, "--json").json()["selected"]
+    as_list = ",".join(map(str, chosen))
+    for select in (as_list, run):
+        assert attsvm("check", task, "--select", select, "--json").json()["selected"] == chosen
+    other = tmp_path / "other.npz"
+    attsvm("generate", "random", "--seed", 2, "-o", other)
+    for verb in (["check", other, "--select", run], ["solve", other, "--select", run, "-o", tmp_path / "s.npz"]):
+        result = attsvm(*verb)
+        assert result.code == 2 and "another task" in result.err and len(result.err.splitlines()) == 1, result

@@ -1,0 +1,73 @@
+// The share of the largest margin along a run, in each norm.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { assertNumbers, assertSchema, attsvm, dataOf, download, open, python, startBrowser } from "./support.mjs";
+
+let browser;
+
+before(async () => {
+  attsvm("generate", "random", "--seed", 1, "-o", "task.npz");
+  attsvm("train", "task.npz", "--optimizer", "mirror:3", "-o", "cubic.npz");
+  attsvm("report", "task.npz", "--run", "cubic.npz", "-o", "cubic.html");
+  attsvm("solve", "task.npz", "-o", "solution.npz");
+  python(`np.savez("point.npz", W=np.load("solution.npz")["W"])
+np.savez("twins.npz", tokens=np.array([[[1.0], [1.0], [0.0]]]), head=np.ones(1))
+np.savez("ones.npz", W=np.ones((1, 1)))`);
+  attsvm("report", "task.npz", "--run", "point.npz", "-o", "point.html");
+  attsvm("report", "twins.npz", "--run", "ones.npz", "-o", "stuck.html");
+  browser = await startBrowser();
+});
+after(() => browser?.close());
+
+/** Opens the view of the training; what `use` leaves on the console fails the test. */
+async function on(file, use) {
+  const opened = await open(browser, file, { hash: "#training" });
+  await use(opened.page);
+  assertSchema(dataOf(opened.page));
+  await opened.close();
+}
+
+test("margins in each norm are drawn and listed, the implied norm above all", () =>
+  on("cubic.html", async (page) => {
+    const { run } = dataOf(page);
+    assert.equal(run.implied.norm, "lp:3");
+    const names = run.shares.map((one) => one.norm);
+    assert.deepEqual(names, ["fro", "nuc", "spec", "max", "l1", "lp:3"]);
+    const chart = page.locator(".chart", { hasText: "Distance from the largest margin" });
+    for (const name of names.slice(0, -1)) await chart.getByRole("button", { name, exact: true }).waitFor();
+    await chart.getByRole("button", { name: "lp:3 (implied)" }).waitFor();
+    assert.match(await chart.textContent(), /Theory for attention names the norm lp:3 for mirror:3/);
+    await chart.locator(".plot").focus();
+    await page.keyboard.press("End");
+    const read = chart.locator(".readout [data-path^='run.shares']").first();
+    assert.equal(await read.getAttribute("title"), String(run.shares[0].distances.at(-1)));
+    const table = page.locator(".card", { hasText: "Margins in each norm" });
+    const rows = table.locator("tbody tr");
+    assert.equal(await rows.count(), names.length);
+    assert.equal(await rows.last().locator("strong").textContent(), "lp:3 (implied)");
+    for (const [k, one] of run.shares.entries()) {
+      const shown = rows.nth(k).locator("[data-path]");
+      const titles = await Promise.all([0, 1, 2].map((n) => shown.nth(n).getAttribute("title")));
+      assert.deepEqual(titles, [one.rho.at(-1), one.distances.at(-1), one.exponent].map(String));
+    }
+    const csv = await download(page, table.getByRole("button", { name: "Download margins.csv" }));
+    assert.equal(csv.text.trim().split("\n").length, names.length + 1);
+    await assertNumbers(page);
+  }));
+
+test("where nothing separates there is no largest margin", () =>
+  on("stuck.html", async (page) => {
+    assert.ok(dataOf(page).run.shares.every((one) => one.status === "infeasible"));
+    await page.getByText("There is no largest margin to compare with").first().waitFor();
+    await page.getByText("not known: infeasible").first().waitFor();
+  }));
+
+test("a run without records is one point", () =>
+  on("point.html", async (page) => {
+    const { run } = dataOf(page);
+    assert.deepEqual([run.step, run.implied, run.shares[0].rho.length], [null, null, 1]);
+    assert.ok(Math.abs(run.shares[0].distances[0]) < 1e-9, "the point is the Frobenius solution");
+    await page.getByText("Theory names no norm for this training.").first().waitFor();
+    await assertNumbers(page);
+  }));
