@@ -100,4 +100,8 @@ std::unique_ptr<Study> multi_token_study();
 std::unique_ptr<Study> quadratic_head_study();
 std::unique_ptr<Study> svm_rank_study();
 
+// Experiments of our own.
+std::unique_ptr<Study> atlas_study();
+std::unique_ptr<Study> rates_study();
+
 }  // namespace attsvm::internal
