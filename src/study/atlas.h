@@ -28,7 +28,8 @@ std::string own_norm(const TrainSettings& training);
 std::vector<Index> adam_steps(Index steps);
 
 /// What is kept of a run: its share of the margin in all norms ("shares"); in its own norm along the way ("step",
-/// "share"); for Adam ("margin", "gap" and "share" along the way).
+/// "share"); for Adam the largest margin, the smallest gap and
+/// the share along the way ("margin", "gap", "share").
 Json measure_matrix(const Variant& one, const TrainedRun& run, TaskSvms& svms, TaskSvms::Selected& selected);
 Json measure_curve(const Variant& one, const TrainedRun& run, TaskSvms& svms, TaskSvms::Selected& selected);
 Json measure_adam(const Variant& one, const TrainedRun& run, TaskSvms& svms, TaskSvms::Selected& selected);
@@ -36,9 +37,11 @@ Json measure_adam(const Variant& one, const TrainedRun& run, TaskSvms& svms, Tas
 /// One setting of Adam over all its tasks, at one number of steps.
 struct AdamPoint {
   Variant variant;
+  std::array<double, 2> betas{};
+  double epsilon = 0;
   Index steps = 0;
   Sample share, gap;
-  double margin = 0;     ///< mean of the largest margins
+  double margin = 0;     ///< mean of the largest margins in the norm of the largest entry
   double growth = 0;     ///< median growth of the smallest gap per step, over the second half of the steps
   double predicted = 0;  ///< the same of AdamPace::growth
   double faded = 0;      ///< median of AdamPace::fading times steps

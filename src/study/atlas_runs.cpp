@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/limits.h"
 #include "study/atlas.h"
 #include "train/optimizers.h"
 
@@ -53,12 +54,11 @@ std::vector<Variant> atlas_rows() {
 std::vector<Variant> atlas_curves(bool decomposed) {
   std::vector<Variant> curves;
   for (Variant& one : atlas_rows()) {
-    const Norm norm = completed(one.training).norm;
-    const Optimizer optimizer = one.training.optimizer;
-    if (one.training.param == Parametrization::KQ || optimizer == Optimizer::lion || optimizer == Optimizer::muon ||
-        (optimizer == Optimizer::adam && *one.training.epsilon != 0))
-      continue;
-    if ((optimizer == Optimizer::steepest && !norm.is_entrywise()) != decomposed) continue;
+    const TrainSettings whole = completed(one.training);
+    const bool steepest = whole.optimizer == Optimizer::steepest, signum = whole.optimizer == Optimizer::signum,
+               adam = whole.optimizer == Optimizer::adam && *whole.epsilon == 0;
+    if (whole.param == Parametrization::KQ || !(steepest || signum || adam)) continue;
+    if ((steepest && !whole.norm.is_entrywise()) != decomposed) continue;
     one.training.steps = kCurveSteps;
     curves.push_back(std::move(one));
   }
@@ -104,13 +104,17 @@ Json measure_curve(const Variant& one, const TrainedRun& run, TaskSvms& svms, Ta
            json_list(along(run, [&](const Record& record) { return margin_share(selected.problem, svm, record.W); }))}};
 }
 
-Json measure_adam(const Variant&, const TrainedRun& run, TaskSvms& svms, TaskSvms::Selected& selected) {
-  const MarginSolution& svm = svms.solve(selected, Norm::largest());
-  return {
-      {"margin", 1 / svm.objective},
-      {"share",
-       json_list(along(run, [&](const Record& record) { return margin_share(selected.problem, svm, record.W); }))},
-      {"gap", json_list(along(run, [&](const Record& record) { return smallest_gap(selected.problem, record.W); }))}};
+Json measure_adam(const Variant&, const TrainedRun& run, TaskSvms& svms, TaskSvms::Selected&) {
+  std::vector<double> margin, share, gap;
+  for (const Record& record : run.records) {  // tokens change on the way: each point is judged by those it selects
+    TaskSvms::Selected& selected = svms.selected_by(record.W);
+    const MarginSolution& svm = svms.solve(selected, Norm::largest());
+    const bool known = selected.verified && svm.status == MarginStatus::optimal;
+    margin.push_back(known ? 1 / svm.objective : kNaN);
+    share.push_back(known ? margin_share(selected.problem, svm, record.W) : kNaN);
+    gap.push_back(smallest_gap(selected.problem, record.W));
+  }
+  return {{"margin", json_list(margin)}, {"share", json_list(share)}, {"gap", json_list(gap)}};
 }
 
 }  // namespace attsvm::internal

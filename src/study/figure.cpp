@@ -27,8 +27,8 @@ constexpr std::array kStyles{
 
 // Sizes in pixels of the SVG.
 constexpr int kPanelWidth = 430, kPanelHeight = 310, kSquareHeight = 400;
-constexpr int kLegend = 165;                   // beside panels whose legend is outside
-constexpr int kRowNames = 110, kGridRow = 27;  // of grids: room for the names of rows, the height of a row
+constexpr int kLegend = 165;                                // beside panels whose legend is outside
+constexpr int kRowNames = 95, kWider = 150, kGridRow = 27;  // of grids: further room for names, width, height of a row
 constexpr int kLeft = 70, kRight = 22, kTop = 34, kBottom = 56, kTitle = 40, kLineHeight = 17;
 
 /// A gnuplot string; between single quotes only the quote itself is special.
@@ -125,7 +125,7 @@ class Script {
          k += static_cast<std::size_t>(columns_)) {
       if (figure_.panels[k].key == kOutside) return kPanelWidth + kLegend;
     }
-    return kPanelWidth + (has_grid(column) ? kRowNames : 0);
+    return kPanelWidth + (has_grid(column) ? kWider : 0);
   }
 
   bool has_grid(int column) const {
@@ -202,7 +202,7 @@ class Script {
     line("set yrange [{}:-0.5]", static_cast<double>(grid.rows.size()) - 0.5);
     const std::string box = "using 1:2:($1-0.47):($1+0.47):($2-0.44):($2+0.44)";
     line("plot $g{0} {1}:3 with boxxyerror fillstyle solid 1 noborder linecolor rgb variable, \\", k, box);
-    line("  $f{0} {1} with boxxyerror fillstyle empty border linecolor rgb '#D55E00' linewidth 2.2, \\", k, box);
+    line("  $f{0} {1} with boxxyerror linecolor rgb '#D55E00' linewidth 2.2 fillstyle empty border, \\", k, box);
     line("  $b{0} using 1:2:4 with labels font ',10.5' textcolor rgb '#222222', \\", k);
     line("  $w{0} using 1:2:4 with labels font ',10.5' textcolor rgb '#FFFFFF'", k);
     line("set xtics autofreq scale 0.6");
@@ -218,7 +218,7 @@ class Script {
     for (int r = 0; r < row; ++r) top += row_heights_[static_cast<std::size_t>(r)];
     const int bottom = top + row_heights_[static_cast<std::size_t>(row)];
     const int left = column_starts_[static_cast<std::size_t>(column)], names = panel.grid ? kRowNames : 0,
-              right = left + kPanelWidth + (has_grid(column) ? kRowNames : 0) - kRight;
+              right = left + kPanelWidth + (has_grid(column) ? kWider : 0) - kRight;
     line("set lmargin at screen {:.6f}", static_cast<double>(left + kLeft + names) / width_);
     line("set rmargin at screen {:.6f}", static_cast<double>(right) / width_);
     line("set tmargin at screen {:.6f}", from_bottom(top + kTop));

@@ -103,6 +103,8 @@ class Rates final : public Study {
                 "t^-1/2 or poly-logarithmic ones. They are bounds: faster runs do not contradict them."};
   }
 
+  bool published() const override { return false; }
+
   std::vector<StudyCell> cells() const override {
     std::vector<StudyCell> cells;
     for (const RateRow& row : kRateRows) {

@@ -150,7 +150,7 @@ StudyReport reproduce(std::span<const std::string> names, const StudyOptions& op
   for (const auto& study : all_studies()) {
     const std::string name = study->facts().name;
     if (std::find(names.begin(), names.end(), name) != names.end() ||
-        std::find(names.begin(), names.end(), "all") != names.end()) {
+        (study->published() && std::find(names.begin(), names.end(), "all") != names.end())) {
       chosen.push_back(study.get());
     }
   }
