@@ -143,11 +143,12 @@ void add_study_options(CLI::App* verb, StudyOptions& study, const char* runs) {
 
 void add_reproduce(CLI::App& program, Session& session) {
   auto options = std::make_shared<ReproduceOptions>();
-  CLI::App* verb = session.add_verb(program, "reproduce", "Run the published experiments and draw their figures",
+  CLI::App* verb = session.add_verb(program, "reproduce", "Run the published experiments, or our own, and draw their figures",
                                     R"(Examples:
   attsvm reproduce list                                names and settings of the experiments
   attsvm reproduce svm-rank --runs 20                  one experiment with fewer runs
-  attsvm reproduce all --out figures                   all of them, with the published numbers of runs
+  attsvm reproduce all --out figures                   all published ones, with their numbers of runs
+  attsvm reproduce atlas                               our own: which SVM does an optimizer solve?
 Writes DIR/NAME/data.csv, data.json, figure.svg (and figure.gp, the script that drew it), and the overview
 DIR/index.html.
 Finished runs are kept in DIR/runs.sqlite3: the same command continues after it was stopped or killed.

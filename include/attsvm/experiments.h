@@ -12,12 +12,12 @@
 
 namespace attsvm {
 
-/// A published experiment, described for readers.
+/// An experiment, described for readers.
 struct StudyFacts {
   std::string name;     ///< as on the command line
   std::string title;    ///< one line
   std::string setting;  ///< what is drawn, trained and solved
-  std::string paper;    ///< what the paper shows
+  std::string paper;    ///< what the paper shows, or why the experiment is ours
 };
 
 /// One result of a study in words, next to the published one.
@@ -84,13 +84,13 @@ struct StudyReport {
   std::vector<StudyResult> studies;      ///< one per name asked for
 };
 
-/// The published experiments, in the order of the papers.
+/// The published experiments, in the order of the papers, then our own.
 std::vector<StudyFacts> published_studies();
 
-/// Runs published experiments by name. Writes folder/NAME/data.csv, data.json and figure.svg for each, and
-/// folder/index.html, a page on all experiments in the folder. Stores each run in folder/runs.sqlite3 when it finishes,
-/// so that a reproduction that was killed can be resumed and ends with the same bytes. InputError for an unknown name,
-/// for a folder or store that cannot be written, and for a store that another process uses.
+/// Runs experiments by name; "all": those that are published. Writes folder/NAME/data.csv, data.json and figure.svg for
+/// each, and folder/index.html, a page on all experiments in the folder. Stores each run in folder/runs.sqlite3 when it
+/// finishes, so that a reproduction that was killed can be resumed and ends with the same bytes. InputError for an
+/// unknown name, for a folder or store that cannot be written, and for a store that another process uses.
 StudyReport reproduce(std::span<const std::string> names, const StudyOptions& options, Threads& threads);
 
 /// The same for an experiment that the user describes in a JSON file (docs/experiments.md). Options that are left out

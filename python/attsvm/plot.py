@@ -221,7 +221,25 @@ def _label(text: str) -> str:
     return " ".join(word.replace(",$", "$,") for word in words)
 
 
+def _draw_grid(panel: dict[str, Any], ax: Axes) -> None:
+    """Numbers from 0 to 1 in coloured cells; the framed ones are marked."""
+    grid = panel["grid"]
+    values, errors = np.array(grid["values"], float), np.array(grid["errors"], float)
+    ax.imshow(values, vmin=0, vmax=1, cmap="Blues", aspect="auto")
+    for (row, column), value in np.ndenumerate(values):
+        if np.isfinite(value):
+            ax.text(column, row, f"{value:.3f} ±{errors[row, column]:.3f}", ha="center", va="center", fontsize=5,
+                    color="white" if value > 0.6 else "black",
+                    weight="bold" if grid["outlined"][row] == column else "normal")
+    ax.set_xticks(range(len(grid["columns"])), grid["columns"])
+    ax.set_yticks(range(len(grid["rows"])), grid["rows"], fontsize=6)
+    ax.set_title(_label(panel["title"]), fontsize=9)
+    ax.set_xlabel(panel["x_label"])
+
+
 def _draw_panel(panel: dict[str, Any], ax: Axes) -> None:
+    if "grid" in panel:
+        return _draw_grid(panel, ax)
     numbers = lambda values: np.array(values, float)  # None becomes NaN  # noqa: E731
     for k, curve in enumerate(panel["curves"]):
         x, y, mark = numbers(curve["x"]), numbers(curve["y"]), curve["mark"]

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <string_view>
 
@@ -26,7 +27,8 @@ constexpr std::array kStyles{
 
 // Sizes in pixels of the SVG.
 constexpr int kPanelWidth = 430, kPanelHeight = 310, kSquareHeight = 400;
-constexpr int kLegend = 165;  // beside panels whose legend is outside
+constexpr int kLegend = 165;                                // beside panels whose legend is outside
+constexpr int kRowNames = 95, kWider = 150, kGridRow = 27;  // of grids: further room for names, width, height of a row
 constexpr int kLeft = 70, kRight = 22, kTop = 34, kBottom = 56, kTitle = 40, kLineHeight = 17;
 
 /// A gnuplot string; between single quotes only the quote itself is special.
@@ -37,6 +39,16 @@ std::string quoted(const std::string& text) {
     out += c == '\n' ? ' ' : c;
   }
   return out + "'";
+}
+
+/// From white at 0 to the first house colour at 1.
+std::string shade(double value) {
+  constexpr std::array kFull{0x00, 0x72, 0xB2};
+  const double share = std::clamp(value, 0.0, 1.0);
+  std::string colour = "0x";
+  for (const int full : kFull)
+    colour += fmt::format("{:02X}", static_cast<int>(std::lround(255 + share * (full - 255))));
+  return colour;
 }
 
 std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
@@ -100,7 +112,10 @@ class Script {
     int height = kPanelHeight;
     for (int c = 0; c < columns_; ++c) {
       const auto k = static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(c);
-      if (k < figure_.panels.size() && figure_.panels[k].square) height = kSquareHeight;
+      if (k >= figure_.panels.size()) continue;
+      const Panel& panel = figure_.panels[k];
+      if (panel.square) height = std::max(height, kSquareHeight);
+      if (panel.grid) height = std::max(height, static_cast<int>(panel.grid->rows.size()) * kGridRow + kTop + kBottom);
     }
     return height;
   }
@@ -110,7 +125,15 @@ class Script {
          k += static_cast<std::size_t>(columns_)) {
       if (figure_.panels[k].key == kOutside) return kPanelWidth + kLegend;
     }
-    return kPanelWidth;
+    return kPanelWidth + (has_grid(column) ? kWider : 0);
+  }
+
+  bool has_grid(int column) const {
+    for (auto k = static_cast<std::size_t>(column); k < figure_.panels.size();
+         k += static_cast<std::size_t>(columns_)) {
+      if (figure_.panels[k].grid) return true;
+    }
+    return false;
   }
 
   double from_bottom(double pixels_from_top) const { return 1 - pixels_from_top / height_; }
@@ -119,6 +142,7 @@ class Script {
   /// become gaps.
   void write_data(std::size_t k) {
     const Panel& panel = figure_.panels[k];
+    if (panel.grid) write_grid_data(k, *panel.grid);
     for (std::size_t j = 0; j < panel.curves.size(); ++j) {
       const Curve& curve = panel.curves[j];
       line("$c{}_{} << EOD", k, j);
@@ -140,20 +164,78 @@ class Script {
     }
   }
 
+  /// The cells as $g<panel>: column, row, colour of the cell, and the number as text. Numbers on dark cells are white,
+  /// and therefore in data of their own, $w<panel>; $f<panel> has the cells with a frame.
+  void write_grid_data(std::size_t k, const Grid& grid) {
+    constexpr double kDark = 0.6;
+    const auto write = [&](char name, const std::function<bool(std::size_t, std::size_t)>& wanted) {
+      line("${}{} << EOD", name, k);
+      for (std::size_t r = 0; r < grid.rows.size(); ++r) {
+        for (std::size_t c = 0; c < grid.columns.size(); ++c) {
+          const double value = grid.values[r][c];
+          if (!std::isfinite(value) || !wanted(r, c)) continue;
+          line("{} {} {} \"{:.3f} {{/*0.8 ±{:.3f}}}\"", c, r, shade(value), value, grid.errors[r][c]);
+        }
+      }
+      line("-9 -9 0xFFFFFF \"\"");  // outside of the panel: gnuplot refuses data without a point
+      line("EOD");
+    };
+    write('g', [&](std::size_t, std::size_t) { return true; });
+    write('b', [&](std::size_t r, std::size_t c) { return grid.values[r][c] <= kDark; });
+    write('w', [&](std::size_t r, std::size_t c) { return grid.values[r][c] > kDark; });
+    write('f', [&](std::size_t r, std::size_t c) { return grid.outlined[r] == static_cast<int>(c); });
+  }
+
+  void write_grid(std::size_t k, const Grid& grid) {
+    const auto ticks = [](const std::vector<std::string>& names) {
+      std::string text;
+      for (std::size_t i = 0; i < names.size(); ++i)
+        text += fmt::format("{}{} {}", i == 0 ? "" : ", ", quoted(plain_label(names[i])), i);
+      return text;
+    };
+    line("set xtics scale 0 ({})", ticks(grid.columns));
+    line("set ytics scale 0 ({})", ticks(grid.rows));
+    line("unset grid");
+    line("unset border");
+    line("set key off");
+    line("set xrange [-0.5:{}]", static_cast<double>(grid.columns.size()) - 0.5);
+    line("set yrange [{}:-0.5]", static_cast<double>(grid.rows.size()) - 0.5);
+    const std::string box = "using 1:2:($1-0.47):($1+0.47):($2-0.44):($2+0.44)";
+    line("plot $g{0} {1}:3 with boxxyerror fillstyle solid 1 noborder linecolor rgb variable, \\", k, box);
+    line("  $f{0} {1} with boxxyerror linecolor rgb '#D55E00' linewidth 2.2 fillstyle empty border, \\", k, box);
+    line("  $b{0} using 1:2:4 with labels font ',10.5' textcolor rgb '#222222', \\", k);
+    line("  $w{0} using 1:2:4 with labels font ',10.5' textcolor rgb '#FFFFFF'", k);
+    line("set xtics autofreq scale 0.6");
+    line("set ytics autofreq scale 0.6");
+    line("set grid");
+    line("set border 3");
+  }
+
   void write_panel(std::size_t k) {
     const Panel& panel = figure_.panels[k];
     const int row = static_cast<int>(k) / columns_, column = static_cast<int>(k) % columns_;
     int top = kTitle;
     for (int r = 0; r < row; ++r) top += row_heights_[static_cast<std::size_t>(r)];
     const int bottom = top + row_heights_[static_cast<std::size_t>(row)];
-    const int left = column_starts_[static_cast<std::size_t>(column)], right = left + kPanelWidth - kRight;
-    line("set lmargin at screen {:.6f}", static_cast<double>(left + kLeft) / width_);
+    const int left = column_starts_[static_cast<std::size_t>(column)], names = panel.grid ? kRowNames : 0,
+              right = left + kPanelWidth + (has_grid(column) ? kWider : 0) - kRight;
+    line("set lmargin at screen {:.6f}", static_cast<double>(left + kLeft + names) / width_);
     line("set rmargin at screen {:.6f}", static_cast<double>(right) / width_);
     line("set tmargin at screen {:.6f}", from_bottom(top + kTop));
     line("set bmargin at screen {:.6f}", from_bottom(bottom - kBottom));
     line("set title {} offset 0,-0.4 font ',12.5'",
          quoted(figure_.panels.size() > 1 ? fmt::format("({}) {}", static_cast<char>('a' + k), panel.title)
                                           : panel.title));
+    if (panel.grid) {
+      line("set xlabel {} offset 0,0.4", quoted(panel.x_label));
+      line("unset ylabel");
+      line("unset logscale");
+      line("set format '%g'");
+      line("set size noratio");
+      write_grid(k, *panel.grid);
+      if (k == 0) line("unset label");
+      return;
+    }
     line("set xlabel {} offset 0,0.4", quoted(panel.x_label));
     line("set ylabel {} offset 1,0", quoted(panel.y_label));
     // Without any point gnuplot finds no range and fails to draw the whole figure.

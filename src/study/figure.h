@@ -34,13 +34,21 @@ struct Curve {
 /// The legend stands to the right of the panel.
 inline constexpr const char* kOutside = "outside";
 
+/// Numbers from 0 to 1 in rows and columns with names, drawn as coloured cells that show them.
+struct Grid {
+  std::vector<std::string> rows, columns;
+  std::vector<std::vector<double>> values, errors;  ///< [row][column]; NaN: an empty cell
+  std::vector<int> outlined;                        ///< the column that a row's frame is around; −1: none
+};
+
 struct Panel {
   std::string title, x_label, y_label;
   bool log_x = false, log_y = false;
   std::optional<std::pair<double, double>> x_range{}, y_range{};
   bool square = false;        ///< the same unit on both axes
   std::string key = "right";  ///< position of the legend, in gnuplot's terms; empty: no legend
-  std::vector<Curve> curves;
+  std::vector<Curve> curves{};
+  std::optional<Grid> grid{};  ///< instead of curves
 };
 
 struct Figure {

@@ -30,6 +30,20 @@ Json curve_json(const Source& curve) {
   return out;
 }
 
+/// null for panels of curves.
+Json grid_json(const Source& panel) {
+  const auto found = panel.find("grid");
+  if (found == panel.end() || found->is_null()) return nullptr;
+  Json values = Json::array(), errors = Json::array();
+  for (const Source& row : found->at("values")) values.push_back(numbers(row));
+  for (const Source& row : found->at("errors")) errors.push_back(numbers(row));
+  return {{"rows", found->at("rows").get<std::vector<std::string>>()},
+          {"columns", found->at("columns").get<std::vector<std::string>>()},
+          {"values", std::move(values)},
+          {"errors", std::move(errors)},
+          {"outlined", found->at("outlined").get<std::vector<int>>()}};
+}
+
 Json panel_json(const Source& panel) {
   Json curves = Json::array();
   for (const Source& curve : panel.at("curves")) curves.push_back(curve_json(curve));
@@ -41,7 +55,8 @@ Json panel_json(const Source& panel) {
           {"x_range", range(panel, "x_range")},
           {"y_range", range(panel, "y_range")},
           {"square", panel.value("square", false)},
-          {"curves", std::move(curves)}};
+          {"curves", std::move(curves)},
+          {"grid", grid_json(panel)}};
 }
 
 Json figure_json(const Source& figure) {

@@ -8,6 +8,7 @@
 
 #include "attsvm/version.h"
 #include "io/file.h"
+#include "study/samples.h"
 
 namespace attsvm::internal {
 namespace {
@@ -46,6 +47,16 @@ Json figure_json(const Figure& figure) {
     if (panel.y_range) one["y_range"] = *panel.y_range;
     if (panel.square) one["square"] = true;
     one["curves"] = std::move(curves);
+    if (panel.grid) {
+      Json values = Json::array(), errors = Json::array();
+      for (const auto& row : panel.grid->values) values.push_back(json_list(row));
+      for (const auto& row : panel.grid->errors) errors.push_back(json_list(row));
+      one["grid"] = {{"rows", panel.grid->rows},
+                     {"columns", panel.grid->columns},
+                     {"values", std::move(values)},
+                     {"errors", std::move(errors)},
+                     {"outlined", panel.grid->outlined}};
+    }
     panels.push_back(std::move(one));
   }
   return {

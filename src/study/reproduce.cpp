@@ -13,9 +13,9 @@ namespace attsvm::internal {
 const std::vector<std::unique_ptr<Study>>& all_studies() {
   static const std::vector<std::unique_ptr<Study>> studies = [] {
     std::vector<std::unique_ptr<Study>> list;
-    for (const auto make :
-         {single_input_study, multi_input_study, joint_training_study, losses_study, gd_paths_study,
-          local_convergence_study, convergence_types_study, multi_token_study, quadratic_head_study, svm_rank_study}) {
+    for (const auto make : {single_input_study, multi_input_study, joint_training_study, losses_study, gd_paths_study,
+                            local_convergence_study, convergence_types_study, multi_token_study, quadratic_head_study,
+                            svm_rank_study, atlas_study, rates_study}) {
       list.push_back(make());
     }
     return list;
@@ -150,7 +150,7 @@ StudyReport reproduce(std::span<const std::string> names, const StudyOptions& op
   for (const auto& study : all_studies()) {
     const std::string name = study->facts().name;
     if (std::find(names.begin(), names.end(), name) != names.end() ||
-        std::find(names.begin(), names.end(), "all") != names.end()) {
+        (study->published() && std::find(names.begin(), names.end(), "all") != names.end())) {
       chosen.push_back(study.get());
     }
   }

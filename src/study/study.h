@@ -69,6 +69,8 @@ class Study {
   virtual ~Study() = default;
 
   virtual StudyFacts facts() const = 0;
+  /// Whether a paper has this experiment; "all" leaves out our own.
+  virtual bool published() const { return true; }
   virtual std::vector<StudyCell> cells() const = 0;
   /// Some instances of the cell. A row is a function of (settings, seed, instance) alone, so rows may be computed in
   /// batches of any size and by any number of threads.
@@ -99,5 +101,9 @@ std::unique_ptr<Study> convergence_types_study();
 std::unique_ptr<Study> multi_token_study();
 std::unique_ptr<Study> quadratic_head_study();
 std::unique_ptr<Study> svm_rank_study();
+
+// Experiments of our own.
+std::unique_ptr<Study> atlas_study();
+std::unique_ptr<Study> rates_study();
 
 }  // namespace attsvm::internal

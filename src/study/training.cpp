@@ -22,6 +22,10 @@ Json json_of(const TrainSettings& given) {
   if (settings.optimizer == Optimizer::mirror)
     json.update({{"power", settings.power}, {"normalize", settings.normalize}});
   if (settings.optimizer == Optimizer::steepest) json["norm"] = settings.norm.name();
+  // Only where they are not as usual: runs stored before studies could set them keep their key.
+  const TrainSettings usual = completed({.optimizer = given.optimizer});
+  if (settings.momentum != usual.momentum) json["momentum"] = *settings.momentum;
+  if (settings.betas != usual.betas) json["betas"] = *settings.betas;
   return json;
 }
 
@@ -41,6 +45,8 @@ TrainSettings training_of(const Json& json) {
   settings.power = json.value("power", 2.0);
   settings.norm = Norm::parse(json.value("norm", "fro"));
   settings.normalize = json.value("normalize", false);
+  if (json.contains("momentum")) settings.momentum = json.at("momentum").get<double>();
+  if (json.contains("betas")) settings.betas = json.at("betas").get<std::array<double, 2>>();
   return settings;
 }
 

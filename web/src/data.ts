@@ -194,6 +194,15 @@ export interface FigureCurve {
   high?: Maybe[];
 }
 
+/** Numbers from 0 to 1, in rows and columns with names. */
+export interface FigureGrid {
+  rows: string[];
+  columns: string[];
+  values: Maybe[][];
+  errors: Maybe[][];
+  outlined: number[];
+}
+
 export interface FigurePanel {
   title: string;
   x_label: string;
@@ -204,6 +213,7 @@ export interface FigurePanel {
   y_range: [number, number] | null;
   square: boolean;
   curves: FigureCurve[];
+  grid: FigureGrid | null;
 }
 
 export interface Experiment {

@@ -1,6 +1,6 @@
 // The index of the experiments: each figure interactive, our finding beside the published one, the files.
 import { Chart } from "./chart";
-import type { Experiment, FigurePanel, Index } from "./data";
+import type { Experiment, FigureGrid, FigurePanel, Index } from "./data";
 import { freshId, h } from "./dom";
 import { formatted, num, text } from "./format";
 import { labelText, sentenceNodes } from "./label";
@@ -21,12 +21,59 @@ function ends(panel: FigurePanel): string {
 const counts = (panel: FigurePanel): boolean =>
   !panel.log_x && !panel.square && panel.curves.every((curve) => curve.x.every((x) => Number.isInteger(x)));
 
+const letterOf = (one: Experiment, p: number): string =>
+  one.figure.panels.length > 1 ? `(${String.fromCharCode(97 + p)}) ` : "";
+
+/** A grid of numbers is a table whose cells are shaded. */
+function panelGrid(host: HTMLElement, one: Experiment, e: number, p: number, panel: FigurePanel, grid: FigureGrid): void {
+  const path = `experiments.${e}.figure.panels.${p}.grid`;
+  const title = `${letterOf(one, p)}${panel.title}`;
+  const cell = (r: number, c: number): HTMLElement => {
+    const value = grid.values[r]?.[c];
+    const shade = Math.round(45 * Math.max(0, Math.min(1, value ?? 0)));
+    const element = h(
+      "td",
+      { class: grid.outlined[r] === c ? "framed" : null },
+      num(`${path}.values.${r}.${c}`, value),
+      h("span", { class: "note" }, " \u00b1 ", num(`${path}.errors.${r}.${c}`, grid.errors[r]?.[c])),
+    );
+    element.style.background = `color-mix(in srgb, var(--accent) ${shade}%, transparent)`;
+    return element;
+  };
+  host.append(
+    h(
+      "figure",
+      { class: "chart shares" },
+      h("figcaption", {}, h("h3", {}, ...sentenceNodes(title))),
+      h(
+        "div",
+        { class: "scroll", tabindex: 0, role: "region", "aria-label": title },
+        h(
+          "table",
+          {},
+          h(
+            "thead",
+            {},
+            h("tr", {}, ...[panel.y_label, ...grid.columns].map((name) => h("th", { scope: "col" }, name))),
+          ),
+          h(
+            "tbody",
+            {},
+            ...grid.rows.map((name, r) =>
+              h("tr", {}, h("th", { scope: "row" }, name), ...grid.columns.map((_, c) => cell(r, c))),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
 function panelChart(host: HTMLElement, one: Experiment, e: number, p: number, panel: FigurePanel): void {
-  const letter = one.figure.panels.length > 1 ? `(${String.fromCharCode(97 + p)}) ` : "";
   const names = [...new Set(panel.curves.map((curve) => labelText(curve.label)).filter((name) => name !== ""))];
   const listed = names.length > 0 ? `: ${names.join("; ")}` : "";
   new Chart(host, {
-    title: `${letter}${panel.title}`,
+    title: `${letterOf(one, p)}${panel.title}`,
     name: `${one.experiment}-${p + 1}`,
     summary: `${labelText(panel.y_label)} against ${labelText(panel.x_label)}${listed}.`,
     more: panel.square ? "" : ends(panel),
@@ -155,7 +202,10 @@ function experiment(one: Experiment, e: number): HTMLElement {
   charts.style.minHeight = `${tall}px`; // kept free, so that the page does not jump when they come
   whenNear(charts, () => {
     charts.style.minHeight = "";
-    one.figure.panels.forEach((panel, p) => panelChart(charts, one, e, p, panel));
+    one.figure.panels.forEach((panel, p) => {
+      if (panel.grid) panelGrid(charts, one, e, p, panel, panel.grid);
+      else panelChart(charts, one, e, p, panel);
+    });
   });
   const path = `experiments.${e}`;
   const files = one.files.map((file) =>

@@ -1,0 +1,128 @@
+// The atlas of optimizers and the rates, with a few short runs.
+#include "study/atlas.h"
+
+#include <cmath>
+
+#include "study/figure.h"
+#include "study/output.h"
+#include "support.h"
+
+namespace attsvm {
+namespace {
+
+using test::Scratch;
+
+const Study& study_named(const std::string& name) {
+  for (const auto& study : all_studies()) {
+    if (study->facts().name == name) return *study;
+  }
+  throw std::logic_error("no study " + name);
+}
+
+/// The cell of that name, whose runs end after a few steps.
+StudyCell short_cell(const Study& study, const std::string& name, Index steps) {
+  for (StudyCell& cell : study.cells()) {
+    if (cell.name != name) continue;
+    for (Json& variant : cell.settings["variants"]) variant["steps"] = steps;
+    return cell;
+  }
+  throw std::logic_error("no cell " + name);
+}
+
+TEST(Atlas, SettingsOfOptimizersComeBackFromTheStore) {
+  for (const Variant& one : atlas_rows()) {
+    EXPECT_EQ(words_of(training_of(json_of(one.training))), words_of(one.training)) << one.name;
+  }
+}
+
+TEST(Atlas, RowsDependOnTheInstanceAlone) {
+  const Study& atlas = study_named("atlas");
+  for (const auto& [name, steps] : {std::pair{"matrix n=6 T=8 d=10", 60}, {"curves", 50}, {"adam", 750}}) {
+    const StudyCell cell = short_cell(atlas, name, steps);
+    Threads one(1), three(3);
+    const std::vector<StudyRow> together = atlas.run(cell, {.seed = 3, .first = 0, .count = 3}, three);
+    ASSERT_EQ(together.size(), 3U);
+    for (Index k = 0; k < 3; ++k) {
+      const std::vector<StudyRow> alone = atlas.run(cell, {.seed = 3, .first = k, .count = 1}, one);
+      EXPECT_EQ(alone.front().result, together[static_cast<std::size_t>(k)].result) << name << " " << k;
+    }
+  }
+}
+
+TEST(Atlas, SharesAreAtMostOneAndLargestInTheOwnNorm) {
+  const Study& atlas = study_named("atlas");
+  StudyCell cell = short_cell(atlas, "matrix n=4 T=6 d=8", 1500);
+  cell.settings["variants"].erase(5, cell.settings["variants"].size() - 5);  // the five norms' own descents
+  Threads threads(2);
+  const CellRows rows{.cell = cell, .rows = atlas.run(cell, {.seed = 1, .count = 4}, threads)};
+  const Panel panel = matrix_panel(rows);
+  ASSERT_EQ(panel.grid->values.size(), 5U);
+  for (std::size_t r = 0; r < 5; ++r) {
+    const int own = panel.grid->outlined[r];
+    ASSERT_GE(own, 0);
+    for (std::size_t c = 0; c < kAtlasNorms.size(); ++c) {
+      const double share = panel.grid->values[r][c];
+      EXPECT_LE(share, 1 + 1e-9);
+      if (static_cast<int>(c) != own) {
+        EXPECT_LT(share, panel.grid->values[r][static_cast<std::size_t>(own)]) << panel.grid->rows[r];
+      }
+    }
+  }
+}
+
+TEST(Atlas, CountsRunsThatAreLeftOut) {
+  CellRows rows;
+  rows.rows = {{"", {{"a", kNotSeparable}}}, {"", {{"a", kNotVerified}}}, {"", {{"a", {{"share", {1, 2}}}}}}};
+  const Measured all = measured(rows, "a");
+  EXPECT_EQ(all.not_separable, 1);
+  EXPECT_EQ(all.not_verified, 1);
+  ASSERT_EQ(all.runs.size(), 1U);
+  EXPECT_EQ(sample_at(all.runs, "share", 1).mean, 2);
+}
+
+TEST(Atlas, IsSummarisedWithoutAnyRuns) {
+  const Scratch scratch;
+  for (const std::string name : {"atlas", "rates"}) {
+    std::vector<CellRows> cells;
+    for (StudyCell& cell : study_named(name).cells()) cells.push_back({.cell = std::move(cell)});
+    const Summary summary = study_named(name).summarise(cells);
+    for (const Json& row : summary.table.rows) EXPECT_EQ(row.size(), summary.table.columns.size());
+    test::write_contents(scratch.file("figure.gp"), gnuplot_script(summary.figure));
+    std::string problem;
+    EXPECT_NE(draw_svg(scratch.file("figure.gp"), problem).find("</svg>"), std::string::npos) << problem;
+  }
+}
+
+TEST(Rates, CorrelationsAreGivenWhereTheOptimumIsUnique) {
+  const Study& rates = study_named("rates");
+  Threads threads(2);
+  for (const std::string name : {"ngd", "steepest:max"}) {
+    const StudyCell cell = short_cell(rates, name, 200);
+    const CellRows rows{.cell = cell, .rows = rates.run(cell, {.count = 2}, threads)};
+    for (const Json* run : measured(rows, name).runs) {
+      EXPECT_EQ(run->contains("correlation"), run->at("unique").get<bool>());
+      if (name == "ngd") {
+        EXPECT_LT(run->at("correlation_slope").get<double>(), 0);
+      }
+    }
+  }
+}
+
+TEST(Figure, GridsShowEveryNumberAndEscapeNames) {
+  const Scratch scratch;
+  const Figure figure{.title = "t",
+                      .panels = {{.title = "p",
+                                  .grid = Grid{.rows = {"a_b", "it's"},
+                                               .columns = {"x", "y"},
+                                               .values = {{0.25, NAN}, {0.75, 1}},
+                                               .errors = {{0.01, NAN}, {0.02, 0}},
+                                               .outlined = {0, -1}}}}};
+  test::write_contents(scratch.file("figure.gp"), gnuplot_script(figure));
+  std::string problem;
+  const std::string svg = draw_svg(scratch.file("figure.gp"), problem);
+  for (const char* text : {"0.250", "0.750", "1.000", "a_b", "it's"})
+    EXPECT_NE(svg.find(text), std::string::npos) << text << problem;
+}
+
+}  // namespace
+}  // namespace attsvm
