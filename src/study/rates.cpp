@@ -189,7 +189,7 @@ class Rates final : public Study {
       panel.curves.push_back(std::move(curve));
     };
     distance(share, shares);
-    distance(correlation, correlations);
+    if (!unique.empty()) distance(correlation, correlations);
     words.push_back(
         fmt::format("1 − ρ falls like {}, 1 − correlation like {} ({} of {} optima are certified to be the "
                     "only one); after {} steps ρ is {}{}.",
