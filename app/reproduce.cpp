@@ -143,8 +143,9 @@ void add_study_options(CLI::App* verb, StudyOptions& study, const char* runs) {
 
 void add_reproduce(CLI::App& program, Session& session) {
   auto options = std::make_shared<ReproduceOptions>();
-  CLI::App* verb = session.add_verb(program, "reproduce", "Run the published experiments, or our own, and draw their figures",
-                                    R"(Examples:
+  CLI::App* verb = session.add_verb(
+      program, "reproduce", "Run the published experiments, or our own, and draw their figures",
+      R"(Examples:
   attsvm reproduce list                                names and settings of the experiments
   attsvm reproduce svm-rank --runs 20                  one experiment with fewer runs
   attsvm reproduce all --out figures                   all published ones, with their numbers of runs
@@ -153,22 +154,20 @@ Writes DIR/NAME/data.csv, data.json, figure.svg (and figure.gp, the script that 
 DIR/index.html.
 Finished runs are kept in DIR/runs.sqlite3: the same command continues after it was stopped or killed.
 Exit codes: 0 done, 4 stopped at the time limit, 130 interrupted)",
-                                    [&session, options] {
-                                      const auto& names = options->names;
-                                      if (std::find(names.begin(), names.end(), "list") == names.end()) {
-                                        return run_reproduce(session, *options, "reproduce", [&](Threads& threads) {
-                                          return reproduce(names, options->study, threads);
-                                        });
-                                      }
-                                      if (names.size() > 1)
-                                        throw InputError("list cannot be combined with other names");
-                                      if (session.json) {
-                                        Session::print_json("reproduce", 0, {{"experiments", list_json()}});
-                                      } else {
-                                        print_list();
-                                      }
-                                      return kDone;
-                                    });
+      [&session, options] {
+        const auto& names = options->names;
+        if (std::find(names.begin(), names.end(), "list") == names.end()) {
+          return run_reproduce(session, *options, "reproduce",
+                               [&](Threads& threads) { return reproduce(names, options->study, threads); });
+        }
+        if (names.size() > 1) throw InputError("list cannot be combined with other names");
+        if (session.json) {
+          Session::print_json("reproduce", 0, {{"experiments", list_json()}});
+        } else {
+          print_list();
+        }
+        return kDone;
+      });
   verb->add_option("NAME", options->names, "Experiments to run, all, or list")->required();
   add_study_options(verb, options->study, "as published");
 }

@@ -23,7 +23,7 @@ void explain_matrix(const CellRows& rows, std::vector<Finding>& findings) {
   for (const Variant& one : variants_of(rows.cell.settings)) {
     const Measured all = measured(rows, one.name);
     const std::string norm = own_norm(one.training);
-    left_out += all.not_separable + all.not_verified;
+    left_out += all.overflowed + all.not_separable + all.not_verified;
     runs += std::ssize(all.runs);
     if (norm.empty() || all.runs.empty()) continue;
     Sample mine;
@@ -44,7 +44,7 @@ void explain_matrix(const CellRows& rows, std::vector<Finding>& findings) {
   findings.push_back(
       {.paper = "Conjecture: every optimizer has the largest share of the margin in its own norm.",
        .ours = fmt::format("{}: {} of {} do, in the mean (± standard error): {}. {} of {} runs are left out, because "
-                           "no W separates the tokens that they select.",
+                           "no W separates the tokens that they select or they overflowed.",
                            rows.cell.name, ahead, named, fmt::join(own, "; "), left_out, runs + left_out),
        .why = behind.empty() ? ""
                              : fmt::format("Not so: {}. Adam with .999 needs far more steps, because its second "

@@ -20,13 +20,15 @@ struct RateRow {
   const char* published;    ///< in words
 };
 constexpr const char* kNoRate = "no rate for attention is known to us";
+constexpr const char* kBounds = "bounds are poly-logarithmic or t^-1/2";
 constexpr std::array kRateRows{
-    RateRow{"ngd", "ngd", 0.1, 0, false, "t^-1/2 bound"},
+    RateRow{"ngd", "ngd", 0.1, 0, false, kBounds},
     RateRow{"gd", "gd", 1, 0, false, "1/log t"},
-    RateRow{"polyak", "polyak", 1, 0, false, "compared in experiments"},
+    RateRow{"polyak", "polyak", 1, 0, false,
+            "no rate known to us; at a local optimum the loss stays above its least value, and steps explode"},
     RateRow{"ngd, momentum .9", "ngd", 0.1, 0.9, false, kNoRate},
-    RateRow{"mirror:1.5", "mirror:1.5", 0.1, 0, false, "poly-log bound"},
-    RateRow{"mirror:3", "mirror:3", 0.1, 0, false, "poly-log bound"},
+    RateRow{"mirror:1.5", "mirror:1.5", 0.1, 0, false, kBounds},
+    RateRow{"mirror:3", "mirror:3", 0.1, 0, false, kBounds},
     RateRow{"steepest:max", "steepest:max", 0.02, 0, false, kNoRate},
     RateRow{"steepest:l1", "steepest:l1", 0.3, 0, false, kNoRate},
     RateRow{"steepest:spec", "steepest:spec", 0.05, 0, true, kNoRate},
@@ -138,17 +140,25 @@ class Rates final : public Study {
     summary.figure = {.title = "How fast do optimizers reach their SVM?",
                       .caption =
                           "Means over runs, each in the norm in which the optimizer is expected to maximise the "
-                          "margin. (b) only runs whose optimum is certified to be the only one.",
+                          "margin; (b, d) only runs whose optimum is certified to be the only one. The curves of max "
+                          "and l1 in (d) level off where a W of almost the same norm lies in another direction.",
                       .columns = 2};
-    Panel share = over_steps("1 − ρ", "1 − ρ", kRateSteps),
-          correlation = distance_over_steps("1 − correlation with W^{mm}", kRateSteps);
-    share.log_y = true;
-    share.key = "left bottom";
-    share.y_range = {{1e-5, 1}};
-    correlation.y_range = {{1e-9, 1}};
+    for (const char* kind : {"gradient and mirror descent", "steepest descent"}) {
+      Panel share = over_steps(fmt::format("1 − ρ, {}", kind), "1 − ρ", kRateSteps),
+            correlation = distance_over_steps(fmt::format("1 − correlation with W^{{mm}}, {}", kind), kRateSteps);
+      share.log_y = true;
+      share.key = "left bottom";
+      share.y_range = {{1e-6, 1}};
+      correlation.y_range = {{1e-10, 1}};
+      summary.figure.panels.push_back(std::move(share));
+      summary.figure.panels.push_back(std::move(correlation));
+    }
     std::vector<std::string> words;
-    for (const CellRows& rows : cells) add(rows, summary.table, share, correlation, words);
-    summary.figure.panels = {std::move(share), std::move(correlation)};
+    for (const CellRows& rows : cells) {
+      const bool steepest = rows.cell.name.starts_with("steepest");
+      Panel* panels = &summary.figure.panels[steepest ? 2 : 0];
+      add(rows, summary.table, panels[0], panels[1], words);
+    }
     for (std::size_t k = 0; k < words.size(); ++k)
       summary.findings.push_back({.paper = fmt::format("{}: {}.", kRateRows.at(k).name, kRateRows.at(k).published),
                                   .ours = words[k],
@@ -160,7 +170,8 @@ class Rates final : public Study {
   static void add(const CellRows& rows, Table& table, Panel& shares, Panel& correlations,
                   std::vector<std::string>& words) {
     const Variant one = variants_of(rows.cell.settings).at(0);
-    const std::vector<const Json*> runs = measured(rows, one.name).runs, unique = unique_runs(runs);
+    const Measured all = measured(rows, one.name);
+    const std::vector<const Json*> runs = all.runs, unique = unique_runs(runs);
     const std::vector<Index> steps = curve_steps(one.training.steps);
     const Sample share_slope = sample_of(runs, "share_slope"), slope = sample_of(unique, "correlation_slope");
     const MeanCurve share = mean_curve(runs, "share"), correlation = mean_curve(unique, "correlation");
@@ -178,12 +189,13 @@ class Rates final : public Study {
       panel.curves.push_back(std::move(curve));
     };
     distance(share, shares);
-    distance(correlation, correlations);
+    if (!unique.empty()) distance(correlation, correlations);
     words.push_back(
         fmt::format("1 − ρ falls like {}, 1 − correlation like {} ({} of {} optima are certified to be the "
-                    "only one); after {} steps ρ is {}.",
+                    "only one); after {} steps ρ is {}{}.",
                     slope_words(share_slope), slope_words(slope), unique.size(), runs.size(), kRateSteps,
-                    words_of(sample_at(runs, "share", steps.size() - 1))));
+                    words_of(sample_at(runs, "share", steps.size() - 1)),
+                    all.overflowed == 0 ? "" : fmt::format("; {} more runs overflowed", all.overflowed)));
   }
 };
 

@@ -51,6 +51,10 @@ std::vector<StudyRow> run_variants(const Json& settings, const Draws& draws, Thr
     TaskSvms svms(tasks[k], alone);
     StudyRow row{"", Json::object()};
     for (std::size_t v = 0; v < variants.size(); ++v) {
+      if (runs[v][k].stop == TrainStop::overflow) {
+        row.result[variants[v].name] = kOverflowed;
+        continue;
+      }
       TaskSvms::Selected& selected = svms.selected_by(runs[v][k].W);
       const MarginStatus status = svms.solve(selected, Norm::frobenius()).status;
       Json said =
@@ -68,7 +72,7 @@ Measured measured(const CellRows& rows, const std::string& variant) {
     if (one.is_object()) {
       all.runs.push_back(&one);
     } else {
-      ++(one == kNotVerified ? all.not_verified : all.not_separable);
+      ++(one == kOverflowed ? all.overflowed : one == kNotVerified ? all.not_verified : all.not_separable);
     }
   }
   return all;

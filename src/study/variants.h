@@ -49,16 +49,17 @@ class TaskSvms {
 using Measure = std::function<Json(const Variant&, const TrainedRun&, TaskSvms&, TaskSvms::Selected&)>;
 
 /// Trains the tasks of a cell by all its variants. A row has under every variant's name what `measure` says of the run,
-/// or why there is nothing to say: kNotSeparable, kNotVerified. Curves are recorded at `steps`, if it is given.
+/// or why there is nothing to say: kOverflowed, kNotSeparable, kNotVerified.
+/// Curves are recorded at `steps`, if it is given.
 std::vector<StudyRow> run_variants(const Json& settings, const Draws& draws, Threads& threads,
                                    std::vector<Index> (*steps)(Index), const Measure& measure);
 
-inline constexpr const char* kNotSeparable = "not separable";
+inline constexpr const char *kOverflowed = "overflow", *kNotSeparable = "not separable";
 
 /// The measures of one variant, and how many of its runs are left out and why.
 struct Measured {
   std::vector<const Json*> runs;
-  Index not_separable = 0, not_verified = 0;
+  Index overflowed = 0, not_separable = 0, not_verified = 0;
 };
 Measured measured(const CellRows& rows, const std::string& variant);
 

@@ -98,7 +98,7 @@ constexpr std::array kClaims{
         "random tasks (6,8,10), 3,000 steps from zero in each of the five norms, the SVMs of the tokens that each run "
         "selects; held: every run's share of the largest margin is larger in its own norm than in the other four, "
         "and larger than at step 300",
-        "largest share in another norm less the share in the own one", 32, test_steepest},
+        "largest share in another norm, or at step 300, less that in the own norm at the end", 32, test_steepest},
     Claim{
         "adam-pace",
         "Adam without epsilon raises the smallest gap by r a step in the long run, where r = step margin (1-b1)/(1-b1 "

@@ -52,7 +52,8 @@ TEST(Atlas, RowsDependOnTheInstanceAlone) {
 TEST(Atlas, SharesAreAtMostOneAndLargestInTheOwnNorm) {
   const Study& atlas = study_named("atlas");
   StudyCell cell = short_cell(atlas, "matrix n=4 T=6 d=8", 1500);
-  cell.settings["variants"].erase(5, cell.settings["variants"].size() - 5);  // the five norms' own descents
+  Json& variants = cell.settings["variants"];
+  variants.erase(variants.begin() + 5, variants.end());  // the five norms' own descents
   Threads threads(2);
   const CellRows rows{.cell = cell, .rows = atlas.run(cell, {.seed = 1, .count = 4}, threads)};
   const Panel panel = matrix_panel(rows);
@@ -72,8 +73,12 @@ TEST(Atlas, SharesAreAtMostOneAndLargestInTheOwnNorm) {
 
 TEST(Atlas, CountsRunsThatAreLeftOut) {
   CellRows rows;
-  rows.rows = {{"", {{"a", kNotSeparable}}}, {"", {{"a", kNotVerified}}}, {"", {{"a", {{"share", {1, 2}}}}}}};
+  rows.rows = {{"", {{"a", kOverflowed}}},
+               {"", {{"a", kNotSeparable}}},
+               {"", {{"a", kNotVerified}}},
+               {"", {{"a", {{"share", {1, 2}}}}}}};
   const Measured all = measured(rows, "a");
+  EXPECT_EQ(all.overflowed, 1);
   EXPECT_EQ(all.not_separable, 1);
   EXPECT_EQ(all.not_verified, 1);
   ASSERT_EQ(all.runs.size(), 1U);

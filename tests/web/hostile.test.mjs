@@ -67,7 +67,28 @@ before(async () => {
       title: text,
       caption: text,
       columns: 1,
-      panels: [{ title: text, x_label: text, y_label: text, curves: [{ label: text, x: [1, 2], y: [1, null] }] }],
+      panels: [
+        { title: text, x_label: text, y_label: text, curves: [{ label: text, x: [1, 2], y: [1, null] }] },
+        {
+          title: text,
+          x_label: text,
+          y_label: text,
+          curves: [],
+          grid: {
+            rows: [text, "b"],
+            columns: [text, "y"],
+            values: [
+              [0.25, null],
+              [0.75, 1],
+            ],
+            errors: [
+              [0.125, null],
+              [0.5, 0],
+            ],
+            outlined: [0, -1],
+          },
+        },
+      ],
     },
   };
   writeFileSync(path.join(folder, "r/<b>x/data.json"), JSON.stringify(summary));
@@ -131,7 +152,7 @@ test("an experiment that somebody else wrote is text too", async () => {
     ["losses", "<b>x"],
   );
   await page.locator(".experiment").last().scrollIntoViewIfNeeded();
-  await page.waitForFunction(() => document.querySelectorAll(".experiment:last-of-type .chart").length === 1);
+  await page.waitForFunction(() => document.querySelectorAll(".experiment:last-of-type .chart").length === 2);
   await page.locator(".experiment").last().locator("summary").last().click();
   await assertHarmless(page);
   await assertNumbers(page);

@@ -111,7 +111,7 @@ test("the files of every experiment are a click away", async () => {
       assert.ok(file.startsWith(path.join(folder, "r", one.experiment)));
     }
     const shown = JSON.parse(readFileSync(path.join(folder, "r", one.experiment, "data.json"), "utf8"));
-    const absent = { log_x: false, log_y: false, x_range: null, y_range: null, square: false };
+    const absent = { log_x: false, log_y: false, x_range: null, y_range: null, square: false, grid: null };
     const panels = shown.figure.panels.map((panel) => ({ ...absent, ...panel }));
     assert.deepEqual(one.figure, { ...shown.figure, panels });
     assert.deepEqual(one.findings, shown.findings);

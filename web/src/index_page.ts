@@ -25,7 +25,14 @@ const letterOf = (one: Experiment, p: number): string =>
   one.figure.panels.length > 1 ? `(${String.fromCharCode(97 + p)}) ` : "";
 
 /** A grid of numbers is a table whose cells are shaded. */
-function panelGrid(host: HTMLElement, one: Experiment, e: number, p: number, panel: FigurePanel, grid: FigureGrid): void {
+function panelGrid(
+  host: HTMLElement,
+  one: Experiment,
+  e: number,
+  p: number,
+  panel: FigurePanel,
+  grid: FigureGrid,
+): void {
   const path = `experiments.${e}.figure.panels.${p}.grid`;
   const title = `${letterOf(one, p)}${panel.title}`;
   const cell = (r: number, c: number): HTMLElement => {
@@ -35,7 +42,7 @@ function panelGrid(host: HTMLElement, one: Experiment, e: number, p: number, pan
       "td",
       { class: grid.outlined[r] === c ? "framed" : null },
       num(`${path}.values.${r}.${c}`, value),
-      h("span", { class: "note" }, " \u00b1 ", num(`${path}.errors.${r}.${c}`, grid.errors[r]?.[c])),
+      h("span", { class: "spread" }, " \u00b1 ", num(`${path}.errors.${r}.${c}`, grid.errors[r]?.[c])),
     );
     element.style.background = `color-mix(in srgb, var(--accent) ${shade}%, transparent)`;
     return element;
