@@ -17,7 +17,7 @@ struct AdamPace {
   double fading = 0;  ///< 1 − b2·e^{2r}: after t steps with fading·t well below 1, v still holds early gradients
 };
 
-/// NaN unless 0 ≤ b1² < b2 < 1 and step·margin is above 0: with a larger b1 the averages m outlive √v, and steps grow.
+/// NaN unless 0 ≤ b1² < b2 < 1 and step·margin is above 0: with a larger b1 the averages m may outlive √v.
 AdamPace adam_pace(double step, double b1, double b2, double margin);
 
 /// The largest b2 for which fading·steps is above a given value. NaN if there is none above b1².
