@@ -81,7 +81,7 @@ StepRule rule_of(const TrainSettings& settings) {
 std::string optimizer_text(const TrainSettings& settings) {
   std::string text(name_of(settings.optimizer));
   if (settings.optimizer == Optimizer::mirror) text += fmt::format(":{}", settings.power);
-  if (settings.optimizer == Optimizer::steepest) text += ":" + settings.norm.name();
+  if (settings.optimizer == Optimizer::steepest) text += fmt::format(":{}", settings.norm.name());
   return text;
 }
 
