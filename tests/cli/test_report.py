@@ -309,7 +309,8 @@ def test_index_holds_what_the_schema_says(attsvm, tmp_path):
     assert [one["experiment"] for one in data["experiments"]] == ["losses", "svm-rank"]
     for one in data["experiments"]:
         kept = json.loads((tmp_path / one["experiment"] / "data.json").read_text())
-        absent = {"log_x": False, "log_y": False, "x_range": None, "y_range": None, "square": False}
+        absent = {"log_x": False, "log_y": False, "x_range": None, "y_range": None, "square": False,
+                  "grid": None}
         panels = [{**absent, **panel} for panel in kept["figure"]["panels"]]
         assert one["figure"] == {**kept["figure"], "panels": panels} and one["findings"] == kept["findings"]
         assert all((tmp_path / one["experiment"] / file).exists() for file in one["files"])
