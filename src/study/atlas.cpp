@@ -72,22 +72,23 @@ class Atlas final : public Study {
 
   Summary summarise(const std::vector<CellRows>& cells) const override {
     Summary summary;
-    summary.table.columns = {{"part", "matrix, curves or adam"},
-                             {"n", "sequences"},
-                             {"T", "tokens per sequence"},
-                             {"d", "dimension"},
-                             {"optimizer", "how W or (K,Q) is trained"},
-                             {"norm", "of the margin"},
-                             kStepColumn,
-                             {"runs", "whose mean this is"},
-                             {"not_separable", "runs left out because no W separates the tokens they select"},
-                             {"share", "mean ρ: smallest row of W/norm(W), divided by the largest one there is"},
-                             {"share_error", "its standard error"},
-                             {"own", "1: the norm in which this optimizer is expected to maximise the margin"},
-                             {"gap", "adam: mean smallest row of W"},
-                             {"growth", "adam: its growth per step over the second half of the steps, median"},
-                             {"growth_predicted", "adam: the same, predicted"},
-                             {"faded", "adam: steps times predicted share that second moments forget a step, median"}};
+    summary.table.columns = {
+        {"part", "matrix, curves or adam"},
+        {"n", "sequences"},
+        {"T", "tokens per sequence"},
+        {"d", "dimension"},
+        {"optimizer", "how W or (K,Q) is trained"},
+        {"norm", "of the margin"},
+        kStepColumn,
+        {"runs", "whose mean this is"},
+        {"not_separable", "runs left out because no W separates the tokens they select"},
+        {"share", "mean ρ: smallest row of W/norm(W), divided by the largest one there is"},
+        {"share_error", "its standard error"},
+        {"own", "1: the norm in which this optimizer is expected to maximise the margin"},
+        {"gap", "adam: mean smallest row of W"},
+        {"growth", "adam: its growth per step over the second half of the steps, median"},
+        {"growth_predicted", "adam: the same, predicted"},
+        {"faded", "adam: steps times predicted share that second moments forget per step, median"}};
     std::vector<CellRows> matrices;
     std::vector<const CellRows*> curves;
     std::vector<AdamPoint> adam;

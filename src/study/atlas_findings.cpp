@@ -80,7 +80,7 @@ void explain_adam(const std::vector<AdamPoint>& points, std::vector<Finding>& fi
     worst = std::max(worst, std::abs(one.growth / one.predicted - 1));
   }
   findings.push_back(
-      {.paper = "Predicted: the smallest gap grows by r a step, r = η γ (1−β₁)/(1−β₁ e^r) √((1−β₂ e²ʳ)/(1−β₂)).",
+      {.paper = "Predicted: the smallest gap grows by r per step, r = η γ (1−β₁)/(1−β₁ e^r) √((1−β₂ e²ʳ)/(1−β₂)).",
        .ours = fmt::format("Median growth over the second half of {} steps is within {:.1f} % of it in all {} settings "
                            "in which second moments have forgotten the start.",
                            points.back().steps, 100 * worst, settled),

@@ -99,15 +99,15 @@ constexpr std::array kClaims{
         "selects; held: every run's share of the largest margin is larger in its own norm than in the other four, "
         "and larger than at step 300",
         "largest share in another norm, or at step 300, less that in the own norm at the end", 32, test_steepest},
-    Claim{
-        "adam-pace",
-        "Adam without epsilon raises the smallest gap by r a step in the long run, where r = step margin (1-b1)/(1-b1 "
-        "e^r) sqrt((1-b2 e^2r)/(1-b2)) and margin is the largest one in the norm of the largest entry.",
-        "The statement is ours. Proven elsewhere for linear models: arXiv 2406.10650 (Adam without epsilon maximises "
-        "the margin in the norm of the largest entry).",
-        "random tasks (6,8,10), b1 = 0.9, b2 = 0.9, 0.95 and 0.98, 6,000 steps of 0.01 from zero; held: the growth "
-        "over the second half is within 10 % of r for all three",
-        "largest relative error of r", 48, test_adam_pace},
+    Claim{"adam-pace",
+          "Adam without epsilon raises the smallest gap by r per step in the long run, where r = step margin "
+          "(1-b1)/(1-b1 "
+          "e^r) sqrt((1-b2 e^2r)/(1-b2)) and margin is the largest one in the norm of the largest entry.",
+          "The statement is ours. Proven elsewhere for linear models: arXiv 2406.10650 (Adam without epsilon maximises "
+          "the margin in the norm of the largest entry).",
+          "random tasks (6,8,10), b1 = 0.9, b2 = 0.9, 0.95 and 0.98, 6,000 steps of 0.01 from zero; held: the growth "
+          "over the second half is within 10 % of r for all three",
+          "largest relative error of r", 48, test_adam_pace},
     Claim{
         "adam-turn",
         "Adam without epsilon has found its SVM once t (1-b2 e^2r) is well above 1 after t steps (r as in adam-pace), "
