@@ -90,6 +90,14 @@ def solver_aims():
         yield Aim(nuc + size, "gap", of("solvers", nuc + size, "attsvm", "gap"), at_most=1e-9, text=tiny)
 
 
+def extreme_aims():
+    for norm, who, least in (("max", "HiGHS", 20), ("l1", "HiGHS", 20), ("spec", "CVXOPT", 50)):
+        for size in ("(6,8,10)", "(30,16,32)"):
+            case = f"Att-SVM {norm} {size}"
+            yield Aim(case, f"times {who}'s best form", least_ratio(case, who, "default"), least, text=times)
+            yield Aim(case, "gap", of("solvers", case, "attsvm", "gap"), at_most=1e-9, text=tiny)
+
+
 def large_aims():
     for norm, size, most in (("fro", "(1000,64,256)", 60), ("fro", "(2000,128,384)", 75), ("nuc", "(1000,64,256)", 450), ("nuc", "(2000,128,384)", 800)):
         for kind in ("separable", "low rank"):
@@ -114,4 +122,4 @@ def training_aims(threads):
 
 
 def all_aims(threads):
-    return [*solver_aims(), *large_aims(), *training_aims(threads)]
+    return [*solver_aims(), *extreme_aims(), *large_aims(), *training_aims(threads)]

@@ -8,7 +8,9 @@ RANK_THRESHOLD = 1e-6  # of the largest singular value
 
 
 def norm_of(W, norm):
-    return np.linalg.norm(W, "nuc" if norm == "nuc" else "fro")
+    if norm in ("max", "l1"):
+        return np.abs(W).max() if norm == "max" else np.abs(W).sum()
+    return np.linalg.norm(W, {"nuc": "nuc", "spec": 2}.get(norm, "fro"))
 
 
 def made_feasible(rows, W):

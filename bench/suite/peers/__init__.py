@@ -31,8 +31,8 @@ class Peer:
 
 
 def all_peers():
-    from suite.peers import cvxopt, cvxpy, direct, liblinear, proxsuite, scs
-    return [*cvxopt.PEERS, *cvxpy.PEERS, *direct.PEERS, *proxsuite.PEERS, *scs.PEERS, *liblinear.PEERS]
+    from suite.peers import cvxopt, cvxpy, direct, highs, liblinear, proxsuite, scs
+    return [*cvxopt.PEERS, *cvxpy.PEERS, *direct.PEERS, *highs.PEERS, *proxsuite.PEERS, *scs.PEERS, *liblinear.PEERS]
 
 
 def serve(path, peer_name, norm, tight):

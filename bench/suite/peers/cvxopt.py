@@ -66,9 +66,34 @@ def nuclear(rows, norm, tight):
     return solve
 
 
+def spectral(rows, norm, tight):
+    """Variables W and t. The matrix [t I, W; W' t I] is positive semidefinite where t is at least the spectral norm."""
+    cvxopt = module(tight, 1e-9)
+    d, dz = rows.shape
+    size, unknowns, equal = d + dz, d * dz, rows.equal
+    G = np.zeros((unknowns + 1, size, size))
+    for a in range(d):
+        for b in range(dz):
+            G[a * dz + b, d + b, a] = G[a * dz + b, a, d + b] = -1
+    G[-1] = -np.eye(size)
+    inequalities = np.hstack([-rows.matrix[~equal], np.zeros((int((~equal).sum()), 1))])
+    data = dict(c=cvxopt.matrix(np.eye(unknowns + 1)[-1]), Gl=cvxopt.matrix(inequalities), hl=cvxopt.matrix(-1.0, (len(inequalities), 1)),
+                Gs=[cvxopt.matrix(G.reshape(unknowns + 1, -1).T.copy())], hs=[cvxopt.matrix(0.0, (size, size))])
+    if equal.any():
+        data |= dict(A=cvxopt.matrix(np.hstack([rows.matrix[equal], np.zeros((int(equal.sum()), 1))])), b=cvxopt.matrix(0.0, (int(equal.sum()), 1)))
+
+    def solve():
+        found = cvxopt.solvers.sdp(**data)
+        if found["x"] is None:
+            return Answer(None, SAYS.get(found["status"], found["status"]))
+        return Answer(np.array(found["x"]).ravel()[:-1].reshape(rows.shape), SAYS.get(found["status"], found["status"]))
+    return solve
+
+
 TIGHT = "abstol = reltol = feastol = 1e-10"
 PEERS = [
     Peer("CVXOPT, primal", "cvxopt", "`qp` on W: min ½‖W‖², rows ≥ 1, the matrix of rows dense", ("fro",), primal, tight=TIGHT),
     Peer("CVXOPT, dual", "cvxopt", "`qp` on the multipliers: min ½λᵀKλ − bᵀλ, λ ≥ 0, K the Gram matrix of the rows, ready-made", ("fro",), dual, tight=TIGHT),
     Peer("CVXOPT, dual SDP", "cvxopt", "`sdp` on the multipliers: max bᵀλ, [I A(λ); A(λ)ᵀ I] ⪰ 0, λ ≥ 0; W is read off its multiplier", ("nuc",), nuclear, tight="abstol = reltol = feastol = 1e-9"),
+    Peer("CVXOPT, SDP", "cvxopt", "`sdp` on W and t: min t, [tI W; Wᵀ tI] ⪰ 0, rows ≥ 1", ("spec",), spectral, tight="abstol = reltol = feastol = 1e-9"),
 ]

@@ -18,13 +18,13 @@ def build(solver, quadratic, rows, norm, tight):
     options = TIGHT[solver] if tight else {}
 
     def objective(W):
-        if norm == "nuc":
-            return cvxpy.normNuc(W)
-        return cvxpy.sum_squares(W) if quadratic else cvxpy.norm(W, "fro")
+        if norm == "fro":
+            return cvxpy.sum_squares(W) if quadratic else cvxpy.norm(W, "fro")
+        return {"nuc": cvxpy.normNuc, "spec": cvxpy.sigma_max, "max": lambda W: cvxpy.max(cvxpy.abs(W)), "l1": lambda W: cvxpy.sum(cvxpy.abs(W))}[norm](W)
 
     def solve():
         W = cvxpy.Variable(rows.shape)
-        if norm == "nuc":
+        if norm in ("nuc", "spec"):
             values = cvxpy.sum(cvxpy.multiply(rows.delta @ W, rows.zeta), axis=1)
         else:
             values = rows.matrix @ cvxpy.vec(W, order="C")
@@ -41,7 +41,7 @@ def peer(solver, title, package, quadratic, norms):
     tight = ", ".join(f"{name} = {value:g}" for name, value in TIGHT[solver].items())
     what = "min ‖W‖² (sum_squares)" if quadratic else "min ‖W‖ (norm)"
     form = f"cvxpy: {what}, rows @ vec(W) ≥ 1; the problem is built at every solve, as people do"
-    form += "; nuclear: normNuc(W), rows as sums of δᵀW ∘ ζ" if "nuc" in norms else ""
+    form += "; nuclear: normNuc(W), spectral: sigma_max(W), with rows as sums of δᵀW ∘ ζ; max and l1: of abs(W)" if "nuc" in norms else ""
     return Peer(f"cvxpy + {title}", package, form, norms, Build(solver, quadratic), tight=tight)
 
 
@@ -54,8 +54,8 @@ class Build:
 
 
 PEERS = [
-    peer("CLARABEL", "Clarabel", "clarabel", True, ("fro", "nuc")),
-    peer("SCS", "SCS", "scs", True, ("fro", "nuc")),
+    peer("CLARABEL", "Clarabel", "clarabel", True, ("fro", "nuc", "spec", "max", "l1")),
+    peer("SCS", "SCS", "scs", True, ("fro", "nuc", "spec")),
     peer("ECOS", "ECOS", "ecos", False, ("fro",)),
     peer("OSQP", "OSQP", "osqp", True, ("fro",)),
 ]

@@ -15,6 +15,9 @@ SIZES = [(6, 8, 10), (15, 5, 20), (5, 15, 20), (30, 16, 32), (100, 32, 64), (100
 PROBLEMS = [
     ("random", "fro", SIZES[:5]),
     ("random", "nuc", SIZES[:5]),
+    ("random", "max", [SIZES[0], SIZES[3]]),
+    ("random", "l1", [SIZES[0], SIZES[3]]),
+    ("random", "spec", [SIZES[0], SIZES[3]]),
     ("separable", "fro", SIZES[5:]),
     ("separable", "nuc", SIZES[5:]),
     ("prompt", "fro", [*SIZES[:3], SIZES[4]]),

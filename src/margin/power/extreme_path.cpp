@@ -25,6 +25,7 @@ constexpr double kSlow = 0.4;             // shorter steps show that y is too fa
 constexpr double kOff = 2;                // and so does a gap larger than this many times what p and q say
 constexpr double kTangentCenter = 0.5;    // share of μ that a step on the tangent aims at,
 constexpr double kCentral = 0.5;          // where it starts at most this far from the path
+constexpr double kLost = 1;               // farther than this, μ grows to what the gap says
 
 /// The positive root of p (p − y) = c², and so p − y > 0.
 template <class Real>
@@ -296,7 +297,9 @@ bool ExtremePath<Real>::step() {
   if (!linearise()) return false;
   Real target = 0;
   if (tangent_) {
-    target = (distance_from_path() < kCentral ? kTangentCenter : 1) * mu_;
+    const Real distance = distance_from_path();
+    if (distance > kLost) mu_ = std::max(mu_, gap_ * objective() / count_);  // Newton would not get back from here
+    target = (distance < kCentral ? kTangentCenter : 1) * mu_;
     find(target, nullptr, way_);
   } else {
     find(0, nullptr, affine_);

@@ -13,7 +13,7 @@ namespace {
 
 // Set by hand unless a comment names a reason or a measurement.
 constexpr Index kIterations = 100;
-constexpr int kPatience = 20;  // iterations that may pass before the gap falls by the factor kProgress
+constexpr int kPatience = 40;  // iterations that may pass before the gap falls by the factor kProgress
 constexpr double kProgress = 0.9;
 constexpr double kTryFace = 1e-3;         // gap of the interior point method below which the face is tried
 constexpr Index kCheapFace = 300;         // rows up to which the face is tried at every step; else after a failure
