@@ -41,8 +41,6 @@ class ExtremeFace {
 
   const PowerRows<Real>* rows_ = nullptr;
   Frame<Real> frame_;  // of x + θy
-  bool of_weights_ = true, determined_ = false;
-  Real radius_ = 1, theta_ = 1, strict_ = 0;
   Index steps_ = 0;
   IndexList active_, free_;  // rows met with equality; coordinates in which W is free and A is given
   Vector w_, a_, lambda_, value_, point_;
@@ -50,7 +48,9 @@ class ExtremeFace {
   Vector edge_;                        // ΔW per Δρ
   Vector change_, coordinates_, right_;
   Matrix framed_, picked_, scaled_, system_;
+  Real radius_ = 1, theta_ = 1, strict_ = 0;
   Real moved_ = 0, off_ = 0;  // relative size of the last step; largest entry of clip(M) − x
+  bool of_weights_ = true, determined_ = false;
   std::optional<bool> unique_;
 };
 

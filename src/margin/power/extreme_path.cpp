@@ -237,13 +237,14 @@ Real ExtremePath<Real>::ball_step(const Direction& way, Real most) {
   const Eigen::Map<const Matrix> dX((of_weights_ ? way.w : way.a).data(), rows_->left(), rows_->right());
   const Columns gram = X.transpose() * X, mixed = X.transpose() * dX, last = dX.transpose() * dX;
   Columns inside;
-  for (; most > kSmallestInBall; most *= kShorter) {
-    const Real radius = radius_ + most * way.radius;
-    if (!(radius > 0)) continue;
-    inside = -(gram + most * (mixed + mixed.transpose()) + most * most * last);
+  const auto fits = [&](Real step) {
+    const Real radius = radius_ + step * way.radius;
+    if (!(radius > 0)) return false;
+    inside = -(gram + step * (mixed + mixed.transpose()) + step * step * last);
     inside.diagonal().array() += radius * radius;
-    if (Eigen::LLT<Columns>(inside).info() == Eigen::Success) break;
-  }
+    return Eigen::LLT<Columns>(inside).info() == Eigen::Success;
+  };
+  while (most > kSmallestInBall && !fits(most)) most *= kShorter;
   return most;
 }
 
