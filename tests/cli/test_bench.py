@@ -129,7 +129,7 @@ def test_every_peer_says_what_it_is():
     found = peers.all_peers()
     assert len({peer.name for peer in found}) == len(found)
     for peer in found:
-        assert peer.form and bool(peer.tight) == ("tight" in peer.settings) and set(peer.norms) <= {"fro", "nuc"}
+        assert peer.form and bool(peer.tight) == ("tight" in peer.settings) and set(peer.norms) <= {"fro", "nuc", "spec", "max", "l1"}
         assert peer.package in (ROOT / "bench/requirements.txt").read_text().split()
 
 
