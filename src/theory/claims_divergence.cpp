@@ -13,8 +13,8 @@
 namespace attsvm::internal {
 namespace {
 
-constexpr std::array kSizes{1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0};  // norms of the points W
-constexpr std::uint32_t kDirections = 4;                            // random ones of each size
+constexpr std::array kPointSizes{1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0};  // norms of the points W
+constexpr std::uint32_t kDirections = 4;                                 // random ones of each size
 constexpr std::uint32_t kPointStream = 0x5c0e0002;
 
 /// cos(∇L(W), W^mm) at points of every size: zero, random ones, and those straight away from W^mm.
@@ -29,11 +29,11 @@ Slopes look_at(const AttentionTask& task, const RowMatrix& svm, std::uint64_t se
     slopes.add(G.cwiseProduct(svm).sum() / (G.norm() * svm.norm()), W);
   };
   look(RowMatrix::Zero(svm.rows(), svm.cols()));
-  for (std::size_t s = 0; s < kSizes.size(); ++s) {
-    look(-kSizes[s] / svm.norm() * svm);
+  for (std::size_t s = 0; s < kPointSizes.size(); ++s) {
+    look(-kPointSizes[s] / svm.norm() * svm);
     for (std::uint32_t k = 0; k < kDirections; ++k) {
       const Random random(seed, instance, kPointStream + static_cast<std::uint32_t>(s) * kDirections + k);
-      look(random_matrix(random, svm.rows(), svm.cols(), kSizes[s]));
+      look(random_matrix(random, svm.rows(), svm.cols(), kPointSizes[s]));
     }
   }
   return slopes;
