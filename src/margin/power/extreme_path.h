@@ -68,11 +68,11 @@ class ExtremePath {
   Index m_ = 0, values_ = 0;
   Real radius_ = 1, mu_ = 0, gap_ = std::numeric_limits<Real>::infinity(), bound_ = 0, count_ = 1;
   Vector w_, a_, lambda_, slack_, value_;
-  Vector p_, q_;               // per value
-  Vector low_, high_, spare_;  // ρ − x, ρ + x, p and q of spare coordinates
-  Vector flexible_, border_;   // Δw = … + flexible·Δa + border·Δρ, in the coordinates of the frame
-  Vector damping_, tilt_;      // s/λ; p/(ρ−x) − q/(ρ+x)
-  Vector other_, missing_, coordinates_, right_, reply_, border_rows_, border_reply_;
+  Vector p_, q_;              // per value
+  Vector low_, high_;         // ρ − x, ρ + x
+  Vector flexible_, border_;  // Δw = … + flexible·Δa + border·Δρ, in the coordinates of the frame
+  Vector damping_, tilt_;     // s/λ; p/(ρ−x) − q/(ρ+x)
+  Vector other_, missing_, coordinates_, right_, border_reply_;
   Vector border_weights_;  // Δw per Δρ
   Real border_slope_ = 0;
   Matrix framed_, scaled_, schur_;
