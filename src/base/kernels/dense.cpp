@@ -123,6 +123,69 @@ void weigh_lanes(const RowBlocks& B, const double* x, double* work, double* W) {
     add_outers_lanes(z, g, count, B.dz, B.dp, W);
   }
 }
+// z = x ∘ y
+HWY_INLINE void times(const double* HWY_RESTRICT x, const double* HWY_RESTRICT y, double* HWY_RESTRICT z, Index n) {
+  for (Index i = 0; i < n; i += lanes()) hn::StoreU(hn::Mul(hn::LoadU(v, x + i), hn::LoadU(v, y + i)), v, z + i);
+}
+// Columns G of A c for `count` ≤ 4 vectors c of size n and stride ldc; A has `rows` rows.
+HWY_INLINE void combine_four(const double* HWY_RESTRICT A, Index ld, Index rows, Index n, const double* HWY_RESTRICT c,
+                             Index ldc, Index count, double* HWY_RESTRICT G, Index ldg) {
+  const Index w = lanes();
+  const double *c1 = c + (count > 1 ? ldc : 0), *c2 = c + (count > 2 ? 2 * ldc : 0),
+               *c3 = c + (count > 3 ? 3 * ldc : 0);
+  for (Index i = 0; i < rows; i += 2 * w) {
+    const Index e = i + w < rows ? w : 0;  // second vector, or the first again at the edge
+    auto x0 = hn::Zero(v), x1 = x0, x2 = x0, x3 = x0, y0 = x0, y1 = x0, y2 = x0, y3 = x0;
+    const double* p = A + i;
+    for (Index f = 0; f < n; ++f, p += ld) {
+      const auto low = hn::LoadU(v, p), high = hn::LoadU(v, p + e);
+      const auto s0 = hn::Set(v, c[f]), s1 = hn::Set(v, c1[f]), s2 = hn::Set(v, c2[f]), s3 = hn::Set(v, c3[f]);
+      x0 = hn::MulAdd(s0, low, x0), y0 = hn::MulAdd(s0, high, y0);
+      x1 = hn::MulAdd(s1, low, x1), y1 = hn::MulAdd(s1, high, y1);
+      x2 = hn::MulAdd(s2, low, x2), y2 = hn::MulAdd(s2, high, y2);
+      x3 = hn::MulAdd(s3, low, x3), y3 = hn::MulAdd(s3, high, y3);
+    }
+    const auto put = [&](Index q, auto x, auto y) {
+      if (q >= count) return;
+      hn::StoreU(x, v, G + q * ldg + i);
+      hn::StoreU(y, v, G + q * ldg + i + e);
+    };
+    put(0, x0, y0), put(1, x1, y1), put(2, x2, y2), put(3, x3, y3);
+  }
+}
+// A block's padding is written over the rows after it, which belong to a later block.
+void weighted_gram_lanes(const RowBlocks& B, const double* F, const double* C, Index corner, double* work, double* G,
+                         Index ld) {
+  const Index w = lanes(), cp = pad4(corner);
+  double *both = work, *h = both + B.zp, *c = h + B.dp, *turned = c + 4 * B.dp, *seen = turned + cp;
+  for (Index b = 0; b < B.count; ++b) {
+    const RowBlock& right = B.block[b];
+    const double* zb = B.zeta + right.query * B.zp;
+    for (Index a = b; a < B.count; ++a) {
+      const RowBlock& left = B.block[a];
+      const double* za = B.zeta + left.query * B.zp;
+      times(za, zb, both, B.zp);
+      combine_strips(F, B.dp, B.dp, B.dz, both, h);
+      for (Index l = 0; l < right.count; l += 4) {
+        const Index count = std::min<Index>(4, right.count - l);
+        for (Index q = 0; q < count; ++q) {
+          const double* delta = B.delta + (right.first + l + q) * B.dp;
+          double* column = c + q * B.dp;
+          times(h, delta, column, B.dp);
+          if (C == nullptr) continue;
+          times(za, delta, turned, cp);
+          combine_strips(C, cp, cp, corner, turned, seen);
+          for (Index i = 0; i < cp; i += w) {
+            const auto sum = hn::MulAdd(hn::LoadU(v, zb + i), hn::LoadU(v, seen + i), hn::LoadU(v, column + i));
+            hn::StoreU(sum, v, column + i);
+          }
+        }
+        combine_four(B.across + left.across, left.ld, pad4(left.count), B.d, c, B.dp, count,
+                     G + (right.first + l) * ld + left.first, ld);
+      }
+    }
+  }
+}
 Index epoch_lanes(const RowBlocks& B, const double* b, const double* low, Index passes, double* x, double* work,
                   double* W) {
   double *u = work, *s = work + B.dp;
@@ -288,6 +351,7 @@ namespace attsvm::internal {
 HWY_EXPORT(epoch_lanes);
 HWY_EXPORT(evaluate_lanes);
 HWY_EXPORT(weigh_lanes);
+HWY_EXPORT(weighted_gram_lanes);
 HWY_EXPORT(add_outers_lanes);
 HWY_EXPORT(factor_solve_lanes);
 HWY_EXPORT(solve_again_lanes);
@@ -305,6 +369,10 @@ void add_outers(const double* const* l, const double* const* r, Index count, Ind
   GO(add_outers_lanes)(l, r, count, rows, columns, A);
 }
 void weigh(const RowBlocks& B, const double* x, double* work, double* W) { GO(weigh_lanes)(B, x, work, W); }
+void weighted_gram(const RowBlocks& B, const double* F, const double* C, Index corner, double* work, double* G,
+                   Index ld) {
+  GO(weighted_gram_lanes)(B, F, C, corner, work, G, ld);
+}
 Index epoch(const RowBlocks& B, const double* b, const double* f, Index p, double* x, double* work, double* W) {
   return GO(epoch_lanes)(B, b, f, p, x, work, W);
 }

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "base/limits.h"
-#include "margin/power/schur.h"
 
 namespace attsvm::internal {
 namespace {
@@ -22,10 +21,7 @@ constexpr Index kMostRank = 1000;  // rows and columns of which a rank-revealing
 constexpr double kStrict = 1e-8;   // multipliers, slack and distances from the boundary that count as positive
 
 template <class Real>
-using Columns = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic>;
-
-template <class Real>
-Real smallest_pivot(const Columns<Real>& LU) {
+Real smallest_pivot(const PowerColumns<Real>& LU) {
   const auto pivots = LU.diagonal().cwiseAbs();
   return pivots.size() == 0 ? Real(1)
                             : pivots.minCoeff() / std::max(pivots.maxCoeff(), std::numeric_limits<Real>::min());
@@ -43,11 +39,11 @@ bool ExtremeFace<Real>::solve(const PowerRows<Real>& rows, const Norm& norm, con
   lambda_ = lambda;
   radius_ = radius;
   unique_.reset();
-  a_.noalias() = rows.R().transpose() * lambda_;
+  rows.products().weigh(lambda_, a_);
   const Real size = frame_.values_of(y()).cwiseAbs().maxCoeff();
   if (!(size > 0)) return false;
   theta_ = radius_ / size;
-  for (steps_ = 0; steps_ < kSteps; ++steps_) {
+  for (Index step = 0; step < kSteps; ++step) {
     choose_rows(balance);
     if (active_.size() == 0) return false;
     choose_values();
@@ -63,7 +59,7 @@ bool ExtremeFace<Real>::solve(const PowerRows<Real>& rows, const Norm& norm, con
 /// Takes the multipliers of rows that are not active to zero.
 template <class Real>
 void ExtremeFace<Real>::choose_rows(Real balance) {
-  value_.noalias() = rows_->R() * w_;
+  rows_->products().values(w_, value_);
   active_.clear();
   strict_ = std::numeric_limits<Real>::infinity();
   const Real heaviest = std::max(lambda_.cwiseAbs().maxCoeff(), std::numeric_limits<Real>::min());
@@ -77,7 +73,7 @@ void ExtremeFace<Real>::choose_rows(Real balance) {
       strict_ = std::min(strict_, slack * balance / heaviest);
     }
   }
-  a_.noalias() = rows_->R().transpose() * lambda_;
+  rows_->products().weigh(lambda_, a_);
 }
 
 /// Which values are on the boundary, and how W and A change together: with X = clip(M), M = x + θy, and κ the
@@ -134,21 +130,26 @@ void ExtremeFace<Real>::choose_values() {
 template <class Real>
 bool ExtremeFace<Real>::step_on_entries() {
   const Index rows = active_.size(), columns = free_.size() + (of_weights_ ? 1 : 0);
-  Columns<Real> B(rows, columns);
+  PowerColumns<Real> B(rows, columns);
   Vector primal(rows), dual(columns);
   change_ = missing_;
+  rows_->products().values(missing_, right_);
+  rows_->products().values(edge_, along_);
+  for (Index j = 0; j < free_.size(); ++j) {
+    const Index row = free_[j] / rows_->right(), column = free_[j] % rows_->right();
+    for (Index k = 0; k < rows; ++k) B(k, j) = rows_->entry(active_[k], row, column);
+  }
   for (Index k = 0; k < rows; ++k) {
-    const auto row = rows_->R().row(active_[k]);
-    for (Index j = 0; j < free_.size(); ++j) B(k, j) = row(free_[j]);
-    if (of_weights_) B(k, columns - 1) = row.dot(edge_);
-    primal(k) = rows_->b()(active_[k]) - value_(active_[k]) - row.dot(missing_);
+    const Index at = active_[k];
+    if (of_weights_) B(k, columns - 1) = along_(at);
+    primal(k) = rows_->b()(at) - value_(at) - right_(at);
   }
   for (Index j = 0; j < free_.size(); ++j) dual(j) = given_(free_[j]);
   if (of_weights_) dual(columns - 1) = 1 - a_.dot(edge_);
   Vector weights, multipliers;
   determined_ = false;
   if (rows == columns) {
-    const Eigen::PartialPivLU<Columns<Real>> lu(B);
+    const Eigen::PartialPivLU<PowerColumns<Real>> lu(B);
     if (smallest_pivot(lu.matrixLU()) > kTinyPivot) {
       weights = lu.solve(primal);
       multipliers = lu.transpose().solve(dual);
@@ -174,40 +175,46 @@ bool ExtremeFace<Real>::step_on_entries() {
 /// than one W, so stiffness grows only as the distance from the face falls.
 template <class Real>
 bool ExtremeFace<Real>::step_with_prox() {
-  const Index rows = active_.size();
-  if (!frame_.entrywise()) frame_.rows_into(*rows_, framed_);
-  const Matrix& all = frame_.entrywise() ? rows_->R() : framed_;
   const Real stiff = theta_ * std::min(Real(kStiffest), radius_ / std::max(off_, std::numeric_limits<Real>::min()));
   for (const Index c : free_) {
     flexible_(c) = stiff;
     missing_(c) = -stiff * given_(c);
   }
-  picked_.resize(rows, frame_.size());
-  right_.resize(rows);
-  for (Index k = 0; k < rows; ++k) {
-    picked_.row(k) = all.row(active_[k]);
-    right_(k) = rows_->b()(active_[k]) - value_(active_[k]) - picked_.row(k).dot(missing_);
-  }
-  if (!form_schur(picked_, flexible_, Vector(Vector::Constant(rows, kSoft)), scaled_, system_)) return false;
-  solve_schur(system_, right_);
+  if (!schur_.form(*rows_, frame_, flexible_, Vector(Vector::Constant(active_.size(), kSoft)), &active_)) return false;
+  frame_.out_of(missing_, change_);
+  rows_->products().values(change_, right_);
+  pick(rows_->b() - value_ - right_, reply_);
+  schur_.solve(reply_);
   frame_.into(a_, coordinates_);
   Real growth = 0;  // Δρ
   if (of_weights_) {
-    const Vector along = picked_ * edge_;
-    Vector reply = along;
-    solve_schur(system_, reply);
-    growth = (along.dot(right_) - (1 - coordinates_.dot(edge_))) / along.dot(reply);
-    right_ -= growth * reply;
+    frame_.out_of(edge_, change_);
+    rows_->products().values(change_, right_);
+    pick(right_, along_);
+    Vector along_reply = along_;
+    schur_.solve(along_reply);
+    growth = (along_.dot(reply_) - (1 - coordinates_.dot(edge_))) / along_.dot(along_reply);
+    reply_ -= growth * along_reply;
     radius_ += growth;
   }
-  coordinates_.noalias() = picked_.transpose() * right_;
+  right_.setZero(rows_->count());
+  for (Index k = 0; k < active_.size(); ++k) right_(active_[k]) = reply_(k);
+  rows_->products().weigh(right_, change_);
+  frame_.into(change_, coordinates_);
   coordinates_ = coordinates_.cwiseProduct(flexible_) + missing_ + growth * edge_;
   frame_.out_of(coordinates_, change_);
   const Real heaviest = std::max(lambda_.cwiseAbs().maxCoeff(), std::numeric_limits<Real>::min());
   moved_ = std::max(change_.cwiseAbs().maxCoeff() / w_.cwiseAbs().maxCoeff(), right_.cwiseAbs().maxCoeff() / heaviest);
   w_ += change_;
-  for (Index k = 0; k < rows; ++k) lambda_(active_[k]) += right_(k);
+  lambda_ += right_;
   return true;
+}
+
+/// The entries of active rows.
+template <class Real>
+void ExtremeFace<Real>::pick(const Vector& all, Vector& picked) const {
+  picked.resize(active_.size());
+  for (Index k = 0; k < active_.size(); ++k) picked(k) = all(active_[k]);
 }
 
 /// At a strictly complementary optimum every other optimum has the same active rows and the same values on the edge,
@@ -219,12 +226,14 @@ void ExtremeFace<Real>::note_uniqueness() {
   if (determined_ || columns == 0 || columns > rows) {
     unique_ = columns <= rows;
   } else if (rows <= kMostRank) {
-    Columns<Real> B(rows, columns);
+    PowerColumns<Real> B(rows, columns);
     for (Index k = 0; k < rows; ++k) {
-      for (Index j = 0; j < free_.size(); ++j) B(k, j) = picked_(k, free_[j]);
-      if (of_weights_) B(k, columns - 1) = picked_.row(k).dot(edge_);
+      rows_->write(active_[k], change_);
+      frame_.into(change_, coordinates_);
+      for (Index j = 0; j < free_.size(); ++j) B(k, j) = coordinates_(free_[j]);
+      if (of_weights_) B(k, columns - 1) = coordinates_.dot(edge_);
     }
-    Eigen::ColPivHouseholderQR<Columns<Real>> qr;
+    Eigen::ColPivHouseholderQR<PowerColumns<Real>> qr;
     qr.setThreshold(kTinyPivot);
     unique_ = qr.compute(B).rank() == columns;
   }

@@ -2,8 +2,6 @@
 
 #include <optional>
 
-#include "margin/power/frame.h"
-#include "margin/power/rows.h"
 #include "margin/power/schur.h"
 
 namespace attsvm::internal {
@@ -26,28 +24,25 @@ class ExtremeFace {
   const Vector& lambda() const { return lambda_; }
   /// Whether the face holds no other W; empty if multipliers, slack or values are too small to tell the face.
   std::optional<bool> unique() const { return unique_; }
-  Index steps() const { return steps_; }
 
  private:
-  using Matrix = PowerMatrix<Real>;
-
   void choose_rows(Real balance);
   void choose_values();
   bool step_on_entries();
   bool step_with_prox();
+  void pick(const Vector& all, Vector& picked) const;
   void note_uniqueness();
   const Vector& x() const { return of_weights_ ? w_ : a_; }
   const Vector& y() const { return of_weights_ ? a_ : w_; }
 
   const PowerRows<Real>* rows_ = nullptr;
-  Frame<Real> frame_;  // of x + θy
-  Index steps_ = 0;
+  Frame<Real> frame_;        // of x + θy
   IndexList active_, free_;  // rows met with equality; coordinates in which W is free and A is given
   Vector w_, a_, lambda_, value_, point_;
   Vector flexible_, missing_, given_;  // other coordinates: ΔW = missing + flexible·ΔA; free ones: ΔA = given
   Vector edge_;                        // ΔW per Δρ
-  Vector change_, coordinates_, right_;
-  Matrix framed_, picked_, scaled_, system_;
+  Vector change_, coordinates_, right_, along_, reply_;
+  PowerSchur<Real> schur_;
   Real radius_ = 1, theta_ = 1, strict_ = 0;
   Real moved_ = 0, off_ = 0;  // relative size of the last step; largest entry of clip(M) − x
   bool of_weights_ = true, determined_ = false;

@@ -51,12 +51,12 @@ void ExtremePath<Real>::load(const PowerRows<Real>& rows, const Norm& norm, cons
   w_ *= kRoom;
   const Vector start_values = frame_.values_of(w_);
   radius_ = of_weights_ ? kRoom * start_values.cwiseAbs().maxCoeff() : 1;
-  a_.noalias() = rows.R().transpose() * lambda_;
+  rows.products().weigh(lambda_, a_);
   const Real size = of_weights_ ? frame_.values_of(a_).cwiseAbs().sum() : a_.cwiseAbs().maxCoeff();
   if (size > 0) lambda_ /= size;
   const Real objective = of_weights_ ? radius_ : start_values.cwiseAbs().sum();
   mu_ = std::max(objective - rows.b().dot(lambda_), objective / 10) / 2 / count_;
-  value_.noalias() = rows.R() * w_;
+  rows.products().values(w_, value_);
   slack_.setZero(m_);
   const Real least = kLeast * rows.b().cwiseAbs().mean();
   for (Index k = 0; k < m_; ++k) {
@@ -64,7 +64,7 @@ void ExtremePath<Real>::load(const PowerRows<Real>& rows, const Norm& norm, cons
     slack_(k) = std::max(value_(k) - rows.b()(k), least);
     lambda_(k) = std::max(lambda_(k), mu_ / slack_(k));
   }
-  a_.noalias() = rows.R().transpose() * lambda_;
+  rows.products().weigh(lambda_, a_);
   if (!of_weights_) {
     const Real reach = a_.cwiseAbs().maxCoeff();
     if (reach > kInside) lambda_ *= kInside / reach, a_ *= kInside / reach;
@@ -94,8 +94,8 @@ void ExtremePath<Real>::split() {
 
 template <class Real>
 void ExtremePath<Real>::measure() {
-  value_.noalias() = rows_->R() * w_;
-  a_.noalias() = rows_->R().transpose() * lambda_;
+  rows_->products().values(w_, value_);
+  rows_->products().weigh(lambda_, a_);
   frame_.take(x());
   low_ = radius_ - frame_.values().array();
   high_ = radius_ + frame_.values().array();
@@ -156,15 +156,14 @@ bool ExtremePath<Real>::linearise() {
   if (of_weights_) flexible_ = flexible_.cwiseInverse();
   damping_.resize(m_);
   for (Index k = 0; k < m_; ++k) damping_(k) = rows_->equal(k) ? 0 : slack_(k) / lambda_(k);
-  if (!frame_.entrywise()) frame_.rows_into(*rows_, framed_);
-  if (!form_schur(frame_.entrywise() ? rows_->R() : framed_, flexible_, damping_, scaled_, schur_)) return false;
+  if (!schur_.form(*rows_, frame_, flexible_, damping_)) return false;
   if (!of_weights_) return true;
   border_.setZero(frame_.size());
   for (Index i = 0; i < values_; ++i) border_(frame_.diagonal(i)) = flexible_(frame_.diagonal(i)) * tilt_(i);
   frame_.out_of(border_, border_weights_);
-  border_reply_.noalias() = -(rows_->R() * border_weights_);
-  solve_schur(schur_, border_reply_);
-  right_.noalias() = rows_->R().transpose() * border_reply_;
+  rows_->products().values(-border_weights_, border_reply_);
+  schur_.solve(border_reply_);
+  rows_->products().weigh(border_reply_, right_);
   frame_.into(right_, coordinates_);
   coordinates_ = coordinates_.cwiseProduct(flexible_) + border_;
   border_slope_ = -steepness;
@@ -196,10 +195,10 @@ void ExtremePath<Real>::find(Real target, const Direction* affine, Direction& wa
     if (rows_->equal(k)) continue;
     way.slack(k) = (target - (affine != nullptr ? affine->slack(k) * affine->lambda(k) : 0)) / lambda_(k) - slack_(k);
   }
-  way.lambda = rows_->b() + slack_ + way.slack - value_;
-  way.lambda.noalias() -= rows_->R() * way.w;
-  solve_schur(schur_, way.lambda);
-  way.a.noalias() = rows_->R().transpose() * way.lambda;
+  rows_->products().values(way.w, right_);
+  way.lambda = rows_->b() + slack_ + way.slack - value_ - right_;
+  schur_.solve(way.lambda);
+  rows_->products().weigh(way.lambda, way.a);
   frame_.into(way.a, coordinates_);
   coordinates_ = coordinates_.cwiseProduct(flexible_) + missing_;
   way.radius = 0;
@@ -208,7 +207,7 @@ void ExtremePath<Real>::find(Real target, const Direction* affine, Direction& wa
     for (Index i = 0; i < values_; ++i) rest -= tilt_(i) * coordinates_(frame_.diagonal(i));
     way.radius = rest / border_slope_;
     way.lambda += way.radius * border_reply_;
-    way.a.noalias() = rows_->R().transpose() * way.lambda;
+    rows_->products().weigh(way.lambda, way.a);
   }
   frame_.out_of(coordinates_, way.w);
   if (of_weights_) way.w += way.radius * border_weights_;

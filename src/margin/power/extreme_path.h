@@ -2,8 +2,6 @@
 
 #include <limits>
 
-#include "margin/power/frame.h"
-#include "margin/power/rows.h"
 #include "margin/power/schur.h"
 
 namespace attsvm::internal {
@@ -75,7 +73,7 @@ class ExtremePath {
   Vector other_, missing_, coordinates_, right_, border_reply_;
   Vector border_weights_;  // Δw per Δρ
   Real border_slope_ = 0;
-  Matrix framed_, scaled_, schur_;
+  PowerSchur<Real> schur_;
   Direction affine_, way_;
 };
 

@@ -28,7 +28,9 @@ constexpr Index kWideWork = 100'000'000;  // largest rows² · (rows + unknowns)
 template <class Real>
 double gap_of(const PowerRows<Real>& rows, const Norm& norm, const PowerVector<Real>& w,
               const PowerVector<Real>& lambda) {
-  const PowerVector<Real> value = rows.R() * w, a = rows.R().transpose() * lambda;
+  PowerVector<Real> value, a;
+  rows.products().values(w, value);
+  rows.products().weigh(lambda, a);
   const Real heaviest = lambda.cwiseAbs().maxCoeff();
   Real stretch = 1, violation = 0;
   for (Index k = 0; k < rows.count(); ++k) {

@@ -2,18 +2,29 @@
 
 #include <Eigen/QR>
 #include <Eigen/SVD>
+#include <algorithm>
 #include <numbers>
+#include <numeric>
 #include <type_traits>
 
 #include "base/decompositions.h"
+#include "base/kernels/jacobi.h"
 
 namespace attsvm::internal {
+namespace {
+
+constexpr Index kLapack = 24;       // columns from which LAPACK is faster than Jacobi rotations
+constexpr int kTurns = 16;          // decompositions after which V starts afresh, because it collects rounding errors
+constexpr double kNothing = 1e-14;  // relative size of a singular value that says nothing about its vector
+
+}  // namespace
 
 template <class Real>
 void Frame<Real>::shape(NormFamily family, Index left, Index right) {
   family_ = family;
   left_ = left;
   right_ = right;
+  turns_ = 0;
 }
 
 template <class Real>
@@ -22,7 +33,8 @@ void Frame<Real>::take(const Vector& X) {
     values_ = X;
     return;
   }
-  using Columns = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic>;
+  if (turn(X)) return;
+  using Columns = PowerColumns<Real>;
   const Columns matrix = Eigen::Map<const Matrix>(X.data(), left_, right_);
   Columns U;
   if constexpr (std::is_same_v<Real, double>) {
@@ -42,6 +54,47 @@ void Frame<Real>::take(const Vector& X) {
     U_ = Columns(qr.householderQ());
   }
   U_.leftCols(right_) = U;
+}
+
+/// A decomposition of a small matrix, which starts from the one before. False: none found.
+template <class Real>
+bool Frame<Real>::turn(const Vector& X) {
+  if constexpr (std::is_same_v<Real, double>) {
+    if (right_ >= kLapack) return false;
+    const Index tall = pad4(left_), stride = tall + pad4(right_);
+    if (turns_ == 0) V_.setIdentity(right_, right_);
+    turns_ = (turns_ + 1) % kTurns;
+    columns_.setZero(stride, right_);
+    columns_.topRows(left_).noalias() = Eigen::Map<const Matrix>(X.data(), left_, right_) * V_;
+    columns_.middleRows(tall, right_) = V_;
+    if (!orthogonalize(columns_.data(), stride, tall, right_)) {
+      turns_ = 0;
+      return false;
+    }
+    const Vector sigma = columns_.topRows(left_).colwise().norm();
+    order_.resize(static_cast<std::size_t>(right_));
+    std::iota(order_.begin(), order_.end(), Index{0});
+    std::sort(order_.begin(), order_.end(), [&](Index i, Index j) { return sigma(i) > sigma(j); });
+    values_.resize(right_);
+    U_.resize(left_, left_);
+    Index sure = 0;  // columns of U that are determined
+    for (Index i = 0; i < right_; ++i) {
+      const Index from = order_[static_cast<std::size_t>(i)];
+      values_(i) = sigma(from);
+      V_.col(i) = columns_.col(from).segment(tall, right_);
+      if (!(values_(i) > kNothing * values_(0))) continue;
+      U_.col(i) = columns_.col(from).head(left_) / values_(i);
+      sure = i + 1;
+    }
+    if (sure == left_) return true;
+    const Eigen::HouseholderQR<PowerColumns<Real>> qr(U_.leftCols(sure));
+    columns_.setIdentity(left_, left_);
+    columns_.applyOnTheLeft(qr.householderQ());
+    U_.rightCols(left_ - sure) = columns_.rightCols(left_ - sure);
+    return true;
+  } else {
+    return false;
+  }
 }
 
 /// From entries off the diagonal to symmetric and antisymmetric parts, and back: the map is its own inverse.
@@ -82,16 +135,6 @@ void Frame<Real>::out_of(const Vector& c, Vector& Y) const {
 }
 
 template <class Real>
-void Frame<Real>::rows_into(const PowerRows<Real>& rows, Matrix& C) const {
-  if (entrywise()) {
-    C = rows.R();
-    return;
-  }
-  rows.rotate(U_, V_, C);
-  for (Index k = 0; k < C.rows(); ++k) mix(C.row(k).data());
-}
-
-template <class Real>
 void Frame<Real>::compose(const Vector& f, Vector& Y) const {
   if (entrywise()) {
     Y = f;
@@ -106,6 +149,12 @@ typename Frame<Real>::Vector Frame<Real>::values_of(const Vector& Y) const {
   if (entrywise()) return Y;
   const Eigen::Map<const Matrix> matrix(Y.data(), left_, right_);
   if constexpr (std::is_same_v<Real, double>) {
+    if (right_ < kLapack) {
+      const Index tall = pad4(left_);
+      columns_.setZero(tall, right_);
+      columns_.topRows(left_) = matrix;
+      if (orthogonalize(columns_.data(), tall, tall, right_)) return columns_.colwise().norm();
+    }
     return singular_values(Eigen::MatrixXd(matrix));
   } else {
     return Eigen::JacobiSVD<Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic>>(matrix).singularValues();

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "attsvm/norm.h"
-#include "margin/power/rows.h"
+#include "margin/power/outer_rows.h"
 
 namespace attsvm::internal {
 
@@ -12,8 +12,8 @@ namespace attsvm::internal {
 template <class Real>
 class Frame {
  public:
-  using Vector = Eigen::Matrix<Real, Eigen::Dynamic, 1>;
-  using Matrix = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  using Vector = PowerVector<Real>;
+  using Matrix = PowerMatrix<Real>;
 
   void shape(NormFamily family, Index left, Index right);
   void take(const Vector& X);  ///< makes X the matrix that has the values and the axes
@@ -27,11 +27,13 @@ class Frame {
 
   void into(const Vector& Y, Vector& c) const;                                ///< coordinates of Y
   void out_of(const Vector& c, Vector& Y) const;                              ///< Y from its coordinates
-  void rows_into(const PowerRows<Real>& rows, Matrix& C) const;               ///< coordinates of the rows
   void compose(const Vector& f, Vector& Y) const;                             ///< Y with these values and the axes of X
   Index diagonal(Index i) const { return entrywise() ? i : i * right_ + i; }  ///< the coordinate of value i
 
-  /// The values of any matrix, in no frame.
+  const Matrix& U() const { return U_; }  ///< of a Schatten frame: (left, left)
+  const Matrix& V() const { return V_; }  ///< the same: (right, right)
+
+  /// The values of any matrix, in no frame and in no order.
   Vector values_of(const Vector& Y) const;
 
   /// Calls pair(c, i, j, sign) for every coordinate c off the diagonal: values i and j, sign 1 for the symmetric and −1
@@ -52,11 +54,15 @@ class Frame {
 
  private:
   void mix(Real* numbers) const;
+  bool turn(const Vector& X);
 
   NormFamily family_ = NormFamily::entrywise;
   Index left_ = 0, right_ = 0;
   Vector values_;
-  Matrix U_, V_;  // U is square: its last columns span what U of the thin decomposition leaves out
+  Matrix U_, V_;   // U is square: its last columns span what U of the thin decomposition leaves out
+  int turns_ = 0;  // decompositions since the last that did not start from the V before
+  mutable PowerColumns<Real> columns_;
+  std::vector<Index> order_;
 };
 
 extern template class Frame<double>;

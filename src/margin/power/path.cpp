@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "base/limits.h"
-#include "margin/power/schur.h"
 #include "margin/predictor_corrector.h"
 
 namespace attsvm::internal {
@@ -61,7 +60,7 @@ void PowerPath<Real>::load(const MarginProblem& problem, const Norm& norm, const
 /// The multiple of λ at which bᵀλ − ‖A(λ)‖_q^q/q is largest.
 template <class Real>
 Real PowerPath<Real>::best_dual_scale() {
-  a_.noalias() = rows_.R().transpose() * lambda_;
+  rows_.products().weigh(lambda_, a_);
   const Real total = rows_.b().dot(lambda_), norm = std::pow(power_sum(frame_.values_of(a_), q_), 1 / q_);
   return total > 0 && norm > 0 ? std::pow(total / norm, 1 / (q_ - 1)) / norm : Real{0};
 }
@@ -75,7 +74,7 @@ void PowerPath<Real>::start(const RowMatrix& W, const Eigen::VectorXd& dual, Rea
   w_ *= steep_ ? 1 + 1 / p_ : Real(1.5);
   rows_.duals_in(dual, lambda_);
   lambda_ *= best_dual_scale();
-  value_.noalias() = rows_.R() * w_;
+  rows_.products().values(w_, value_);
   slack_.setZero(m_);
   const Real total = power_sum(frame_.values_of(w_), p_);
   const Real mean = centrality * total / static_cast<Real>(std::max<Index>(inequalities_, 1));
@@ -87,7 +86,7 @@ void PowerPath<Real>::start(const RowMatrix& W, const Eigen::VectorXd& dual, Rea
   }
   // If A(λ) is too large, its high powers would take many steps to come down.
   if (const Real scale = best_dual_scale(); !primal_ && scale > 0 && scale < 1) lambda_ *= scale;
-  a_.noalias() = rows_.R().transpose() * lambda_;
+  rows_.products().weigh(lambda_, a_);
   smoothing_ = static_cast<Real>(kSmoothing) * mean;
   last_step_ = 1;
   best_w_ = w_;
@@ -172,8 +171,7 @@ template <class Real>
 bool PowerPath<Real>::factorize() {
   damping_.resize(m_);
   for (Index k = 0; k < m_; ++k) damping_(k) = rows_.equal(k) ? Real{0} : slack_(k) / lambda_(k);
-  if (!frame_.entrywise()) frame_.rows_into(rows_, framed_);
-  return form_schur(frame_.entrywise() ? rows_.R() : framed_, flexible_, damping_, scaled_, schur_);
+  return schur_.form(rows_, frame_, flexible_, damping_);
 }
 
 /// The step to λs = target, corrected by the second-order term from the affine step.
@@ -184,10 +182,10 @@ void PowerPath<Real>::direction(Real target, bool corrected) {
     if (!rows_.equal(k))
       goal_(k) = (target - (corrected ? affine_dslack_(k) * affine_dlambda_(k) : 0)) / lambda_(k) - slack_(k);
   }
-  dlambda_ = rows_.b() + slack_ - value_ + goal_;
-  dlambda_.noalias() -= rows_.R() * missing_;
-  solve_schur(schur_, dlambda_);
-  da_.noalias() = rows_.R().transpose() * dlambda_;
+  rows_.products().values(missing_, product_);
+  dlambda_ = rows_.b() + slack_ - value_ + goal_ - product_;
+  schur_.solve(dlambda_);
+  rows_.products().weigh(dlambda_, da_);
   bend(da_, dw_);
   dw_ += missing_;
   dslack_ = goal_ - damping_.cwiseProduct(dlambda_);
@@ -201,20 +199,20 @@ void PowerPath<Real>::refine() {
   constexpr Real kMet = 16 * std::numeric_limits<Real>::epsilon();
   Real before = 0;
   for (int round = 0; round < kRefinements; ++round) {
-    rest_ = rows_.b() + slack_ + dslack_ - value_;
-    rest_.noalias() -= rows_.R() * dw_;
+    rows_.products().values(dw_, product_);
+    rest_ = rows_.b() + slack_ + dslack_ - value_ - product_;
     const Real error = rest_.cwiseAbs().maxCoeff();
     if (!(error > kMet)) return;
     better_ = rest_;
-    solve_schur(schur_, better_);
+    schur_.solve(better_);
     const Real now = rest_.dot(better_);
     if (round > 0) better_ += now / before * conjugate_;
     conjugate_ = better_;
     before = now;
-    more_a_.noalias() = rows_.R().transpose() * conjugate_;
+    rows_.products().weigh(conjugate_, more_a_);
     bend(more_a_, more_w_);
-    product_ = damping_.cwiseProduct(conjugate_);
-    product_.noalias() += rows_.R() * more_w_;
+    rows_.products().values(more_w_, product_);
+    product_ += damping_.cwiseProduct(conjugate_);
     const Real step = now / conjugate_.dot(product_);
     if (!((rest_ - step * product_).cwiseAbs().maxCoeff() < error)) return;  // rounding, or rows that are dependent
     dlambda_ += step * conjugate_;
@@ -365,8 +363,8 @@ bool PowerPath<Real>::follow(const Stop& stop) {
     slack_ += step * dslack_;
     lambda_ += step * dlambda_;
     if (step < static_cast<Real>(kShort)) recenter(mean);
-    value_.noalias() = rows_.R() * w_;
-    a_.noalias() = rows_.R().transpose() * lambda_;
+    rows_.products().values(w_, value_);
+    rows_.products().weigh(lambda_, a_);
     smoothing_ = std::max(static_cast<Real>(kSmoothest), inequalities_ > 0 ? static_cast<Real>(kSmoothing) * mean
                                                                            : smoothing_ * (1 - step * (1 - center_)));
     trace(false);

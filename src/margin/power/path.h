@@ -3,8 +3,7 @@
 #include <functional>
 
 #include "attsvm/margin.h"
-#include "margin/power/frame.h"
-#include "margin/power/rows.h"
+#include "margin/power/schur.h"
 
 namespace attsvm::internal {
 
@@ -36,8 +35,7 @@ class PowerPath {
   void write(RowMatrix& W, Eigen::VectorXd& lambda) const;
 
  private:
-  using Vector = Eigen::Matrix<Real, Eigen::Dynamic, 1>;
-  using Matrix = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  using Vector = PowerVector<Real>;
 
   void start(const RowMatrix& W, const Eigen::VectorXd& dual, Real centrality);
   Real best_dual_scale();
@@ -62,7 +60,7 @@ class PowerPath {
   Index m_ = 0, unknowns_ = 0, inequalities_ = 0;
   PowerRows<Real> rows_;
   Frame<Real> frame_;  // of x
-  Matrix framed_, scaled_, schur_;
+  PowerSchur<Real> schur_;
   Vector w_, a_, lambda_, slack_, value_;  // a = A(λ), value = rows of w
   Real smoothing_ = 0;                     // ε
   Vector power_, ratio_,

@@ -59,23 +59,17 @@ bool PowerRows<Real>::reduce(Matrix& vectors, Matrix& basis) {
   return true;
 }
 
-/// The rows from δ (one per row) and ζ (one per query).
 template <class Real>
-void PowerRows<Real>::outer(const Matrix& delta, const Matrix& zeta, Matrix& rows) const {
-  rows.resize(count_, left_ * right_);
-  for (Index k = 0; k < count_; ++k) {
-    Eigen::Map<Matrix> row(rows.row(k).data(), left_, right_);
-    if (swapped_) {
-      row.noalias() = zeta.row(query_[k]).transpose() * delta.row(k);
-    } else {
-      row.noalias() = delta.row(k).transpose() * zeta.row(query_[k]);
-    }
-  }
+void PowerRows<Real>::rotate(const Matrix& U, const Matrix& V, OuterRows<Real>& rotated) const {
+  rotated.load(delta_ * (swapped_ ? V : U), zeta_ * (swapped_ ? U : V), query_.data(), swapped_);
 }
 
 template <class Real>
-void PowerRows<Real>::rotate(const Matrix& U, const Matrix& V, Matrix& rotated) const {
-  outer(delta_ * (swapped_ ? V : U), zeta_ * (swapped_ ? U : V), rotated);
+void PowerRows<Real>::write(Index k, Vector& row) const {
+  row.resize(unknowns());
+  for (Index i = 0; i < left_; ++i) {
+    for (Index j = 0; j < right_; ++j) row(i * right_ + j) = entry(k, i, j);
+  }
 }
 
 template <class Real>
@@ -91,7 +85,7 @@ void PowerRows<Real>::load(const MarginProblem& problem, NormFamily family, Real
   }
   left_ = swapped_ ? zeta_.cols() : delta_.cols();
   right_ = swapped_ ? delta_.cols() : zeta_.cols();
-  outer(delta_, zeta_, R_);
+  products_.load(delta_, zeta_, query_.data(), swapped_);
 }
 
 template <class Real>

@@ -1,18 +1,18 @@
 #pragma once
 
 #include "attsvm/margin.h"
-#include "base/buffer.h"
+#include "margin/power/outer_rows.h"
 
 namespace attsvm::internal {
 
-/// Rows of a problem as dense vectors of unit length, with W as a row-major vector of left·right numbers. For Schatten
+/// Rows of a problem scaled to unit length, with W as a row-major vector of left·right numbers. For Schatten
 /// norms δ and ζ are in orthonormal coordinates of their spans if those have fewer dimensions than d and dz, and change
 /// sides if that makes left ≥ right; neither changes the norm. Keeps its memory between calls.
 template <class Real>
 class PowerRows {
  public:
-  using Vector = Eigen::Matrix<Real, Eigen::Dynamic, 1>;
-  using Matrix = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  using Vector = PowerVector<Real>;
+  using Matrix = PowerMatrix<Real>;
 
   /// `scale`: W in the problem / W here. `list`: the rows to take, ascending; null: all. Rows whose value is 0 for
   /// every W are left out.
@@ -27,9 +27,14 @@ class PowerRows {
   Index row(Index k) const { return row_[k]; }  ///< its number in the problem
   bool equal(Index k) const { return equal_[k] != 0; }
   const Vector& b() const { return b_; }
-  const Matrix& R() const { return R_; }  ///< (count, unknowns)
-  /// UᵀRV of every row, U (left, left) and V (right, right).
-  void rotate(const Matrix& U, const Matrix& V, Matrix& rotated) const;
+  const OuterRows<Real>& products() const { return products_; }
+  /// The products of UᵀRV for every row R, U (left, left) and V (right, right).
+  void rotate(const Matrix& U, const Matrix& V, OuterRows<Real>& rotated) const;
+  /// Row k as a vector, and one entry of it.
+  void write(Index k, Vector& row) const;
+  Real entry(Index k, Index i, Index j) const {
+    return swapped_ ? zeta_(query_[k], i) * delta_(k, j) : delta_(k, i) * zeta_(query_[k], j);
+  }
 
   /// Conversions from and to the units of the problem.
   void weights_in(const RowMatrix& W, Vector& w) const;
@@ -40,7 +45,6 @@ class PowerRows {
  private:
   void gather(const MarginProblem& problem, const IndexList* list);
   static bool reduce(Matrix& vectors, Matrix& basis);
-  void outer(const Matrix& delta, const Matrix& zeta, Matrix& rows) const;
 
   Index count_ = 0, queries_ = 0, inequalities_ = 0, left_ = 0, right_ = 0, rows_of_problem_ = 0;
   Real scale_ = 1;
@@ -48,8 +52,9 @@ class PowerRows {
   Buffer<Index> row_, query_;
   Buffer<std::uint8_t> equal_;
   Vector b_, size_;
-  Matrix R_, delta_, zeta_;
+  Matrix delta_, zeta_;
   Matrix left_basis_, right_basis_;  // of δ and of ζ, one vector per row
+  OuterRows<Real> products_;
 };
 
 extern template class PowerRows<double>;

@@ -2,62 +2,105 @@
 
 #include <Eigen/Cholesky>
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "base/blas.h"
 
 namespace attsvm::internal {
 namespace {
 
-constexpr Index kBlock = 256;  // rows of a product that are formed at once
+constexpr Index kBlasRows = 160;  // rows from which OpenBLAS is faster than our own loops
 
-using WideMatrix = PowerMatrix<long double>;
-
-/// The lower triangle of A Aᵀ
-void square(const RowMatrix& A, RowMatrix& product) {
-  const auto block = [&](Index i, Index j, Index rows, Index columns) {
-    gemm(false, true, rows, columns, A.cols(), 1, A.row(i).data(), A.cols(), A.row(j).data(), A.cols(), 0,
-         product.row(i).data() + j, product.cols());
-  };
-  for (Index i = 0; i < A.rows(); i += kBlock) {
-    const Index rows = std::min(kBlock, A.rows() - i);
-    if (i > 0) block(i, 0, rows, i);
-    block(i, i, rows, rows);
-  }
-}
-void square(const WideMatrix& A, WideMatrix& product) { product.noalias() = A * A.transpose(); }
-bool factor(RowMatrix& A) { return cholesky(A.rows(), A.data(), A.rows()); }
-bool factor(WideMatrix& A) { return Eigen::LLT<Eigen::Ref<WideMatrix>>(A).info() == Eigen::Success; }
+template <class Matrix>
+using Strided = Eigen::Map<Matrix, 0, Eigen::OuterStride<>>;
 
 }  // namespace
 
 template <class Real>
-bool form_schur(const PowerMatrix<Real>& R, const PowerVector<Real>& F, const PowerVector<Real>& D,
-                PowerMatrix<Real>& scaled, PowerMatrix<Real>& schur) {
+bool PowerSchur<Real>::form(const PowerRows<Real>& rows, const Frame<Real>& frame, const Vector& F, const Vector& D,
+                            const IndexList* picked) {
   constexpr Real kRegular = 64 * std::numeric_limits<Real>::epsilon();
-  scaled = R * F.cwiseSqrt().asDiagonal();
-  schur.resize(R.rows(), R.rows());
-  square(scaled, schur);
-  const Real largest = schur.diagonal().maxCoeff();
-  for (Index k = 0; k < R.rows(); ++k) schur(k, k) += D(k) + kRegular * std::max(schur(k, k), kRegular * largest);
-  return factor(schur);
+  count_ = rows.count();
+  if (frame.entrywise()) {
+    rows.products().gram(F, nullptr, G_);
+  } else {
+    rows.rotate(frame.U(), frame.V(), rotated_);
+    split(frame, F);
+    rotated_.gram(straight_, &crossed_, G_);
+  }
+  ld_ = G_.rows();
+  if (picked != nullptr) pick(*picked);
+  Real largest = 0;
+  for (Index k = 0; k < count_; ++k) largest = std::max(largest, at(k, k));
+  for (Index k = 0; k < count_; ++k) at(k, k) += D(k) + kRegular * std::max(at(k, k), kRegular * largest);
+  return factor();
 }
 
-template <>
-void solve_schur(const PowerMatrix<double>& schur, PowerVector<double>& x) {
-  solve_lower(false, schur.rows(), schur.data(), schur.rows(), x.data());
-  solve_lower(true, schur.rows(), schur.data(), schur.rows(), x.data());
+/// With F_s of the symmetric and F_a of the antisymmetric part of a pair of entries m, m′ and n, n′, their share is
+/// ½(F_s + F_a)(mn + m′n′) + ½(F_s − F_a)(mn′ + m′n).
+template <class Real>
+void PowerSchur<Real>::split(const Frame<Real>& frame, const Vector& F) {
+  const Index right = frame.value_count();
+  straight_ = F;
+  crossed_.setZero(right, right);
+  for (Index i = 0; i < right; ++i) {
+    for (Index j = i + 1; j < right; ++j) {
+      const Index above = i * right + j, below = j * right + i;
+      straight_(above) = straight_(below) = (F(above) + F(below)) / 2;
+      crossed_(i, j) = crossed_(j, i) = (F(above) - F(below)) / 2;
+    }
+  }
 }
 
-template <>
-void solve_schur(const PowerMatrix<long double>& schur, PowerVector<long double>& x) {
-  schur.triangularView<Eigen::Lower>().solveInPlace(x);
-  schur.transpose().triangularView<Eigen::Upper>().solveInPlace(x);
+/// In place: every number moves towards the beginning.
+template <class Real>
+void PowerSchur<Real>::pick(const IndexList& picked) {
+  const Index ld = pad4(picked.size() + 1);
+  for (Index j = 0; j < picked.size(); ++j) {
+    for (Index i = j; i < picked.size(); ++i) G_.data()[j * ld + i] = at(picked[i], picked[j]);
+  }
+  count_ = picked.size();
+  ld_ = ld;
 }
 
-template bool form_schur(const PowerMatrix<double>&, const PowerVector<double>&, const PowerVector<double>&,
-                         PowerMatrix<double>&, PowerMatrix<double>&);
-template bool form_schur(const PowerMatrix<long double>&, const PowerVector<long double>&,
-                         const PowerVector<long double>&, PowerMatrix<long double>&, PowerMatrix<long double>&);
+template <class Real>
+bool PowerSchur<Real>::factor() {
+  if constexpr (std::is_same_v<Real, double>) {
+    with_blas_ = count_ >= kBlasRows;
+    if (with_blas_) return cholesky_of_columns(count_, G_.data(), ld_);
+    // What is below the matrix counts as right-hand sides.
+    for (Index l = 0; l < count_; ++l) std::fill(&at(count_, l), G_.data() + (l + 1) * ld_, 0.0);
+    scratch_.resize(count_);
+    factor_solve(G_.data(), ld_, count_, 0, scratch_.data());
+    for (Index k = 0; k < count_; ++k) {
+      if (!std::isfinite(at(k, k))) return false;  // its pivot was not positive
+    }
+    return true;
+  } else {
+    Strided<PowerColumns<Real>> G(G_.data(), count_, count_, Eigen::OuterStride<>(ld_));
+    return Eigen::LLT<Eigen::Ref<PowerColumns<Real>>>(G).info() == Eigen::Success;
+  }
+}
+
+template <class Real>
+void PowerSchur<Real>::solve(Vector& x) const {
+  if constexpr (std::is_same_v<Real, double>) {
+    if (with_blas_) {
+      solve_columns(false, count_, G_.data(), ld_, 1, x.data(), count_);
+      solve_columns(true, count_, G_.data(), ld_, 1, x.data(), count_);
+    } else {
+      solve_again(G_.data(), ld_, count_, x.data());
+    }
+  } else {
+    const Strided<const PowerColumns<Real>> G(G_.data(), count_, count_, Eigen::OuterStride<>(ld_));
+    G.template triangularView<Eigen::Lower>().solveInPlace(x);
+    G.transpose().template triangularView<Eigen::Upper>().solveInPlace(x);
+  }
+}
+
+template class PowerSchur<double>;
+template class PowerSchur<long double>;
 
 }  // namespace attsvm::internal

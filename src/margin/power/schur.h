@@ -1,24 +1,39 @@
 #pragma once
 
-#include "attsvm/array.h"
+#include "margin/power/frame.h"
+#include "margin/power/rows.h"
 
 namespace attsvm::internal {
 
-// Newton's equations for the multipliers of dense rows: R F Rᵀ + D with diagonal F > 0 and D ≥ 0, and a little more on
-// the diagonal for rows that depend on each other. `Real` is double or long double.
+/// Newton's equations for the multipliers of rows: R F Rᵀ + D, with F > 0 diagonal in the coordinates of a frame, D ≥ 0
+/// diagonal, and a little more on the diagonal for rows that depend on each other. Keeps its memory between calls.
+template <class Real>
+class PowerSchur {
+ public:
+  using Vector = PowerVector<Real>;
 
-template <class Real>
-using PowerMatrix = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-template <class Real>
-using PowerVector = Eigen::Matrix<Real, Eigen::Dynamic, 1>;
+  /// Computes the matrix and factors it. `picked`: the rows it is for, ascending; null: all. D has one number per such
+  /// row. False: not positive definite.
+  bool form(const PowerRows<Real>& rows, const Frame<Real>& frame, const Vector& F, const Vector& D,
+            const IndexList* picked = nullptr);
+  /// Replaces x by the solution for the right-hand side x.
+  void solve(Vector& x) const;
 
-/// Computes the matrix and its Cholesky factor, in the lower triangle of `schur`; `scaled` is scratch. False: not
-/// positive definite.
-template <class Real>
-bool form_schur(const PowerMatrix<Real>& R, const PowerVector<Real>& F, const PowerVector<Real>& D,
-                PowerMatrix<Real>& scaled, PowerMatrix<Real>& schur);
-/// x ← (LLᵀ)⁻¹x
-template <class Real>
-void solve_schur(const PowerMatrix<Real>& schur, PowerVector<Real>& x);
+ private:
+  void split(const Frame<Real>& frame, const Vector& F);
+  void pick(const IndexList& picked);
+  bool factor();
+
+  Real& at(Index k, Index l) { return G_.data()[l * ld_ + k]; }
+
+  Index count_ = 0, ld_ = 0;
+  bool with_blas_ = false;
+  OuterRows<Real> rotated_;
+  Vector straight_, scratch_;
+  PowerColumns<Real> crossed_, G_;  // the matrix is at the beginning of G, with leading size ld_
+};
+
+extern template class PowerSchur<double>;
+extern template class PowerSchur<long double>;
 
 }  // namespace attsvm::internal
