@@ -2,8 +2,11 @@
 
 #include <Eigen/SVD>
 #include <algorithm>
+#include <functional>
 
 #include "base/blas.h"
+#include "base/kernels/dense.h"
+#include "base/kernels/jacobi.h"
 
 template class Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>;
 template Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>& Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>::compute(
@@ -13,6 +16,7 @@ namespace attsvm::internal {
 namespace {
 
 constexpr Eigen::Index kLapack = 24;  // columns from which LAPACK is faster than Jacobi rotations
+constexpr double kSquares = 1e-100;
 
 }  // namespace
 
@@ -43,6 +47,20 @@ Eigen::VectorXd singular_values(const Eigen::MatrixXd& A) {
     Eigen::MatrixXd lost = A;
     double unused = 0;
     if (singular_values(false, A.rows(), A.cols(), lost.data(), sigma.data(), &unused, &unused)) return sigma;
+  }
+  const Eigen::Index tall = pad4(std::max(A.rows(), A.cols()));
+  Eigen::MatrixXd columns = Eigen::MatrixXd::Zero(tall, small);
+  if (A.rows() >= A.cols()) {
+    columns.topRows(A.rows()) = A;
+  } else {
+    columns.topRows(A.cols()) = A.transpose();
+  }
+  // Squares of numbers beyond 1e±100 may leave the range of double.
+  const double largest = columns.cwiseAbs().maxCoeff();
+  if (kSquares < largest && largest < 1 / kSquares && orthogonalize(columns.data(), tall, tall, small)) {
+    Eigen::VectorXd sigma = columns.colwise().norm();
+    std::sort(sigma.begin(), sigma.end(), std::greater<>());
+    return sigma;
   }
   return Eigen::JacobiSVD<Eigen::MatrixXd>(A).singularValues();
 }

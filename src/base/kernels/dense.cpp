@@ -153,6 +153,12 @@ HWY_INLINE void combine_four(const double* HWY_RESTRICT A, Index ld, Index rows,
     put(0, x0, y0), put(1, x1, y1), put(2, x2, y2), put(3, x3, y3);
   }
 }
+void multiply_lanes(const double* A, Index lda, Index rows, Index inner, const double* B, Index ldb, Index columns,
+                    double* C, Index ldc) {
+  for (Index j = 0; j < columns; j += 4) {
+    combine_four(A, lda, pad4(rows), inner, B + j * ldb, ldb, std::min<Index>(4, columns - j), C + j * ldc, ldc);
+  }
+}
 // A block's padding is written over the rows after it, which belong to a later block.
 void weighted_gram_lanes(const RowBlocks& B, const double* F, const double* C, Index corner, double* work, double* G,
                          Index ld) {
@@ -297,10 +303,14 @@ void factor_solve_lanes(double* HWY_RESTRICT L, Index ld, Index s, double tiny, 
   solve_upper_lanes(L, ld, s, x);
 }
 void solve_again_lanes(const double* L, Index ld, Index s, double* x) {
+  const Index w = lanes();
   for (Index j = 0; j < s; ++j) {
     const double* c = L + j * ld;
     const double y = x[j] / c[j];
-    for (Index i = j + 1; i < s; ++i) x[i] -= c[i] * y;
+    const auto all = hn::Set(v, y);
+    Index i = j + 1;
+    for (; i + w <= s; i += w) hn::StoreU(hn::NegMulAdd(all, hn::LoadU(v, c + i), hn::LoadU(v, x + i)), v, x + i);
+    for (; i < s; ++i) x[i] -= c[i] * y;
   }
   solve_upper_lanes(L, ld, s, x);
 }
@@ -352,6 +362,7 @@ HWY_EXPORT(epoch_lanes);
 HWY_EXPORT(evaluate_lanes);
 HWY_EXPORT(weigh_lanes);
 HWY_EXPORT(weighted_gram_lanes);
+HWY_EXPORT(multiply_lanes);
 HWY_EXPORT(add_outers_lanes);
 HWY_EXPORT(factor_solve_lanes);
 HWY_EXPORT(solve_again_lanes);
@@ -369,6 +380,10 @@ void add_outers(const double* const* l, const double* const* r, Index count, Ind
   GO(add_outers_lanes)(l, r, count, rows, columns, A);
 }
 void weigh(const RowBlocks& B, const double* x, double* work, double* W) { GO(weigh_lanes)(B, x, work, W); }
+void multiply(const double* A, Index lda, Index rows, Index inner, const double* B, Index ldb, Index columns, double* C,
+              Index ldc) {
+  GO(multiply_lanes)(A, lda, rows, inner, B, ldb, columns, C, ldc);
+}
 void weighted_gram(const RowBlocks& B, const double* F, const double* C, Index corner, double* work, double* G,
                    Index ld) {
   GO(weighted_gram_lanes)(B, F, C, corner, work, G, ld);

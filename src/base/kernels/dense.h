@@ -16,6 +16,9 @@ void rotate(double* x, double* y, Index n, double c, double s);  ///< (x, y) ←
 void combine(const double* A, Index ld, Index n, const double* x, double* y);   ///< y = A x, A is ld × n
 void project(const double* A, Index ld, Index n, const double* x, double* c);   ///< c = Aᵀ x
 void subtract(const double* A, Index ld, Index n, const double* c, double* x);  ///< x −= A c
+/// C = A B for small matrices: A has pad4(rows) × inner numbers and C as many rows; B needs no padding, ldb ≥ inner.
+void multiply(const double* A, Index lda, Index rows, Index inner, const double* B, Index ldb, Index columns, double* C,
+              Index ldc);
 
 /// A += Σ_t l_t r_tᵀ for `count` pairs of vectors: `rows` numbers in l_t, `columns` (a multiple of 4) in r_t; A is
 /// row-major.

@@ -15,6 +15,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int kMostSweeps = 60;                                             // six are common from scratch
 constexpr double kOrthogonal = 4 * std::numeric_limits<double>::epsilon();  // cosine of two columns
+constexpr double kSteep = 1e9;  // slopes whose square hides the 1 beside it, and might overflow
 constexpr double kLast = 1e-8;  // a sweep squares small cosines: after one that met none larger, all are orthogonal
 
 bool orthogonalize_lanes(double* columns, Index stride, Index rows, Index count) {
@@ -36,7 +37,8 @@ bool orthogonalize_lanes(double* columns, Index stride, Index rows, Index count)
         if (!(std::abs(xy) > kOrthogonal * size)) continue;
         again = again || std::abs(xy) > kLast * size;
         const double slope = (yy - xx) / (2 * xy);
-        const double t = std::copysign(1 / (std::abs(slope) + std::hypot(1, slope)), slope);
+        const double steep = std::abs(slope), root = steep < kSteep ? std::sqrt(1 + slope * slope) : steep;
+        const double t = std::copysign(1 / (steep + root), slope);
         const double c = 1 / std::sqrt(1 + t * t);
         const auto cosine = hn::Set(v, c), sine = hn::Set(v, c * t);
         for (Index i = 0; i < stride; i += w) {

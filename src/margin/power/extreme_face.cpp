@@ -1,6 +1,5 @@
 #include "margin/power/extreme_face.h"
 
-#include <Eigen/LU>
 #include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
@@ -31,7 +30,7 @@ Real smallest_pivot(const PowerColumns<Real>& LU) {
 
 template <class Real>
 bool ExtremeFace<Real>::solve(const PowerRows<Real>& rows, const Norm& norm, const Vector& w, const Vector& lambda,
-                              Real radius, Real balance) {
+                              Real radius, Real balance, bool vertex) {
   rows_ = &rows;
   of_weights_ = norm.power == kInfinity;
   frame_.shape(norm.family, rows.left(), rows.right());
@@ -39,6 +38,7 @@ bool ExtremeFace<Real>::solve(const PowerRows<Real>& rows, const Norm& norm, con
   lambda_ = lambda;
   radius_ = radius;
   unique_.reset();
+  determined_ = false;
   rows.products().weigh(lambda_, a_);
   const Real size = frame_.values_of(y()).cwiseAbs().maxCoeff();
   if (!(size > 0)) return false;
@@ -47,7 +47,7 @@ bool ExtremeFace<Real>::solve(const PowerRows<Real>& rows, const Norm& norm, con
     choose_rows(balance);
     if (active_.size() == 0) return false;
     choose_values();
-    if (!(frame_.entrywise() && step_on_entries()) && !step_with_prox()) return false;
+    if (!(frame_.entrywise() && step_on_entries()) && (vertex || !step_with_prox())) return false;
     if (!std::isfinite(moved_)) return false;
     if (moved_ < kDone) break;
   }
@@ -125,38 +125,24 @@ void ExtremeFace<Real>::choose_values() {
   }
 }
 
-/// W is free in the entries of the face and in ρ: B ΔW = rest of the active rows and BᵀΔλ = rest of A, with the columns
-/// of B for the free entries and for ρ.
+/// W is free in the entries of the face and in ρ, and as many rows are active: B ΔW = rest of the active rows and BᵀΔλ
+/// = rest of A, with the columns of B for the free entries and for ρ.
 template <class Real>
 bool ExtremeFace<Real>::step_on_entries() {
   const Index rows = active_.size(), columns = free_.size() + (of_weights_ ? 1 : 0);
-  PowerColumns<Real> B(rows, columns);
+  const bool known = determined_ && active_ == factored_rows_ && free_ == factored_entries_;
+  determined_ = false;
+  if (rows != columns) return false;
   Vector primal(rows), dual(columns);
   change_ = missing_;
   rows_->products().values(missing_, right_);
   rows_->products().values(edge_, along_);
-  for (Index j = 0; j < free_.size(); ++j) {
-    const Index row = free_[j] / rows_->right(), column = free_[j] % rows_->right();
-    for (Index k = 0; k < rows; ++k) B(k, j) = rows_->entry(active_[k], row, column);
-  }
-  for (Index k = 0; k < rows; ++k) {
-    const Index at = active_[k];
-    if (of_weights_) B(k, columns - 1) = along_(at);
-    primal(k) = rows_->b()(at) - value_(at) - right_(at);
-  }
+  for (Index k = 0; k < rows; ++k) primal(k) = rows_->b()(active_[k]) - value_(active_[k]) - right_(active_[k]);
   for (Index j = 0; j < free_.size(); ++j) dual(j) = given_(free_[j]);
   if (of_weights_) dual(columns - 1) = 1 - a_.dot(edge_);
-  Vector weights, multipliers;
-  determined_ = false;
-  if (rows == columns) {
-    const Eigen::PartialPivLU<PowerColumns<Real>> lu(B);
-    if (smallest_pivot(lu.matrixLU()) > kTinyPivot) {
-      weights = lu.solve(primal);
-      multipliers = lu.transpose().solve(dual);
-      determined_ = true;
-    }
-  }
-  if (!determined_) return false;
+  if (!known && !factor_entries()) return false;
+  determined_ = true;
+  const Vector weights = lu_.solve(primal), multipliers = lu_.transpose().solve(dual);
   for (Index j = 0; j < free_.size(); ++j) change_(free_[j]) = weights(j);
   if (of_weights_) {
     change_ += weights(columns - 1) * edge_;
@@ -168,6 +154,24 @@ bool ExtremeFace<Real>::step_on_entries() {
   w_ += change_;
   for (Index k = 0; k < rows; ++k) lambda_(active_[k]) += multipliers(k);
   return true;
+}
+
+/// B and its factors. False: it is singular.
+template <class Real>
+bool ExtremeFace<Real>::factor_entries() {
+  const Index rows = active_.size();
+  PowerColumns<Real> B(rows, rows);
+  for (Index j = 0; j < free_.size(); ++j) {
+    const Index row = free_[j] / rows_->right(), column = free_[j] % rows_->right();
+    for (Index k = 0; k < rows; ++k) B(k, j) = rows_->entry(active_[k], row, column);
+  }
+  if (of_weights_) {
+    for (Index k = 0; k < rows; ++k) B(k, rows - 1) = along_(active_[k]);
+  }
+  lu_.compute(B);
+  factored_rows_ = active_;
+  factored_entries_ = free_;
+  return smallest_pivot<Real>(lu_.matrixLU()) > kTinyPivot;
 }
 
 /// Newton's equations for Δλ and Δρ, with a proximal term for what they leave open: in free coordinates ΔA = given +

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <Eigen/LU>
 #include <optional>
 
 #include "margin/power/schur.h"
@@ -16,9 +17,10 @@ class ExtremeFace {
   using Vector = PowerVector<Real>;
 
   /// From W and λ near the optimum, in the units of `rows`. A row counts as active where λ_k > balance·(slack of k).
-  /// False: did not converge; the results must not be read.
+  /// `vertex`: only if rows and entries determine both, which takes a fraction of the time. False: did not converge;
+  /// the results must not be read.
   bool solve(const PowerRows<Real>& rows, const Norm& norm, const Vector& w, const Vector& lambda, Real radius,
-             Real balance);
+             Real balance, bool vertex);
 
   const Vector& w() const { return w_; }
   const Vector& lambda() const { return lambda_; }
@@ -29,6 +31,7 @@ class ExtremeFace {
   void choose_rows(Real balance);
   void choose_values();
   bool step_on_entries();
+  bool factor_entries();
   bool step_with_prox();
   void pick(const Vector& all, Vector& picked) const;
   void note_uniqueness();
@@ -43,6 +46,8 @@ class ExtremeFace {
   Vector edge_;                        // ΔW per Δρ
   Vector change_, coordinates_, right_, along_, reply_;
   PowerSchur<Real> schur_;
+  IndexList factored_rows_, factored_entries_;  // of lu_
+  Eigen::PartialPivLU<PowerColumns<Real>> lu_;
   Real radius_ = 1, theta_ = 1, strict_ = 0;
   Real moved_ = 0, off_ = 0;  // relative size of the last step; largest entry of clip(M) − x
   bool of_weights_ = true, determined_ = false;

@@ -30,8 +30,16 @@ constexpr double kLost = 1;               // farther than this, μ grows to what
 /// The positive root of p (p − y) = c², and so p − y > 0.
 template <class Real>
 Real positive_part(Real y, Real c) {
-  const Real root = std::hypot(y, 2 * c);
+  const Real root = std::sqrt(y * y + 4 * c * c);
   return y >= 0 ? (y + root) / 2 : 2 * c * c / (root - y);
+}
+
+/// The largest step up to `most` that keeps x + step·dx ≥ 0, for x > 0. Without branches, so it takes vector
+/// instructions.
+template <class X, class DX, class Real>
+Real step_inside(const X& x, const DX& dx, Real most) {
+  const Real steepest = (dx / x).minCoeff();
+  return steepest < 0 ? std::min(most, -1 / steepest) : most;
 }
 
 }  // namespace
@@ -138,12 +146,13 @@ Real ExtremePath<Real>::ratio() const {
 /// Newton's equations at the present point. False: they cannot be solved.
 template <class Real>
 bool ExtremePath<Real>::linearise() {
-  const Vector steep_low = p_.cwiseQuotient(low_), steep_high = q_.cwiseQuotient(high_);
-  tilt_ = steep_low - steep_high;
+  steep_low_ = p_.cwiseQuotient(low_);
+  steep_high_ = q_.cwiseQuotient(high_);
+  tilt_ = steep_low_ - steep_high_;
   flexible_.resize(frame_.size());
-  for (Index i = 0; i < values_; ++i) flexible_(frame_.diagonal(i)) = steep_low(i) + steep_high(i);
+  for (Index i = 0; i < values_; ++i) flexible_(frame_.diagonal(i)) = steep_low_(i) + steep_high_(i);
   if (!frame_.entrywise()) {
-    const Vector low = steep_low.cwiseSqrt(), high = steep_high.cwiseSqrt();
+    const Vector low = steep_low_.cwiseSqrt(), high = steep_high_.cwiseSqrt();
     const Real spare = std::sqrt(mu_) / radius_;
     frame_.for_each_off_diagonal(
         [&](Index c, Index i, Index j, int sign) {
@@ -152,7 +161,7 @@ bool ExtremePath<Real>::linearise() {
         [&](Index c, Index j) { flexible_(c) = spare * (low(j) + high(j)); });
   }
   const Real steepness =
-      steep_low.sum() + steep_high.sum() + static_cast<Real>(frame_.spare()) * mu_ / radius_ / radius_;
+      steep_low_.sum() + steep_high_.sum() + static_cast<Real>(frame_.spare()) * mu_ / radius_ / radius_;
   if (of_weights_) flexible_ = flexible_.cwiseInverse();
   damping_.resize(m_);
   for (Index k = 0; k < m_; ++k) damping_(k) = rows_->equal(k) ? 0 : slack_(k) / lambda_(k);
@@ -161,7 +170,8 @@ bool ExtremePath<Real>::linearise() {
   border_.setZero(frame_.size());
   for (Index i = 0; i < values_; ++i) border_(frame_.diagonal(i)) = flexible_(frame_.diagonal(i)) * tilt_(i);
   frame_.out_of(border_, border_weights_);
-  rows_->products().values(-border_weights_, border_reply_);
+  rows_->products().values(border_weights_, border_reply_);
+  border_reply_ = -border_reply_;
   schur_.solve(border_reply_);
   rows_->products().weigh(border_reply_, right_);
   frame_.into(right_, coordinates_);
@@ -175,15 +185,15 @@ bool ExtremePath<Real>::linearise() {
 /// Newton's step to complementarity `target`, with the second-order terms of the affine step if that is given.
 template <class Real>
 void ExtremePath<Real>::find(Real target, const Direction* affine, Direction& way) {
-  Vector target_p(values_), target_q(values_);
-  for (Index i = 0; i < values_; ++i) {
-    const Real low = affine != nullptr ? affine->p(i) * (affine->radius - affine->x(i)) : 0;
-    const Real high = affine != nullptr ? affine->q(i) * (affine->radius + affine->x(i)) : 0;
-    target_p(i) = (target - low) / low_(i);
-    target_q(i) = (target - high) / high_(i);
+  if (affine != nullptr) {
+    target_p_ = (target - affine->p.array() * (affine->radius - affine->x.array())) / low_.array();
+    target_q_ = (target - affine->q.array() * (affine->radius + affine->x.array())) / high_.array();
+  } else {
+    target_p_ = target / low_.array();
+    target_q_ = target / high_.array();
   }
   frame_.into(y(), missing_);
-  for (Index i = 0; i < values_; ++i) missing_(frame_.diagonal(i)) -= target_p(i) - target_q(i);
+  for (Index i = 0; i < values_; ++i) missing_(frame_.diagonal(i)) -= target_p_(i) - target_q_(i);
   if (of_weights_) {
     missing_.array() *= flexible_.array();
   } else {
@@ -203,7 +213,7 @@ void ExtremePath<Real>::find(Real target, const Direction* affine, Direction& wa
   coordinates_ = coordinates_.cwiseProduct(flexible_) + missing_;
   way.radius = 0;
   if (of_weights_) {
-    Real rest = 1 - target_p.sum() - target_q.sum() - static_cast<Real>(frame_.spare()) * target / radius_;
+    Real rest = 1 - target_p_.sum() - target_q_.sum() - static_cast<Real>(frame_.spare()) * target / radius_;
     for (Index i = 0; i < values_; ++i) rest -= tilt_(i) * coordinates_(frame_.diagonal(i));
     way.radius = rest / border_slope_;
     way.lambda += way.radius * border_reply_;
@@ -213,23 +223,17 @@ void ExtremePath<Real>::find(Real target, const Direction* affine, Direction& wa
   if (of_weights_) way.w += way.radius * border_weights_;
   way.slack -= damping_.cwiseProduct(way.lambda);
   frame_.into(of_weights_ ? way.w : way.a, coordinates_);
-  for (auto* vector : {&way.x, &way.p, &way.q}) vector->resize(values_);
-  for (Index i = 0; i < values_; ++i) {
-    way.x(i) = coordinates_(frame_.diagonal(i));
-    way.p(i) = target_p(i) - p_(i) - p_(i) / low_(i) * (way.radius - way.x(i));
-    way.q(i) = target_q(i) - q_(i) - q_(i) / high_(i) * (way.radius + way.x(i));
-  }
+  way.x.resize(values_);
+  for (Index i = 0; i < values_; ++i) way.x(i) = coordinates_(frame_.diagonal(i));
+  way.p = target_p_.array() - p_.array() - steep_low_.array() * (way.radius - way.x.array());
+  way.q = target_q_.array() - q_.array() - steep_high_.array() * (way.radius + way.x.array());
 }
 
 template <class Real>
 Real ExtremePath<Real>::ball_step(const Direction& way, Real most) {
   if (frame_.entrywise()) {
-    for (Index i = 0; i < values_; ++i) {
-      const Real low = way.radius - way.x(i), high = way.radius + way.x(i);
-      if (low < 0) most = std::min(most, -low_(i) / low);
-      if (high < 0) most = std::min(most, -high_(i) / high);
-    }
-    return most;
+    most = step_inside(low_.array(), way.radius - way.x.array(), most);
+    return step_inside(high_.array(), way.radius + way.x.array(), most);
   }
   using Columns = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic>;
   const Eigen::Map<const Matrix> X(x().data(), rows_->left(), rows_->right());
@@ -250,9 +254,8 @@ Real ExtremePath<Real>::ball_step(const Direction& way, Real most) {
 template <class Real>
 Real ExtremePath<Real>::multiplier_step(const Direction& way, Real most) const {
   if (!frame_.entrywise()) return most;
-  const auto always = [](Index) { return true; };
-  most = step_to_boundary(0, values_, p_, way.p, most, always);
-  return step_to_boundary(0, values_, q_, way.q, most, always);
+  most = step_inside(p_.array(), way.p.array(), most);
+  return step_inside(q_.array(), way.q.array(), most);
 }
 
 template <class Real>
@@ -271,10 +274,8 @@ template <class Real>
 Real ExtremePath<Real>::mean_product(const Direction& way, Real primal, Real dual) const {
   const Real ball = of_weights_ ? primal : dual, multipliers = of_weights_ ? dual : primal;
   Real sum = complementarity(0, m_, slack_, way.slack, primal, lambda_, way.lambda, dual);
-  for (Index i = 0; i < values_; ++i) {
-    sum += (p_(i) + multipliers * way.p(i)) * (low_(i) + ball * (way.radius - way.x(i)));
-    sum += (q_(i) + multipliers * way.q(i)) * (high_(i) + ball * (way.radius + way.x(i)));
-  }
+  sum += (p_ + multipliers * way.p).dot((low_.array() + ball * (way.radius - way.x.array())).matrix());
+  sum += (q_ + multipliers * way.q).dot((high_.array() + ball * (way.radius + way.x.array())).matrix());
   return sum / count_;
 }
 

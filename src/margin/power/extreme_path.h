@@ -66,10 +66,12 @@ class ExtremePath {
   Index m_ = 0, values_ = 0;
   Real radius_ = 1, mu_ = 0, gap_ = std::numeric_limits<Real>::infinity(), bound_ = 0, count_ = 1;
   Vector w_, a_, lambda_, slack_, value_;
-  Vector p_, q_;              // per value
-  Vector low_, high_;         // ρ − x, ρ + x
-  Vector flexible_, border_;  // Δw = … + flexible·Δa + border·Δρ, in the coordinates of the frame
-  Vector damping_, tilt_;     // s/λ; p/(ρ−x) − q/(ρ+x)
+  Vector p_, q_;                          // per value
+  Vector low_, high_;                     // ρ − x, ρ + x
+  Vector flexible_, border_;              // Δw = … + flexible·Δa + border·Δρ, in the coordinates of the frame
+  Vector steep_low_, steep_high_, tilt_;  // p/(ρ−x), q/(ρ+x) and their difference
+  Vector target_p_, target_q_;            // of p and q where the step ends
+  Vector damping_;                        // s/λ
   Vector other_, missing_, coordinates_, right_, border_reply_;
   Vector border_weights_;  // Δw per Δρ
   Real border_slope_ = 0;

@@ -15,7 +15,9 @@ namespace {
 constexpr Index kIterations = 100;
 constexpr int kPatience = 40;  // iterations that may pass before the gap falls by the factor kProgress
 constexpr double kProgress = 0.9;
-constexpr double kTryFace = 1e-3;         // gap of the interior point method below which the face is tried
+// Gaps of the interior point method below which the face is tried: in the spectral norm, in others where rows and
+// entries determine a vertex, and where they do not.
+constexpr double kTrySpectral = 1e-2, kTryVertex = 1e-3, kTryOpen = 1e-6;
 constexpr Index kCheapFace = 300;         // rows up to which the face is tried at every step; else after a failure
 constexpr double kLater = 0.03;           // only when the gap has fallen by this factor
 constexpr Index kToRounding = 1500;       // rows of problems that are solved to rounding whatever the tolerance
@@ -89,7 +91,7 @@ bool ExtremeSolver::descend(Tools<Real>& tools, const MarginProblem& problem, co
   tools.rows.load(problem, norm.family, static_cast<Real>(norm.of(frobenius.W)), set_.list());
   ExtremePath<Real>& path = tools.path;
   path.load(tools.rows, norm, frobenius.W, frobenius.dual);
-  double best = kInfinity, try_face = kTryFace;
+  double best = kInfinity, try_face = norm.is_entrywise() ? kTryVertex : kTrySpectral;
   int patience = kPatience;
   for (const Index first = iterations_;; ++iterations_) {
     if (path.gap() < kProgress * best) patience = kPatience;
@@ -103,7 +105,7 @@ bool ExtremeSolver::descend(Tools<Real>& tools, const MarginProblem& problem, co
     const auto bound = static_cast<double>(path.bound() * tools.rows.scale());
     if (stop({.iteration = iterations_, .objective = kInfinity, .dual_objective = bound})) return false;
     if (path.gap() < try_face) {
-      if (finish(tools, norm)) return true;
+      if (finish(tools, norm, norm.is_entrywise() && path.gap() > kTryOpen)) return true;
       if (tools.rows.count() > kCheapFace) try_face = kLater * path.gap();
     }
     if (best < std::max(kRounding, goal_) || iterations_ - first == kIterations || --patience == 0 || !path.step())
@@ -113,10 +115,10 @@ bool ExtremeSolver::descend(Tools<Real>& tools, const MarginProblem& problem, co
 
 /// Newton on the face near the present point of the path. False: it does not lead to an optimum.
 template <class Real>
-bool ExtremeSolver::finish(Tools<Real>& tools, const Norm& norm) {
+bool ExtremeSolver::finish(Tools<Real>& tools, const Norm& norm, bool vertex) {
   const ExtremePath<Real>& path = tools.path;
   ExtremeFace<Real>& face = tools.face;
-  if (!face.solve(tools.rows, norm, path.w(), path.lambda(), path.radius(), path.ratio())) return false;
+  if (!face.solve(tools.rows, norm, path.w(), path.lambda(), path.radius(), path.ratio(), vertex)) return false;
   const double gap = gap_of(tools.rows, norm, face.w(), face.lambda());
   if (!(gap < kAccurate)) return false;
   gap_ = gap;

@@ -40,7 +40,7 @@ class ExtremeSolver {
   bool descend(Tools<Real>& tools, const MarginProblem& problem, const Norm& norm, const MarginSolution& frobenius,
                const std::function<bool(const SolveProgress&)>& stop);
   template <class Real>
-  bool finish(Tools<Real>& tools, const Norm& norm);
+  bool finish(Tools<Real>& tools, const Norm& norm, bool vertex);
 
   RowSet set_;
   Tools<double> tools_;

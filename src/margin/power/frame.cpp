@@ -33,7 +33,12 @@ void Frame<Real>::take(const Vector& X) {
     values_ = X;
     return;
   }
-  if (turn(X)) return;
+  if (!turn(X)) decompose(X);
+  axes_.set(U_, V_);
+}
+
+template <class Real>
+void Frame<Real>::decompose(const Vector& X) {
   using Columns = PowerColumns<Real>;
   const Columns matrix = Eigen::Map<const Matrix>(X.data(), left_, right_);
   Columns U;
@@ -117,9 +122,9 @@ void Frame<Real>::into(const Vector& Y, Vector& c) const {
     c = Y;
     return;
   }
-  Matrix C = U_.transpose() * Eigen::Map<const Matrix>(Y.data(), left_, right_) * V_;
-  mix(C.data());
-  c = Eigen::Map<const Vector>(C.data(), C.size());
+  c.resize(size());
+  axes_.into(Y.data(), c.data());
+  mix(c.data());
 }
 
 template <class Real>
@@ -128,10 +133,10 @@ void Frame<Real>::out_of(const Vector& c, Vector& Y) const {
     Y = c;
     return;
   }
-  Matrix C = Eigen::Map<const Matrix>(c.data(), left_, right_);
-  mix(C.data());
-  C = (U_ * C * V_.transpose()).eval();
-  Y = Eigen::Map<const Vector>(C.data(), C.size());
+  mixed_ = c;
+  mix(mixed_.data());
+  Y.resize(size());
+  axes_.out_of(mixed_.data(), Y.data());
 }
 
 template <class Real>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "attsvm/norm.h"
-#include "margin/power/outer_rows.h"
+#include "margin/power/axes.h"
 
 namespace attsvm::internal {
 
@@ -54,6 +54,7 @@ class Frame {
 
  private:
   void mix(Real* numbers) const;
+  void decompose(const Vector& X);
   bool turn(const Vector& X);
 
   NormFamily family_ = NormFamily::entrywise;
@@ -61,7 +62,9 @@ class Frame {
   Vector values_;
   Matrix U_, V_;   // U is square: its last columns span what U of the thin decomposition leaves out
   int turns_ = 0;  // decompositions since the last that did not start from the V before
+  Axes<Real> axes_;
   mutable PowerColumns<Real> columns_;
+  mutable Vector mixed_;
   std::vector<Index> order_;
 };
 

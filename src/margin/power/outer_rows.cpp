@@ -13,6 +13,11 @@ void OuterRows<Real>::load(const PowerMatrix<Real>& u, const PowerMatrix<Real>& 
 }
 
 template <class Real>
+void OuterRows<Real>::rotate(const OuterRows& rows, const PowerMatrix<Real>& P, const PowerMatrix<Real>& S) {
+  load(rows.u_ * P, rows.v_ * S, rows.query_, rows.turned_);
+}
+
+template <class Real>
 void OuterRows<Real>::values(const Vector& W, Vector& x) const {
   const Index left = turned_ ? v_.cols() : u_.cols(), right = turned_ ? u_.cols() : v_.cols();
   const Eigen::Map<const PowerMatrix<Real>> matrix(W.data(), left, right);
@@ -62,16 +67,40 @@ template class OuterRows<long double>;
 
 void OuterRows<double>::load(const PowerMatrix<double>& u, const PowerMatrix<double>& v, const Index* query,
                              bool turned) {
-  count_ = u.rows();
-  turned_ = turned;
-  rows_.shape(count_, v.rows(), u.cols(), v.cols());
+  shape(u.rows(), v.rows(), u.cols(), v.cols(), query, turned);
   const auto copy = [](const auto& from, double* to, Index padded) {
     std::copy_n(from.data(), from.size(), to);
     std::fill(to + from.size(), to + padded, 0.0);
   };
   for (Index k = 0; k < count_; ++k) copy(u.row(k), rows_.delta(k), rows_.dp());
-  for (Index i = 0; i < v.rows(); ++i) copy(v.row(i), rows_.zeta(i), rows_.zp());
-  rows_.group(query, count_, UnitRows::Gram::none);
+  for (Index i = 0; i < queries_; ++i) copy(v.row(i), rows_.zeta(i), rows_.zp());
+  group();
+}
+
+void OuterRows<double>::rotate(const OuterRows& rows, const PowerMatrix<double>& P, const PowerMatrix<double>& S) {
+  shape(rows.count_, rows.queries_, rows.rows_.d(), rows.rows_.dz(), rows.query_, rows.turned_);
+  const auto turn = [&](const PowerMatrix<double>& axes, const double* from, Index count, double* to) {
+    const Index size = axes.rows(), padded = pad4(size);
+    axes_.fill(size * padded, 0);
+    for (Index i = 0; i < size; ++i) std::copy_n(axes.data() + i * size, size, axes_.data() + i * padded);
+    multiply(axes_.data(), padded, size, size, from, padded, count, to, padded);
+  };
+  const RowBlocks from = rows.rows_.view();
+  turn(P, from.delta, count_, rows_.delta(0));
+  turn(S, from.zeta, queries_, rows_.zeta(0));
+  group();
+}
+
+void OuterRows<double>::shape(Index count, Index queries, Index d, Index dz, const Index* query, bool turned) {
+  count_ = count;
+  queries_ = queries;
+  query_ = query;
+  turned_ = turned;
+  rows_.shape(count, queries, d, dz);
+}
+
+void OuterRows<double>::group() {
+  rows_.group(query_, count_, UnitRows::Gram::none);
   W_.fill(rows_.entries(), 0);
   work_.grow(std::max(kOuters * rows_.dp() + 2 * pad4(count_), 7 * rows_.dp() + rows_.zp()));
 }
@@ -80,7 +109,12 @@ void OuterRows<double>::load(const PowerMatrix<double>& u, const PowerMatrix<dou
 void OuterRows<double>::lay_out(const Vector& W) const {
   const Index d = rows_.d(), dz = rows_.dz(), dp = rows_.dp();
   for (Index j = 0; j < dz; ++j) {
-    for (Index i = 0; i < d; ++i) W_[j * dp + i] = W(turned_ ? j * d + i : i * dz + j);
+    double* column = W_.data() + j * dp;
+    if (turned_) {
+      std::copy_n(W.data() + j * d, d, column);
+    } else {
+      for (Index i = 0; i < d; ++i) column[i] = W(i * dz + j);
+    }
   }
 }
 
@@ -95,7 +129,12 @@ void OuterRows<double>::weigh(const Vector& x, Vector& W) const {
   internal::weigh(rows_.view(), x.data(), work_.data(), W_.data());
   W.resize(d * dz);
   for (Index j = 0; j < dz; ++j) {
-    for (Index i = 0; i < d; ++i) W(turned_ ? j * d + i : i * dz + j) = W_[j * dp + i];
+    const double* column = W_.data() + j * dp;
+    if (turned_) {
+      std::copy_n(column, d, W.data() + j * d);
+    } else {
+      for (Index i = 0; i < d; ++i) W(i * dz + j) = column[i];
+    }
   }
 }
 

@@ -21,6 +21,8 @@ class OuterRows {
 
   /// Rows of a query must be consecutive. `query` must stay valid.
   void load(const PowerMatrix<Real>& u, const PowerMatrix<Real>& v, const Index* query, bool turned);
+  /// The rows UᵀRV of rows R, if P and S are U and V, or V and U if they are turned.
+  void rotate(const OuterRows& rows, const PowerMatrix<Real>& P, const PowerMatrix<Real>& S);
   /// x_k = ⟨row k, W⟩
   void values(const Vector& W, Vector& x) const;
   /// W = Σ x_k row k
@@ -42,16 +44,21 @@ class OuterRows<double> {
   using Vector = PowerVector<double>;
 
   void load(const PowerMatrix<double>& u, const PowerMatrix<double>& v, const Index* query, bool turned);
+  void rotate(const OuterRows& rows, const PowerMatrix<double>& P, const PowerMatrix<double>& S);
   void values(const Vector& W, Vector& x) const;
   void weigh(const Vector& x, Vector& W) const;
   void gram(const Vector& F, const PowerColumns<double>* C, PowerColumns<double>& G) const;
 
  private:
   void lay_out(const Vector& W) const;
+  void shape(Index count, Index queries, Index d, Index dz, const Index* query, bool turned);
+  void group();
 
-  Index count_ = 0;
+  Index count_ = 0, queries_ = 0;
+  const Index* query_ = nullptr;
   bool turned_ = false;
   UnitRows rows_;
+  Buffer<double> axes_;
   mutable Buffer<double> W_, corner_, work_;
 };
 

@@ -61,7 +61,7 @@ bool PowerRows<Real>::reduce(Matrix& vectors, Matrix& basis) {
 
 template <class Real>
 void PowerRows<Real>::rotate(const Matrix& U, const Matrix& V, OuterRows<Real>& rotated) const {
-  rotated.load(delta_ * (swapped_ ? V : U), zeta_ * (swapped_ ? U : V), query_.data(), swapped_);
+  rotated.rotate(products_, swapped_ ? V : U, swapped_ ? U : V);
 }
 
 template <class Real>
@@ -77,12 +77,10 @@ void PowerRows<Real>::load(const MarginProblem& problem, NormFamily family, Real
   scale_ = scale;
   rows_of_problem_ = problem.rows();
   gather(problem, list);
-  swapped_ = left_reduced_ = right_reduced_ = false;
-  if (family == NormFamily::schatten) {
-    left_reduced_ = reduce(delta_, left_basis_);
-    right_reduced_ = reduce(zeta_, right_basis_);
-    swapped_ = delta_.cols() < zeta_.cols();
-  }
+  const bool turns = family == NormFamily::schatten;  // the norm allows it
+  left_reduced_ = turns && reduce(delta_, left_basis_);
+  right_reduced_ = turns && reduce(zeta_, right_basis_);
+  swapped_ = !turns || delta_.cols() <= zeta_.cols();  // where there is a choice, as the kernels have it
   left_ = swapped_ ? zeta_.cols() : delta_.cols();
   right_ = swapped_ ? delta_.cols() : zeta_.cols();
   products_.load(delta_, zeta_, query_.data(), swapped_);

@@ -7,7 +7,7 @@ namespace attsvm::internal {
 
 /// Rows of a problem scaled to unit length, with W as a row-major vector of left·right numbers. For Schatten
 /// norms δ and ζ are in orthonormal coordinates of their spans if those have fewer dimensions than d and dz, and change
-/// sides if that makes left ≥ right; neither changes the norm. Keeps its memory between calls.
+/// sides unless left > right without that; neither changes the norm. Keeps its memory between calls.
 template <class Real>
 class PowerRows {
  public:

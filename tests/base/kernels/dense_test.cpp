@@ -111,6 +111,29 @@ TEST(DenseKernels, AddOuters) {
   });
 }
 
+TEST(DenseKernels, Multiply) {
+  for_every_target([] {
+    for (Index rows = 1; rows <= 19; ++rows) {
+      for (const Index inner : {1, 3, 8, 11}) {
+        for (Index columns = 1; columns <= 9; ++columns) {
+          SCOPED_TRACE(testing::Message() << rows << " by " << inner << " by " << columns);
+          const Index padded = pad4(rows), ldb = inner + 2;
+          const Numbers A(padded * inner, 1), B(ldb * columns, 2);
+          Numbers C(padded * columns, 3);
+          multiply(A.data(), padded, rows, inner, B.data(), ldb, columns, C.data(), padded);
+          for (Index j = 0; j < columns; ++j) {
+            for (Index i = 0; i < padded; ++i) {
+              Sum sum;
+              for (Index k = 0; k < inner; ++k) sum.add(A[k * padded + i], B[j * ldb + k]);
+              EXPECT_TRUE(sum.is(C[j * padded + i])) << i << " " << j;
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
 /// Rows of several queries in the layouts that the loops read. Rows have length one, as `epoch` needs.
 struct Rows {
   Rows(const std::vector<Index>& sizes, Index d_, Index dz_)
@@ -199,6 +222,47 @@ TEST(DenseKernels, EvaluateAndWeigh) {
         for (Index j = 0; j < dz; ++j)
           for (Index f = 0; f < rows.dp; ++f)
             EXPECT_NEAR(A[j * rows.dp + f], f < d ? rows.weighed(x.data(), f, j) : 0, size) << f << " " << j;
+      }
+    }
+  });
+}
+
+TEST(DenseKernels, WeightedGram) {
+  for_every_target([] {
+    for (const auto& groups : kGroups) {
+      for (const Index d : {1, 3, 4, 5, 9, 17}) {
+        const Index dz = 1 + d % 5, corner = std::min(d, dz), cp = pad4(corner);
+        SCOPED_TRACE(testing::Message() << groups.size() << " queries, " << d << " by " << dz);
+        const Rows rows(groups, d, dz);
+        Numbers F(rows.dp * dz, 3), C(cp * corner, 4);
+        for (Index e = 0; e < F.size(); ++e) F[e] = e % rows.dp < d ? F[e] : 0;
+        for (Index e = 0; e < C.size(); ++e) C[e] = e % cp < corner ? C[e] : 0;
+        std::vector<Index> query;
+        for (const RowBlock& block : rows.blocks)
+          query.insert(query.end(), static_cast<std::size_t>(block.count), block.query);
+        for (const bool crossed : {false, true}) {
+          const Index ld = rows.total + 3;
+          Numbers G(ld * rows.total, 5), work(7 * rows.dp + rows.zp, 6);
+          weighted_gram(rows.view(), F.data(), crossed ? C.data() : nullptr, crossed ? corner : 0, work.data(),
+                        G.data(), ld);
+          for (Index l = 0; l < rows.total; ++l) {
+            for (Index k = l; k < rows.total; ++k) {
+              const auto entry = [&](Index row, Index f, Index g) {
+                return static_cast<long double>(rows.delta[row * rows.dp + f]) *
+                       rows.zeta[query[static_cast<std::size_t>(row)] * rows.zp + g];
+              };
+              long double sum = 0;
+              for (Index f = 0; f < d; ++f) {
+                for (Index g = 0; g < dz; ++g) {
+                  sum += F[g * rows.dp + f] * entry(k, f, g) * entry(l, f, g);
+                  if (crossed && f < corner && g < corner) sum += C[g * cp + f] * entry(k, f, g) * entry(l, g, f);
+                }
+              }
+              EXPECT_NEAR(G[l * ld + k], static_cast<double>(sum), 4e-16 * static_cast<double>(d * dz))
+                  << k << " " << l;
+            }
+          }
+        }
       }
     }
   });
