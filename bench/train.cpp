@@ -25,12 +25,25 @@ Arithmetic arithmetic_of(const Options& options) {
   return options.arithmetic == "plain" ? Arithmetic::plain : Arithmetic::exact;
 }
 
-/// Time per step, from the difference of a long and a short run, so that preparation does not count.
-void run_small(const Options& options) {
-  constexpr Index kShort = 100, kLong = 500;
+constexpr Index kShort = 100, kLong = 500;  // steps of the two runs whose difference gives the time per step
+
+std::vector<AttentionTask> drawn_tasks(const Options& options) {
   std::vector<AttentionTask> tasks;
   for (std::uint32_t k = 0; k < options.count; ++k)
     tasks.push_back(generate({.n = options.size.n, .T = options.size.T, .d = options.size.d}, 1, k).task);
+  return tasks;
+}
+
+std::vector<double> per_step(const Contender& brief, const Contender& lengthy, Index runs) {
+  std::vector<double> seconds;
+  for (std::size_t k = 0; k < brief.seconds.size(); ++k)
+    seconds.push_back((lengthy.seconds[k] - brief.seconds[k]) / static_cast<double>((kLong - kShort) * runs));
+  return seconds;
+}
+
+/// Time per step, from the difference of a long and a short run, so that preparation does not count.
+void run_small(const Options& options) {
+  const std::vector<AttentionTask> tasks = drawn_tasks(options);
   Threads threads(options.threads);
   const auto settings = [&](Index steps) {
     return TrainSettings{.param = options.param == "KQ" ? Parametrization::KQ : Parametrization::W,
@@ -50,18 +63,41 @@ void run_small(const Options& options) {
   };
   std::vector<Contender> runs{{"short", work(kShort)}, {"long", work(kLong)}};
   interleave(runs, options.rounds);
-  std::vector<double> seconds;
-  for (std::size_t k = 0; k < runs[0].seconds.size(); ++k) {
-    seconds.push_back((runs[1].seconds[k] - runs[0].seconds[k]) /
-                      (static_cast<double>((kLong - kShort) * times) * static_cast<double>(tasks.size())));
-  }
   emit({{"name", "steps"},
         {"param", options.param},
         {"arithmetic", options.arithmetic},
         {"threads", threads.count()},
         {"instances", options.count},
-        {"seconds", seconds},
+        {"seconds", per_step(runs[0], runs[1], times * std::ssize(tasks))},
         {"peak_memory", peak_memory()}});
+}
+
+/// Time per step of every optimizer, all in turn.
+void run_optimizers(const Options& options) {
+  const std::vector<AttentionTask> tasks = drawn_tasks(options);
+  Threads threads(options.threads);
+  const std::vector<std::pair<std::string, TrainSettings>> rules{
+      {"ngd", {}},
+      {"ngd, momentum .9", {.momentum = 0.9}},
+      {"steepest:max", {.optimizer = Optimizer::steepest, .norm = Norm::largest(), .step = 0.02}},
+      {"signum", {.optimizer = Optimizer::signum, .step = 0.02}},
+      {"adam", {.optimizer = Optimizer::adam, .step = 0.01, .epsilon = 0.0}},
+      {"steepest:spec", {.optimizer = Optimizer::steepest, .norm = Norm::spectral(), .step = 0.05}},
+      {"muon", {.optimizer = Optimizer::muon, .step = 0.05}},
+  };
+  std::vector<Contender> runs;
+  for (const auto& [name, rule] : rules) {
+    for (const Index steps : {kShort, kLong}) {
+      TrainSettings settings = rule;
+      settings.steps = steps;
+      runs.push_back({name, [&tasks, &threads, settings] { train_many(tasks, settings, threads); }});
+    }
+  }
+  interleave(runs, options.rounds);
+  for (std::size_t k = 0; k < runs.size(); k += 2)
+    emit({{"name", runs[k].name},
+          {"threads", threads.count()},
+          {"seconds", per_step(runs[k], runs[k + 1], std::ssize(tasks))}});
 }
 
 /// One pass over a large task, and for comparison the least work of a step: reading each token once, Z Wᵀ and gᵀ Z.
@@ -133,10 +169,14 @@ void add_train(CLI::App& program) {
   small->add_option("--param", options->param)->check(CLI::IsMember({"W", "KQ"}));
   small->add_option("--count", options->count, "Tasks");
   small->callback([options] { run_small(*options); });
+  CLI::App* rules = program.add_subcommand("optimizers", "A step of each optimizer, of many random tasks at once");
+  add_size_options(*rules, options->size);
+  rules->add_option("--count", options->count, "Tasks");
+  rules->callback([options] { run_optimizers(*options); });
   CLI::App* large = program.add_subcommand("step", "A pass over a task from a file");
   large->add_option("task", options->task)->required();
   large->callback([options] { run_step(*options); });
-  for (CLI::App* verb : {small, large}) {
+  for (CLI::App* verb : {small, rules, large}) {
     verb->add_option("--threads", options->threads, "Threads; 0: all cores");
     verb->add_option("--rounds", options->rounds);
   }

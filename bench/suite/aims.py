@@ -114,6 +114,8 @@ def training_aims(threads):
         yield Aim(f"(6,8,10) {param}, one run", "times PyTorch as published", least_ratio(f"(6,8,10) {param}, 1 at once, 1 threads", "PyTorch, published", section="training"), 150, text=times)
         yield Aim(f"(6,8,10) {param}, 1,000 runs", "times PyTorch as published", batched_ratio(param, "PyTorch, published", threads), 1000, text=times)
         yield Aim(f"(6,8,10) {param}, 1,000 runs", "times PyTorch batched, the best way", batched_ratio(param, "PyTorch, batched", threads), 20, text=times)
+    for who, most in (("steepest:max", 1.5), ("signum", 1.5), ("adam", 1.5), ("steepest:spec", 3), ("muon", 3)):
+        yield Aim(f"(6,8,10) W, {who}", "times a step of ngd", of("steps", "(6,8,10) W by optimizer", who, "times_ngd"), at_most=most, text=times)
     for size in ("(1000,128,256)", "(4000,128,256)"):
         yield Aim(f"{size} W, one step", "share of two reads of the tokens", of("steps", f"{size} W, 1 at once", f"exact, {threads} threads", "share_of_two_reads"), 0.7, text=percent)
         yield Aim(f"{size} W, one step", "times the best PyTorch", least_ratio(f"{size} W, 1 at once, {threads} threads", "PyTorch", section="training"), 3, text=times)

@@ -172,7 +172,7 @@ A normalized gradient step. *published*: autograd, one instance at a time, the w
             text += f"\n### {case}\n\n" + table(columns, found)
     rows = section_rows(results, "steps")
     if rows:
-        columns = [("task", lambda row: row["case"]), ("arithmetic", lambda row: row["who"]), ("per step and run", time_of), ("spread", spread_text), ("of one read and products", shown("share", percent)),
+        columns = [("task", lambda row: row["case"]), ("", lambda row: row["who"]), ("per step and run", time_of), ("spread", spread_text), ("times ngd", shown("times_ngd", times)), ("of one read and products", shown("share", percent)),
                    ("of two reads", shown("share_of_two_reads", percent)), ("binds", shown("binds")), ("memory / tokens", shown("memory", lambda v: f"{v:.2f}"))]
         text += "\n## Training steps of attsvm\n\nShares are of the machine's limit, measured in turn: every token read once and both products with W, or every token read twice.\n\n" + table(columns, rows)
     return text

@@ -129,28 +129,24 @@ struct Polar {
     });
   }
 
-  /// One round of a tournament: every column is in one pair, except one column if their number is odd.
-  static HWY_INLINE void play(const Columns& columns, Index round, V nothing, M active, M& again) {
+  /// One round of a tournament: every column is in one pair, except one column if their number is odd. Columns of
+  /// nothing do not play: no pair with them would be turned.
+  static HWY_INLINE void play(const Columns& columns, const bool* plays, Index round, V nothing, M active, M& again) {
     const Index small = columns.small, seats = small + small % 2;
-    const auto player = [&](Index at) { return at == 0 ? 0 : 1 + (at - 1 + round) % (seats - 1); };
-    const Index idle = small % 2;  // the seat opposite to a seat without player, which is the last player's
-    const auto opponents = [&](Index seat) {
-      const Index one = player(seat), other = player(seats - 1 - seat);
-      return std::pair(std::min(one, other), std::max(one, other));
+    const auto player = [&](Index seat) {
+      const Index at = seat + round;
+      return seat == 0 ? 0 : at < seats ? at : at - (seats - 1);
     };
-    Index pairs[kMostColumns / 2];
+    std::pair<double*, double*> pairs[kMostColumns / 2];
     Index count = 0;
     for (Index seat = 0; seat < seats / 2; ++seat) {
-      if (idle == 0 || opponents(seat).second < small) pairs[count++] = seat;
+      const Index one = player(seat), other = player(seats - 1 - seat);
+      const Index p = std::min(one, other), q = std::max(one, other);
+      if (q < small && plays[p] && plays[q]) pairs[count++] = {columns.at(p), columns.at(q)};  // q = small: no player
     }
     in_blocks(count, [&](auto size, Index first) ATTSVM_INLINED {
       rotate<size>(
-          columns,
-          [&](int i) {
-            const auto [p, q] = opponents(pairs[first + i]);
-            return std::pair(columns.at(p), columns.at(q));
-          },
-          nothing, active, again);
+          columns, [&](int i) ATTSVM_INLINED { return pairs[first + i]; }, nothing, active, again);
     });
   }
 
@@ -166,11 +162,14 @@ struct Polar {
     V all = zero();
     for (Index p = 0; p < small; ++p) all = hn::Add(all, square(columns.at(p), tall));
     const V nothing = hn::Mul(all, set(kNothing));
+    bool plays[kMostColumns];
+    for (Index p = 0; p < small; ++p)
+      plays[p] = !hn::AllFalse(tag, hn::Gt(square(columns.at(p), tall), hn::Mul(set(0.5), nothing)));
     const Index seats = small + small % 2;
     M active = hn::Eq(zero(), zero());
     for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
       M again = hn::Lt(zero(), zero());
-      for (Index round = 0; round + 1 < seats; ++round) play(columns, round, nothing, active, again);
+      for (Index round = 0; round + 1 < seats; ++round) play(columns, plays, round, nothing, active, again);
       if (hn::AllFalse(tag, again)) break;
       active = again;
     }

@@ -1,4 +1,4 @@
-"""Training steps of attsvm: alone, many at once, and one pass over large tasks against its limit (each token read once, and both products)."""
+"""Training steps of attsvm: alone, many at once, by optimizer, and one pass over large tasks against its limit (each token read once, and both products)."""
 
 import statistics
 
@@ -18,9 +18,19 @@ def run(session):
                                                      "--arithmetic", arithmetic, "--rounds", rounds)
                     session.add("steps", f"({n},{T},{d}) {param}, {count} at once", f"{arithmetic}, {threads} threads", line["seconds"], threads=threads,
                                 binds="arithmetic", memory_bytes=line["peak_memory"])
+    optimizers(session, rounds)
     for size in LARGE[:1] if session.quick else LARGE:
         for threads in (1, session.threads):
             large(session, Instance("random", *size), threads, rounds)
+
+
+def optimizers(session, rounds):
+    n, T, d = SMALL[0]
+    lines = session.programs.bench("optimizers", "--n", n, "--T", T, "--d", d, "--threads", session.threads, "--rounds", rounds)
+    ngd = statistics.median(lines[0]["seconds"])
+    for line in lines:
+        session.add("steps", f"({n},{T},{d}) W by optimizer", line["name"], line["seconds"], threads=line["threads"], binds="arithmetic",
+                    times_ngd=statistics.median(line["seconds"]) / ngd)
 
 
 def large(session, instance, threads, rounds):
