@@ -24,8 +24,9 @@ class Losses final : public Study {
                 "coordinate, v = e3; C from 1 to 10 and 100; linear, logistic and exponential loss; p from zero; 999 "
                 "normalized gradient steps of 0.1. Plain arithmetic adds 1e-9 to norms, as published.",
             .paper =
-                "Max-Margin Token Selection: the larger C, the more the path bends before it turns to the p-SVM, and "
-                "losses bend differently; the limit is the same."};
+                "Max-Margin Token Selection in Attention Mechanism, the figure of paths under different losses: the "
+                "larger C, the more the path bends before it turns to the p-SVM, and losses bend differently; the "
+                "limit is the same."};
   }
 
   std::vector<StudyCell> cells() const override {
@@ -88,7 +89,6 @@ class Losses final : public Study {
       const bool exact = s.at("arithmetic") == "exact";
       const std::string loss = s.at("loss");
       Panel panel = plane(fmt::format("{} loss", loss), {0, 24}, {-16, 5});
-      panel.key = "left bottom";
       for (const Json* result : rows.results()) {
         const double C = result->at("C");
         add_steps(s, *result, summary.table);
