@@ -109,6 +109,7 @@ int run_program(int argc, const char* const* argv) {
     program.formatter(std::make_shared<WrappingHelp>());
     add_check(program, session);
     add_claims(program, session);
+    add_completion(program, session);
     add_demo(program, session);
     add_generate(program, session);
     add_info(program, session);

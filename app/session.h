@@ -101,6 +101,7 @@ class ProgressLine {
 // The verbs, one per file; sweep is in reproduce.cpp.
 void add_check(CLI::App& program, Session& session);
 void add_claims(CLI::App& program, Session& session);
+void add_completion(CLI::App& program, Session& session);
 void add_demo(CLI::App& program, Session& session);
 void add_generate(CLI::App& program, Session& session);
 void add_info(CLI::App& program, Session& session);
