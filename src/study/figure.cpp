@@ -236,7 +236,9 @@ class Script {
         for (std::size_t c = 0; c < grid.columns.size(); ++c) {
           const double value = grid.values[r][c];
           if (!std::isfinite(value) || !wanted(r, c)) continue;
-          line("{} {} {} \"{:.3f} {{/*0.8 ±{:.3f}}}\"", c, r, shade(value), value, grid.errors[r][c]);
+          const double error = grid.errors[r][c];
+          line("{} {} {} \"{:.3f}{}\"", c, r, shade(value), value,
+               std::isfinite(error) ? fmt::format(" {{/*0.8 ±{:.3f}}}", error) : "");
         }
       }
       line("-9 -9 0xFFFFFF \"\"");  // outside of the panel: gnuplot refuses data without a point

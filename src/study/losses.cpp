@@ -99,6 +99,7 @@ class Losses final : public Study {
             curve_of(*result, "p1", "p2", fmt::format("C = {}", C), static_cast<int>(drawn - kDrawn.begin())));
         if (C < 10) continue;
         Curve curve = curve_of(*result, "step", "correlation", fmt::format("{}, C = {}", loss, C), style++);
+        curve.look = {.colour = curve.style / 2, .dash = C > 10 ? 1 : 0};  // colour: the loss; dash: C
         for (double& y : curve.y) y = 1 - y;
         distance.curves.push_back(std::move(curve));
       }

@@ -75,6 +75,7 @@ Figure sweep_figure(const SweepPlan& plan, const Table& table) {
                 .x_label = axis_words(plan.x),
                 .y_label = measure.words,
                 .log_x = plan.x == "step" || plan.x == "steps"};
+    if (measure.share) panel.y_range = {0, 1};
     std::vector<std::string> labels;
     for (std::size_t k = 0; k < table.rows.size(); ++k) {
       const Place& place = places[k];
