@@ -294,13 +294,17 @@ ExitCode run_check(Session& session, CheckOptions& options) {
   const Stopwatch watch;
   std::optional<ChosenSelection> chosen;
   if (!stored) chosen = choose_selection(task, options.task, options.select);
-  options.settings.progress = [](const SolveProgress&) { return Session::interrupted(); };
+  ProgressLine line(session);
+  options.settings.progress = [&](const SolveProgress& now) {
+    line.show(std::nan(""),
+              [&] { return fmt::format("{:.1f} s, solving the SVMs, iteration {}", watch.seconds(), now.iteration); });
+    return Session::interrupted();
+  };
   const Check check = with_place(options.task, [&] {
     return stored ? check_run(task, trace_of(*stored), options.settings, threads)
                   : check_selection(task, chosen->selection, options.settings, threads);
   });
   std::optional<LocalOptima> optima;
-  ProgressLine line(session);
   if (options.enumerate) {
     optima = with_place(options.task, [&] {
       EnumerationSettings& settings = options.enumeration;

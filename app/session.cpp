@@ -89,7 +89,7 @@ void ProgressLine::clear() {
 void ProgressLine::show(double share, const std::function<std::string()>& text) {
   if (!visible_ || watch_.seconds() < last_ + 0.1) return;
   last_ = watch_.seconds();
-  if (first_share_ < 0) {
+  if (first_share_ < 0 && !std::isnan(share)) {
     first_share_ = share;
     first_time_ = last_;
   }
