@@ -48,6 +48,68 @@ void add_shares(Json& fields, const Check& check) {
   }
 }
 
+std::string norm_words(const Norm& norm) {
+  const std::string name = norm.name();
+  return name == "fro" ? "Frobenius" : name == "nuc" ? "nuclear" : name == "spec" ? "spectral" : name;
+}
+
+/// "99.92 %", with as many digits as tell it from 100 %.
+std::string share_words(double rho) {
+  const int digits = std::clamp(static_cast<int>(std::ceil(-std::log10(std::max(1 - rho, 1e-12)))) - 1, 0, 10);
+  return fmt::format("{:.{}f} %", 100 * rho, digits);
+}
+
+/// Whether training converges, to what, and how fast: one sentence, and its facts for --json.
+struct Answer {
+  std::string text;
+  Json converges, predicted, exponent;  // null: cannot be said
+};
+
+Answer answer_of(const Check& check, const StoredRun& run) {
+  if (check.decided && !check.separable)
+    return {"it does not converge to an SVM: no W keeps the tokens that it selects ahead", false, nullptr, nullptr};
+  const bool sets = !check.selection.is_single();
+  // Without a norm from theory, the first one, Frobenius, says at least whether the direction settles at all.
+  const MarginShares* of = nullptr;
+  for (const MarginShares& shares : check.shares) {
+    const bool named = check.implied ? shares.norm == check.implied->norm : shares.norm == Norm::frobenius();
+    if (named && shares.status == MarginStatus::optimal) of = &shares;
+  }
+  const Json predicted = check.implied ? Json(check.implied->norm.name()) : Json(nullptr);
+  if (of == nullptr)
+    return {"it cannot be said whether it converges: the SVM is not solved", nullptr, predicted, nullptr};
+  const std::string target =
+      fmt::format("the {} of least {} norm for {}{}", sets ? "Gen-SVM" : "SVM", norm_words(of->norm),
+                  sets ? "the tokens that it keeps" : "the tokens that it selects",
+                  check.optimal_selection ? ", the optimal ones" : "");
+  double best = 0;
+  std::size_t peak = 0;
+  for (std::size_t r = 0; r < of->rho.size(); ++r) {
+    if (!(of->rho[r] > best)) continue;
+    best = of->rho[r];
+    peak = r;
+  }
+  const double rho = of->rho.back(), exponent = of->trend.exponent;
+  const std::string now = fmt::format("{} of the largest margin after {}", share_words(rho),
+                                      counted(run.record_step.empty() ? 0 : run.record_step.back(), "step"));
+  const bool arrived = 1 - rho < 1e-6 && !sets;
+  if (arrived) return {fmt::format("it converged to {}: {}", target, now), true, predicted, of->trend.exponent};
+  if (std::isnan(rho) || !of->trend.rises)
+    return {fmt::format("too few recorded steps to say whether it converges to {}: {}", target, now), nullptr,
+            predicted, nullptr};
+  // As where plain arithmetic follows rounding noise once gradients underflow.
+  if (1 - rho > 2 * (1 - best) && peak < run.record_step.size())
+    return {fmt::format("until step {} it approached {}, to {} of the largest margin, and then it moved away: {}",
+                        run.record_step[peak], target, share_words(best), now),
+            false, predicted, nullptr};
+  if (!*of->trend.rises || rho <= 0)
+    return {fmt::format("it does not approach {}: {}, and not rising", target, now), false, predicted, nullptr};
+  const std::string pace = exponent < 0 ? fmt::format("; the rest falls like t^{:.2f}", exponent)
+                                        : "; the rest falls, too irregularly to fit";
+  return {fmt::format("it {} {}: {}{}", rho > 0.9 ? "converges to" : "turns slowly towards", target, now, pace), true,
+          predicted, exponent < 0 ? Json(exponent) : Json()};
+}
+
 Json to_json(const Check& check, const std::optional<StoredRun>& run, const std::optional<LocalOptima>& optima,
              const CheckOptions& options, bool stopped, int threads) {
   Json fields{{"optimal", check.optimal.selection.firsts()},
@@ -68,6 +130,11 @@ Json to_json(const Check& check, const std::optional<StoredRun>& run, const std:
     fields["correlation_fro"] = check.correlation_fro;
     fields["correlation_nuc"] = check.correlation_nuc;
     add_shares(fields, check);
+    const Answer answer = answer_of(check, *run);
+    fields["answer"] = answer.text;
+    fields["converges"] = answer.converges;
+    fields["predicted_svm"] = answer.predicted;
+    fields["exponent"] = answer.exponent;
   }
   if (check.equivalence) {
     fields["kept"] = sets_json(check.selection);
@@ -169,6 +236,7 @@ void print_table(const Check& check, const std::optional<StoredRun>& run, const 
   constexpr std::size_t kShown = 10, kClosest = 3;
   const auto line = [](const std::string& label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
   fmt::print("{}: {}\n", options.run.empty() ? options.task : options.run, name_of(check.verdict));
+  if (run) print_field("answer", 11, answer_of(check, *run).text);
   line("because", check.reason);
   line("optimal", selection_text(check.optimal.selection));
   line("selected", selection_text(check.selection));
@@ -226,13 +294,17 @@ ExitCode run_check(Session& session, CheckOptions& options) {
   const Stopwatch watch;
   std::optional<ChosenSelection> chosen;
   if (!stored) chosen = choose_selection(task, options.task, options.select);
-  options.settings.progress = [](const SolveProgress&) { return Session::interrupted(); };
+  ProgressLine line(session);
+  options.settings.progress = [&](const SolveProgress& now) {
+    line.show(std::nan(""),
+              [&] { return fmt::format("{:.1f} s, solving the SVMs, iteration {}", watch.seconds(), now.iteration); });
+    return Session::interrupted();
+  };
   const Check check = with_place(options.task, [&] {
     return stored ? check_run(task, trace_of(*stored), options.settings, threads)
                   : check_selection(task, chosen->selection, options.settings, threads);
   });
   std::optional<LocalOptima> optima;
-  ProgressLine line(session);
   if (options.enumerate) {
     optima = with_place(options.task, [&] {
       EnumerationSettings& settings = options.enumeration;
@@ -240,7 +312,8 @@ ExitCode run_check(Session& session, CheckOptions& options) {
         settings.time_limit = std::max(options.settings.time_limit - watch.seconds(), 1e-9);
       }
       settings.progress = [&](const EnumerationProgress& now) {
-        line.show([&] { return fmt::format("{} of {} selections", now.done, now.selections); });
+        line.show(static_cast<double>(now.done) / static_cast<double>(now.selections),
+                  [&] { return fmt::format("{} of {} selections", now.done, now.selections); });
         return Session::interrupted();
       };
       return enumerate_local_optima(task, settings, threads);

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 
+#include "base/nearest.h"
 #include "io/output.h"
 #include "options.h"
 #include "session.h"
@@ -22,9 +23,9 @@ const RecipeKind& find_kind(const std::string& name) {
   for (const RecipeKind& kind : recipe_kinds()) {
     if (kind.name == name) return kind;
   }
-  std::string known;
-  for (const RecipeKind& kind : recipe_kinds()) known += fmt::format(" {}", kind.name);
-  throw InputError(fmt::format("unknown kind '{}'; must be one of{}", name, known));
+  std::vector<std::string> known;
+  for (const RecipeKind& kind : recipe_kinds()) known.emplace_back(kind.name);
+  throw InputError(fmt::format("unknown kind '{}'; {}", name, suggestion(name, known)));
 }
 
 std::string kind_list() {

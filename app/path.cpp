@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -77,8 +78,12 @@ ExitCode run_path(Session& session, PathOptions& options) {
   ProgressLine line(session);
   const Stopwatch watch;
   settings.progress = [&](const PathProgress& now) {
-    line.show(
-        [&] { return fmt::format("start {} of {}, radius {:g}", now.start + 1, settings.starts + 1, now.radius); });
+    const auto radius = std::find(settings.radii.begin(), settings.radii.end(), now.radius) - settings.radii.begin();
+    const auto done =
+        static_cast<double>(now.start) * static_cast<double>(settings.radii.size()) + static_cast<double>(radius);
+    line.show(done / (static_cast<double>(settings.starts + 1) * static_cast<double>(settings.radii.size())), [&] {
+      return fmt::format("start {} of {}, radius {:g}", now.start + 1, settings.starts + 1, now.radius);
+    });
     return Session::interrupted();
   };
   Session::watch_interrupts();

@@ -6,9 +6,8 @@
 #include <cstdio>
 #include <exception>
 #include <new>
-#include <numeric>
-#include <utility>
 
+#include "base/nearest.h"
 #include "options.h"
 
 namespace attsvm::internal {
@@ -51,31 +50,36 @@ std::string one_line(std::string text) {
   return text;
 }
 
-/// Edit distance: how many letters to insert, delete or replace to make two words equal.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t corner = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t swapped = corner + (a[i - 1] == b[j - 1] ? 0 : 1);
-      corner = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, swapped}));
-    }
+/// CLI11's help, with descriptions that wrap at words instead of running over the edge of a terminal.
+class WrappingHelp : public CLI::Formatter {
+ public:
+  std::string make_option(const CLI::Option* option, bool positional) const override {
+    const std::string name = make_option_name(option, positional) + make_option_opts(option);
+    return entry(name, make_option_desc(option));
   }
-  return row[b.size()];
-}
+  std::string make_subcommand(const CLI::App* verb) const override {
+    return entry(verb->get_name(), verb->get_description());
+  }
 
-/// The known word nearest to one that is not known; empty if none is within half of its letters.
-std::string nearest(const std::string& word, const std::vector<std::string>& known) {
-  std::string best;
-  std::size_t least = word.substr(std::min(word.size(), word.find_first_not_of('-'))).size() / 2;
-  for (const std::string& one : known) {
-    if (const std::size_t far = distance(word, one); far <= least) {
-      least = far - 1;
-      best = one;
+  static std::string entry(const std::string& name, const std::string& words) {
+    constexpr std::size_t kColumn = 30;
+    std::string text = "  " + name;
+    for (const std::string& paragraph : CLI::detail::split(words, '\n')) {
+      for (const std::string& line : wrapped(paragraph, kTerminal - kColumn)) {
+        if (text.size() - (text.rfind('\n') + 1) + 2 > kColumn) text += '\n';  // also where npos + 1 is 0
+        text += std::string(kColumn - (text.size() - (text.rfind('\n') + 1)), ' ') + line;
+      }
     }
+    return text + '\n';
   }
-  return best;
+};
+
+/// What the program says when it is asked nothing.
+void print_verbs(const CLI::App& program) {
+  fmt::print("{}\n\n", program.get_description());
+  for (const CLI::App* verb : program.get_subcommands(nullptr))
+    fmt::print("  {:<12} {}\n", verb->get_name(), verb->get_description());
+  fmt::print("\nattsvm VERB --help explains one, attsvm --help has examples, attsvm demo shows it all in seconds.\n");
 }
 
 /// The message for the first unknown option; empty if no option is unknown.
@@ -102,8 +106,10 @@ int run_program(int argc, const char* const* argv) {
     program.set_version_flag("--version", "attsvm " ATTSVM_VERSION);
     program.require_subcommand(1);
     program.footer(kTeaching);
+    program.formatter(std::make_shared<WrappingHelp>());
     add_check(program, session);
     add_claims(program, session);
+    add_completion(program, session);
     add_demo(program, session);
     add_generate(program, session);
     add_info(program, session);
@@ -115,6 +121,10 @@ int run_program(int argc, const char* const* argv) {
     add_train(program, session);
     add_verify(program, session);
     accept_whole_numbers(program);
+    if (argc < 2) {
+      print_verbs(program);
+      return kDone;
+    }
     try {
       program.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -126,10 +136,7 @@ int run_program(int argc, const char* const* argv) {
       for (const CLI::App* known : program.get_subcommands(nullptr)) verbs.push_back(known->get_name());
       std::string what;
       if (unknown) {
-        const std::string meant = nearest(argv[1], verbs);
-        what = fmt::format("unknown verb {}; {}", argv[1],
-                           meant.empty() ? fmt::format("must be one of {}", fmt::join(verbs, ", "))
-                                         : fmt::format("did you mean {}?", meant));
+        what = fmt::format("unknown verb {}; {}", argv[1], suggestion(argv[1], verbs));
       }
       const bool surplus = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
       if (surplus && !chosen.empty()) what = unknown_option(*chosen.front(), argc, argv);

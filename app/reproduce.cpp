@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 
 #include "session.h"
@@ -15,12 +14,6 @@ struct ReproduceOptions {
   StudyOptions study;
 };
 
-std::string duration(double seconds) {
-  if (std::isnan(seconds)) return "…";
-  const auto whole = static_cast<long>(std::llround(seconds));
-  return whole < 60 ? fmt::format("{} s", whole) : fmt::format("{} min {:02} s", whole / 60, whole % 60);
-}
-
 Json list_json() {
   Json list = Json::array();
   for (const StudyFacts& facts : published_studies()) {
@@ -31,7 +24,9 @@ Json list_json() {
 
 void print_list() {
   for (const StudyFacts& facts : published_studies()) {
-    fmt::print("{}: {}\n  setting  {}\n  paper    {}\n", facts.name, facts.title, facts.setting, facts.paper);
+    fmt::print("{}: {}\n", facts.name, facts.title);
+    print_field("setting", 7, facts.setting);
+    print_field("paper", 7, facts.paper);
   }
 }
 
@@ -62,10 +57,33 @@ Json to_json(const StudyReport& report, const ReproduceOptions& options, int thr
           {"resume", study.resume},
           {"time_limit", study.time_limit},
           {"export", study.export_as.empty() ? Json(nullptr) : Json(study.export_as)},
+          {"format", study.figure.format},
+          {"width", study.figure.width == 0 ? Json(nullptr) : Json(study.figure.width)},
+          {"font_size", study.figure.font_size},
+          {"title", study.figure.titles},
+          {"panels", study.figure.panels},
           {"threads", threads},
           {"store", report.store},
           {"page", report.page},
           {"figures", report.figure_problem.empty()}};
+}
+
+/// Rows of words below their header.
+void print_columns(const std::vector<std::vector<std::string>>& rows) {
+  const auto letters = [](const std::string& text) {  // not bytes: ± has two
+    return static_cast<std::size_t>(std::count_if(
+        text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+  };
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], letters(row[c]));
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) line += "  " + row[c] + std::string(widths[c] - letters(row[c]), ' ');
+    fmt::print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
+  }
 }
 
 void print_report(const StudyReport& report) {
@@ -74,9 +92,11 @@ void print_report(const StudyReport& report) {
                result.draws - result.runs, duration(result.seconds),
                result.reused > 0 ? fmt::format(", {} draws reused", result.reused) : "",
                result.complete ? "" : "; not complete");
+    print_columns(result.overview);
     for (const Finding& finding : result.findings) {
-      fmt::print("  paper  {}\n  ours   {}\n", finding.paper, finding.ours);
-      if (!finding.why.empty()) fmt::print("  why    {}\n", finding.why);
+      print_field("paper", 5, finding.paper);
+      print_field("ours", 5, finding.ours);
+      if (!finding.why.empty()) print_field("why", 5, finding.why);
     }
   }
   fmt::print("{}: an overview page\n", report.page);
@@ -105,10 +125,9 @@ ExitCode finish(const Session& session, const ReproduceOptions& options, const S
 /// Shows progress and stops on Ctrl-C.
 std::function<bool(const StudyProgress&)> watcher(ProgressLine& line) {
   return [&line](const StudyProgress& progress) {
-    line.show([&] {
-      return fmt::format("{:3.0f} %  {} {}: {} of {} runs, {} draws; {} left", 100 * progress.share, progress.study,
-                         progress.cell, progress.done, progress.wanted, progress.draws,
-                         duration(progress.seconds_left));
+    line.show(progress.share, [&] {
+      return fmt::format("{} {}: {} of {} runs, {} draws", progress.study, progress.cell, progress.done,
+                         progress.wanted, progress.draws);
     });
     return Session::interrupted();
   };
@@ -127,7 +146,8 @@ ExitCode run_reproduce(const Session& session, ReproduceOptions& options, const 
 }
 
 void add_study_options(CLI::App* verb, StudyOptions& study, const char* runs) {
-  verb->add_option("--out", study.folder, fmt::format("Folder to write to (default: {})", study.folder));
+  verb->add_option("--out", study.folder, fmt::format("Folder to write to (default: {})", study.folder))
+      ->check(output_name());
   verb->add_option("--runs", study.runs, fmt::format("Accepted runs per setting (default: {})", runs))
       ->check(CLI::Range(Index{1}, Index{1} << 30));
   verb->add_option("--seed", study.seed, "Seed (default: 0)");
@@ -137,6 +157,16 @@ void add_study_options(CLI::App* verb, StudyOptions& study, const char* runs) {
       ->check(positive_number());
   verb->add_option("--export", study.export_as, "Also write all runs to NAME/runs.csv or NAME/runs.json")
       ->check(CLI::IsMember({"csv", "json"}));
+  FigureOptions& figure = study.figure;
+  verb->add_option("--format", figure.format, "Draw figures as pdf or png too, beside the svg that the page shows")
+      ->check(CLI::IsMember({"svg", "pdf", "png"}));
+  verb->add_option("--width", figure.width,
+                   "Width of figures in millimetres, from 40 to 2000 (default: what looks well)")
+      ->check(CLI::Range(40.0, 2000.0));
+  verb->add_option("--font-size", figure.font_size, "Size of the numbers on axes in points, from 4 to 40 (default: 9)")
+      ->check(CLI::Range(4.0, 40.0));
+  verb->add_flag("!--no-title", figure.titles, "Draw no title and no caption");
+  verb->add_flag("--panels", figure.panels, "Also draw every panel alone: figure-a, figure-b, ...");
 }
 
 }  // namespace
@@ -149,6 +179,8 @@ void add_reproduce(CLI::App& program, Session& session) {
   attsvm reproduce list                                names and settings of the experiments
   attsvm reproduce svm-rank --runs 20                  one experiment with fewer runs
   attsvm reproduce all --out figures                   all published ones, with their numbers of runs
+  attsvm reproduce svm-rank --runs 20 --format pdf --width 84 --font-size 8 --no-title
+                                                       its figure again, for a column of a paper
   attsvm reproduce atlas                               our own: which SVM does an optimizer solve?
 Writes DIR/NAME/data.csv, data.json, figure.svg (and figure.gp, the script that drew it), and the overview
 DIR/index.html.

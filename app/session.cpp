@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 
@@ -28,7 +29,7 @@ CLI::App* Session::add_verb(CLI::App& program, const std::string& name, const st
 
 CLI::Option* Session::add_output(CLI::App* verb, std::string& path, bool& force) {
   verb->add_flag("--force", force, "Replace the output file if it exists");
-  return verb->add_option("-o,--out", path, "File to write");
+  return verb->add_option("-o,--out", path, "File to write")->check(output_name());
 }
 
 namespace {
@@ -61,6 +62,14 @@ void Session::print_json(const std::string& command, double seconds, const Json&
   fmt::print("{}\n", object.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
+CLI::Validator output_name() {
+  return {[](const std::string& text) {
+            return text == "-" ? std::string("- would be stdout, which this cannot write to; give a name")
+                               : std::string();
+          },
+          ""};
+}
+
 CLI::Validator positive_number() {
   return {[](const std::string& text) {
             double number = 0;
@@ -77,19 +86,39 @@ void ProgressLine::clear() {
   last_ = -1;
 }
 
-void ProgressLine::show(const std::function<std::string()>& text) {
+void ProgressLine::show(double share, const std::function<std::string()>& text) {
   if (!visible_ || watch_.seconds() < last_ + 0.1) return;
   last_ = watch_.seconds();
-  fmt::print(stderr, "\r\x1b[K{}", text());
+  if (first_share_ < 0 && !std::isnan(share)) {
+    first_share_ = share;
+    first_time_ = last_;
+  }
+  const double seconds_left = (1 - share) * (last_ - first_time_) / (share - first_share_);
+  fmt::print(stderr, "\r\x1b[K{}",
+             std::isnan(share) ? text()
+                               : fmt::format("{:3.0f} %  {}; {} left", std::floor(100 * share), text(),
+                                             duration(share > first_share_ ? seconds_left : std::nan(""))));
   std::fflush(stderr);
 }
 
-std::vector<std::string> wrapped(std::string_view text) {
-  constexpr std::size_t kWidth = 110;
+std::string duration(double seconds) {
+  if (std::isnan(seconds)) return "…";
+  const auto whole = static_cast<long>(std::llround(seconds));
+  return whole < 60 ? fmt::format("{} s", whole) : fmt::format("{} min {:02} s", whole / 60, whole % 60);
+}
+
+void print_field(std::string_view label, std::size_t label_width, std::string_view text) {
+  for (const std::string& line : wrapped(text, kTerminal - label_width - 4)) {
+    fmt::print("  {:<{}}  {}\n", label, label_width, line);
+    label = "";
+  }
+}
+
+std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
   std::vector<std::string> lines{""};
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find(' '));
-    if (!lines.back().empty() && lines.back().size() + word.size() > kWidth) lines.emplace_back();
+    if (!lines.back().empty() && lines.back().size() + word.size() >= width) lines.emplace_back();
     lines.back() += (lines.back().empty() ? "" : " ") + std::string(word);
     text.remove_prefix(std::min(text.size(), word.size() + 1));
   }

@@ -57,11 +57,22 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+/// Accepts names of files and folders, but not "-".
+CLI::Validator output_name();
+
 /// Accepts numbers above 0.
 CLI::Validator positive_number();
 
-/// Breaks text into lines that fit a terminal.
-std::vector<std::string> wrapped(std::string_view text);
+inline constexpr std::size_t kTerminal = 110;  ///< letters in a line of output
+
+/// Breaks text at words into lines of at most `width` letters.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width = kTerminal);
+
+/// Prints "  label  text", wrapped, with further lines below the text.
+void print_field(std::string_view label, std::size_t label_width, std::string_view text);
+
+/// "12 s", "3 min 05 s"; "…" if it is not known.
+std::string duration(double seconds);
 
 Json ties_json(const std::vector<Tie>& ties);
 
@@ -75,19 +86,22 @@ class ProgressLine {
   ~ProgressLine() { clear(); }
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
-  /// Writes at most ten times per second; `text` is called only then.
-  void show(const std::function<std::string()>& text);
+  /// Writes the share of the work that is done, the text, and how long the rest will take: " 42 %  step 7 of 10; 3 s
+  /// left". The share is NaN where nobody knows. Writes at most ten times per second; `text` is called only then.
+  void show(double share, const std::function<std::string()>& text);
   void clear();
 
  private:
   bool visible_;
   double last_ = -1;
+  double first_share_ = -1, first_time_ = 0;  // where the work was when it was first shown: a resumed run is part done
   Stopwatch watch_;
 };
 
 // The verbs, one per file; sweep is in reproduce.cpp.
 void add_check(CLI::App& program, Session& session);
 void add_claims(CLI::App& program, Session& session);
+void add_completion(CLI::App& program, Session& session);
 void add_demo(CLI::App& program, Session& session);
 void add_generate(CLI::App& program, Session& session);
 void add_info(CLI::App& program, Session& session);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -158,8 +159,11 @@ ExitCode run_solve(Session& session, SolveOptions& options) {
                              warm.dual.size(), problem.rows()));
   }
   options.settings.progress = [&](const SolveProgress& progress) {
-    line.show([&] {
-      const double gap = 1 - progress.dual_objective / progress.objective;
+    const double gap = 1 - progress.dual_objective / progress.objective;
+    const bool bounded = progress.dual_objective > 0 && std::isfinite(progress.objective) && gap > 0;
+    // As many digits of the gap as are there, of those asked for.
+    const double share = bounded ? std::log(gap) / std::log(options.settings.tolerance) : std::nan("");
+    line.show(std::clamp(share, 0.0, 1.0), [&] {
       return fmt::format("{:.1f} s, iteration {}, {}", progress.seconds, progress.iteration,
                          progress.dual_objective > 0 && std::isfinite(progress.objective)
                              ? fmt::format("gap {:.1e}", gap)

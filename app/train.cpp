@@ -192,7 +192,7 @@ ExitCode run_train(const Session& session, TrainOptions& options) {
       file_now->checkpoint(trainer_now->state());
       saved_at = seconds;
     }
-    line.show([&] {
+    line.show(static_cast<double>(progress.step) / static_cast<double>(settings.steps), [&] {
       return fmt::format("{:.1f} s, step {} of {}, loss {:.6g}, norm {:.6g}", seconds, progress.step, settings.steps,
                          progress.loss(), progress.norm());
     });

@@ -39,6 +39,15 @@ struct StudyProgress {
   double seconds_left = 0;  ///< estimate of the rest; NaN: too early
 };
 
+/// How figures are drawn.
+struct FigureOptions {
+  std::string format = "svg";  ///< "pdf" or "png": written beside the SVG, which is always there
+  double width = 0;  ///< in millimetres, more where a panel needs it; 0: what looks well. Narrow: fewer panels in a row
+  double font_size = 9;  ///< in points, of the numbers on axes; other text goes with it
+  bool titles = true;    ///< false: no title and no caption, for papers that have their own
+  bool panels = false;   ///< also draw every panel alone: figure-a, figure-b, …
+};
+
 /// What reproduce() and sweep() are to do.
 struct StudyOptions {
   std::string folder = "reproduction";  ///< for results; created if missing; its files are replaced
@@ -48,6 +57,7 @@ struct StudyOptions {
   bool resume = true;                   ///< reuse the runs in the folder's store; false: delete them first
   double time_limit = 0;                ///< seconds; 0: none. Checked between batches of runs
   std::string export_as{};              ///< "csv" or "json": also write every run; empty: do not
+  FigureOptions figure{};               ///< how figures are drawn
   std::function<bool(const StudyProgress&)> progress{};  ///< called between batches of runs; return true to stop
 };
 
@@ -62,16 +72,17 @@ std::string_view name_of(StudyStop stop);  ///< the name that files, JSON and me
 
 /// The outcome of one study.
 struct StudyResult {
-  std::string name;                ///< as on the command line
-  std::string title;               ///< one line
-  bool complete = false;           ///< every cell has all its runs
-  Index cells = 0;                 ///< settings that the study runs
-  Index runs = 0;                  ///< accepted ones
-  Index draws = 0;                 ///< accepted and rejected ones
-  Index reused = 0;                ///< draws whose results the store already had
-  double seconds = 0;              ///< wall time of this call
-  std::vector<Finding> findings;   ///< what the study shows, next to what the paper shows
-  std::vector<std::string> files;  ///< paths of the files written
+  std::string name;                                ///< as on the command line
+  std::string title;                               ///< one line
+  bool complete = false;                           ///< every cell has all its runs
+  Index cells = 0;                                 ///< settings that the study runs
+  Index runs = 0;                                  ///< accepted ones
+  Index draws = 0;                                 ///< accepted and rejected ones
+  Index reused = 0;                                ///< draws whose results the store already had
+  double seconds = 0;                              ///< wall time of this call
+  std::vector<Finding> findings;                   ///< what the study shows, next to what the paper shows
+  std::vector<std::string> files;                  ///< paths of the files written
+  std::vector<std::vector<std::string>> overview;  ///< of a sweep: its table in words, header first
 };
 
 /// The outcome of reproduce() or sweep().

@@ -174,8 +174,7 @@ Panel matrix_panel(const CellRows& rows) {
   Panel panel{.title = fmt::format("Share of the largest margin, n = {}, T = {}, d = {}", s.at("n").get<Index>(),
                                    s.at("T").get<Index>(), s.at("d").get<Index>()),
               .x_label = "norm of the margin",
-              .y_label = "optimizer",
-              .key = ""};
+              .y_label = "optimizer"};
   Grid grid{.columns = {kAtlasNorms.begin(), kAtlasNorms.end()}};
   for (const Variant& one : variants_of(s)) {
     const Measured all = measured(rows, one.name);
@@ -200,7 +199,6 @@ Panel curves_panel(const std::vector<const CellRows*>& cells) {
   panel.log_y = true;
   panel.x_range = {{10, 100'000}};
   panel.y_range = {{1e-4, 1}};
-  panel.key = "left bottom";
   for (const CellRows* rows : cells) {
     for (const Variant& one : variants_of(rows->cell.settings)) {
       const std::vector<const Json*> runs = measured(*rows, one.name).runs;

@@ -82,16 +82,14 @@ std::vector<Panel> adam_panels(const std::vector<AdamPoint>& points) {
              .y_label = "ρ_{max}",
              .log_x = true,
              .x_range = kForgettingRange,
-             .y_range = {{0.3, 1.02}},
-             .key = "right bottom"};
+             .y_range = {{0.3, 1.02}}};
   turn.curves = curves_by_step(
       points, last, forgetting, [](const AdamPoint& one) { return one.share.mean; }, Mark::bars);
   Panel collapse{.title = "The same after 750 to 24,000 steps, gaps above 20",
                  .x_label = "predicted: steps × (1 − β₂ e^{2r})",
                  .y_label = "ρ_{max}",
                  .log_x = true,
-                 .y_range = {{0.3, 1.02}},
-                 .key = "right bottom"};
+                 .y_range = {{0.3, 1.02}}};
   std::vector<AdamPoint> far;
   for (const AdamPoint& one : points) {
     if (one.gap.mean >= kFar) far.push_back(one);
@@ -104,8 +102,7 @@ std::vector<Panel> adam_panels(const std::vector<AdamPoint>& points) {
              .y_label = "growth",
              .log_x = true,
              .log_y = true,
-             .x_range = kForgettingRange,
-             .key = "right bottom"};
+             .x_range = kForgettingRange};
   pace.curves = curves_by_step(
       points, last, forgetting, [](const AdamPoint& one) { return one.growth; }, Mark::points);
   std::vector<Curve> lines = curves_by_step(
@@ -119,8 +116,7 @@ std::vector<Panel> adam_panels(const std::vector<AdamPoint>& points) {
               .x_label = "steps",
               .y_label = "smallest gap",
               .log_x = true,
-              .log_y = true,
-              .key = "left top"};
+              .log_y = true};
   for (const AdamPoint& one : points) {
     if (one.variant.training.step != 0.01 || one.betas[1] != 0.95) continue;
     const std::string label = fmt::format("ε = {}", one.epsilon);

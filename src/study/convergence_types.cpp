@@ -25,8 +25,9 @@ class ConvergenceTypes final : public Study {
                 "(5,3), (5,10), d from 2 to 20; 200 tasks each; W trained from zero with 2,000 exact normalized "
                 "gradient steps of 0.1. Sizes and counts are ours.",
             .paper =
-                "Transformers as Support Vector Machines: as d grows, more runs end at the SVM of the optimal tokens "
-                "(global), fewer at that of another locally optimal selection (local)."};
+                "Transformers as Support Vector Machines, the figure of global and local convergence as d grows: as "
+                "d grows, more runs end at the SVM of the optimal tokens (global), fewer at that of another locally "
+                "optimal selection (local)."};
   }
 
   std::vector<StudyCell> cells() const override {
@@ -111,16 +112,11 @@ class ConvergenceTypes final : public Study {
             "Share of runs that select the optimal tokens (global), another locally optimal selection (local), or "
             "neither. (f) share of the tokens not selected that are support tokens of the run's SVM.",
         .columns = 3};
-    Panel support{
-        .title = "Support tokens", .x_label = "d", .y_label = "share", .y_range = {{0, 1.02}}, .key = kOutside};
+    Panel support{.title = "Support tokens", .x_label = kSizeLabel, .y_label = "share of tokens", .y_range = {{0, 1}}};
     int style = 0;
     for (const Size& size : kSizes) {
       const std::string name = fmt::format("n = {}, T = {}", size.n, size.T);
-      Panel panel{.title = name,
-                  .x_label = "d",
-                  .y_label = "share of runs",
-                  .y_range = {{0, 1.25}},
-                  .key = "top center horizontal"};
+      Panel panel{.title = name, .x_label = kSizeLabel, .y_label = "share of runs", .y_range = {{0, 1}}};
       Curve tokens{.label = name, .style = style++};
       for (std::size_t v = 0; v < kVerdicts.size(); ++v)
         panel.curves.push_back(

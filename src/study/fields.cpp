@@ -1,9 +1,9 @@
 #include "study/fields.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
+#include <cmath>
 
+#include "base/nearest.h"
 #include "base/refuse.h"
 
 namespace attsvm::internal {
@@ -43,28 +43,37 @@ std::string Fields::text(const std::string& name, const std::string& standard) {
   return has(name) ? text(name) : standard;
 }
 
-double Fields::number(const std::string& name, double standard, double least, double most) {
-  const Source* value = find(name);
-  if (value == nullptr) return standard;
-  if (!value->is_number() || value->get<double>() < least || value->get<double>() > most) {
-    refuse("{} = {}; must be a number of at least {}{}", place_of(name), value->dump(), least,
-           most < std::numeric_limits<double>::max() ? fmt::format(" and at most {}", most) : "");
-  }
-  return value->get<double>();
-}
-
 namespace {
 
-Index as_whole(const std::string& place, const Source& value, Index least) {
+double as_number(const std::string& place, const Source& value, double least, double most) {
+  if (!value.is_number() || value.get<double>() < least || value.get<double>() > most) {
+    refuse("{} = {}; must be a number of at least {}{}", place, value.dump(), least,
+           most < std::numeric_limits<double>::max() ? fmt::format(" and at most {}", most) : "");
+  }
+  return value.get<double>();
+}
+
+/// 100000, and 1e5 too, which JSON reads as a number with a fraction.
+Index as_whole(const std::string& place, const Source& given, Index least) {
   constexpr Index kMost = Index{1} << 40;
+  Source value = given;
+  if (given.is_number_float() && given.get<double>() == std::floor(given.get<double>()) &&
+      std::abs(given.get<double>()) <= static_cast<double>(kMost)) {
+    value = static_cast<Index>(given.get<double>());
+  }
   const bool fits = value.is_number_integer() &&
                     (!value.is_number_unsigned() || value.get<std::uint64_t>() <= static_cast<std::uint64_t>(kMost)) &&
                     value.get<Index>() >= least && value.get<Index>() <= kMost;
-  if (!fits) refuse("{} = {}; must be a whole number of at least {}", place, value.dump(), least);
+  if (!fits) refuse("{} = {}; must be a whole number of at least {}", place, given.dump(), least);
   return value.get<Index>();
 }
 
 }  // namespace
+
+double Fields::number(const std::string& name, double standard, double least, double most) {
+  const Source* value = find(name);
+  return value == nullptr ? standard : as_number(place_of(name), *value, least, most);
+}
 
 Index Fields::whole(const std::string& name, Index standard, Index least) {
   const Source* value = find(name);
@@ -98,6 +107,13 @@ std::vector<Index> Fields::wholes(const std::string& name, Index least) {
   return numbers;
 }
 
+std::vector<double> Fields::numbers(const std::string& name, double least) {
+  std::vector<double> numbers;
+  for (const Source& item : list(name))
+    numbers.push_back(as_number(place_of(name), item, least, std::numeric_limits<double>::max()));
+  return numbers;
+}
+
 std::vector<std::string> Fields::texts(const std::string& name) {
   std::vector<std::string> words;
   for (const Source& item : list(name)) {
@@ -109,13 +125,14 @@ std::vector<std::string> Fields::texts(const std::string& name) {
 
 void Fields::done() const {
   for (const auto& [name, value] : object_.items()) {
-    if (!read_.contains(name)) refuse("unknown field {}; must be one of {}", place_of(name), fmt::join(read_, ", "));
+    if (!read_.contains(name))
+      refuse("unknown field {}; {}", place_of(name), suggestion(name, {read_.begin(), read_.end()}));
   }
 }
 
 const std::string& one_of(const std::string& field, const std::string& text, const std::vector<std::string>& words) {
   if (std::find(words.begin(), words.end(), text) == words.end())
-    refuse("{} = \"{}\"; must be one of {}", field, text, fmt::join(words, ", "));
+    refuse("{} = \"{}\"; {}", field, text, suggestion(text, words));
   return text;
 }
 

@@ -30,6 +30,7 @@ class Fields {
 
   /// One value, or a list of different values; empty if the field is left out.
   std::vector<Index> wholes(const std::string& name, Index least);
+  std::vector<double> numbers(const std::string& name, double least);
   std::vector<std::string> texts(const std::string& name);
 
   /// Refuses fields that were not read.

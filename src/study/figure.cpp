@@ -7,7 +7,11 @@
 #include <cmath>
 #include <functional>
 #include <iterator>
+#include <set>
 #include <string_view>
+#include <utility>
+
+#include "study/layout.h"
 
 namespace attsvm::internal {
 namespace {
@@ -24,12 +28,6 @@ constexpr std::array kStyles{
     HouseStyle{"#E69F00", "(6,3)", 11, 5}, HouseStyle{"#56B4E9", "(16,4)", 6, 6},
     HouseStyle{"#000000", "(2,2)", 4, 0},  HouseStyle{"#888888", "(8,3,2,3,2,3)", 8, 7},
 };
-
-// Sizes in pixels of the SVG.
-constexpr int kPanelWidth = 430, kPanelHeight = 310, kSquareHeight = 400;
-constexpr int kLegend = 165;                                // beside panels whose legend is outside
-constexpr int kRowNames = 95, kWider = 150, kGridRow = 27;  // of grids: further room for names, width, height of a row
-constexpr int kLeft = 70, kRight = 22, kTop = 34, kBottom = 56, kTitle = 40, kLineHeight = 17;
 
 /// A gnuplot string; between single quotes only the quote itself is special.
 std::string quoted(const std::string& text) {
@@ -51,51 +49,49 @@ std::string shade(double value) {
   return colour;
 }
 
-std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
-  std::vector<std::string> lines(1);
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    const std::string word = text.substr(at, end - at);
-    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > width) lines.emplace_back();
-    if (!lines.back().empty()) lines.back() += ' ';
-    lines.back() += word;
-    at = end + 1;
+/// How a curve is drawn.
+struct Pen {
+  std::string colour, dash;
+  int marker = 0, fill = 0;
+
+  std::string line(double width) const {
+    return fmt::format("linewidth {} dashtype {} linecolor rgb '{}'", width, dash, colour);
   }
-  return lines;
+};
+
+const HouseStyle& house_style(int style) { return kStyles[static_cast<std::size_t>(style) % kStyles.size()]; }
+
+Pen pen_of(const Curve& curve) {
+  const HouseStyle& own = house_style(curve.look ? curve.look->colour : curve.style);
+  if (!curve.look) return {std::string(own.colour), std::string(own.dash), own.marker, own.fill};
+  // Of the markers that the first house styles have, each open one comes before the filled one.
+  const bool open = curve.look->dash > 0;
+  return {std::string(own.colour), std::string(house_style(curve.look->dash).dash), own.marker - (open ? 1 : 0),
+          own.fill};
+}
+
+constexpr double kLineWidth = 1.8, kThinLine = 0.8;
+constexpr int kAxisLabel = 10'000;  // gnuplot's number of the label beside an axis, above those it counts itself
+
+bool has_markers(const Curve& curve) {
+  return curve.mark == Mark::bars || curve.mark == Mark::band || (!curve.thin && curve.x.size() >= 3);
 }
 
 class Script {
  public:
-  explicit Script(const Figure& figure) : figure_(figure) {}
+  Script(const Figure& figure, const FigureOptions& options)
+      : figure_(figure), options_(options), layout_(layout_of(figure, options)) {}
 
   std::string text() {
-    const auto count = static_cast<int>(figure_.panels.size());
-    columns_ = std::clamp(figure_.columns, 1, std::max(1, count));
-    const int rows = std::max(1, (count + columns_ - 1) / columns_);
-    for (int r = 0; r < rows; ++r) row_heights_.push_back(row_height(r));
-    for (int c = 0; c <= columns_; ++c)
-      column_starts_.push_back(c == 0 ? 0 : column_starts_.back() + column_width(c - 1));
-    width_ = column_starts_.back();
-    const std::vector<std::string> caption = wrapped(figure_.caption, static_cast<std::size_t>(width_) * 10 / 64);
-    height_ = kTitle + 14 + static_cast<int>(caption.size()) * kLineHeight;
-    for (const int height : row_heights_) height_ += height;
-
-    line("set terminal svg size {},{} enhanced font 'DejaVu Sans,Helvetica,Arial,sans-serif,12' background rgb 'white'",
-         width_, height_);
-    line("set encoding utf8");
+    write_terminals();
     for (std::size_t k = 0; k < figure_.panels.size(); ++k) write_data(k);
     line("set multiplot");
     line("set border 3 linewidth 1 linecolor rgb '#444444'");
     line("set tics nomirror out scale 0.6 textcolor rgb '#222222'");
     line("set grid linetype 1 linewidth 0.5 linecolor rgb '#DDDDDD'");
-    line("set key samplen 3 spacing 1.05 font ',10.5' opaque fillcolor rgb '#FFFFFF' noautotitle");
-    line("set label 1 {} at screen 0.5,{:.6f} center font ',15'", quoted(figure_.title), from_bottom(24));
-    for (std::size_t k = 0; k < caption.size(); ++k) {
-      const int y = height_ - 12 - static_cast<int>(caption.size() - 1 - k) * kLineHeight;
-      line("set label {} {} at screen {:.6f},{:.6f} left noenhanced font ',11' textcolor rgb '#333333'", k + 2,
-           quoted(caption[k]), 16.0 / width_, from_bottom(y));
-    }
+    line("set key off");
+    write_words();
+    for (const Legend& legend : layout_.legends) write_legend(legend);
     for (std::size_t k = 0; k < figure_.panels.size(); ++k) write_panel(k);
     line("unset multiplot");
     return std::move(text_);
@@ -108,35 +104,100 @@ class Script {
     text_ += '\n';
   }
 
-  int row_height(int row) const {
-    int height = kPanelHeight;
-    for (int c = 0; c < columns_; ++c) {
-      const auto k = static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) + static_cast<std::size_t>(c);
-      if (k >= figure_.panels.size()) continue;
-      const Panel& panel = figure_.panels[k];
-      if (panel.square) height = std::max(height, kSquareHeight);
-      if (panel.grid) height = std::max(height, static_cast<int>(panel.grid->rows.size()) * kGridRow + kTop + kBottom);
-    }
-    return height;
+  double scaled(double size) const { return size * layout_.scale; }
+
+  /// A position in gnuplot's words, from pixels.
+  std::string at(double x, double y) const {
+    return fmt::format("screen {:.6f},{:.6f}", x / layout_.width, 1 - y / layout_.height);
   }
 
-  int column_width(int column) const {
-    for (auto k = static_cast<std::size_t>(column); k < figure_.panels.size();
-         k += static_cast<std::size_t>(columns_)) {
-      if (figure_.panels[k].key == kOutside) return kPanelWidth + kLegend;
-    }
-    return kPanelWidth + (has_grid(column) ? kWider : 0);
+  /// The same sizes in every format: inches of 96 pixels, and 300 dots per inch of PNG. The cairo terminals count fonts
+  /// in points.
+  void write_terminals() {
+    constexpr double kPixels = 96, kDots = 300, kPoints = 72;
+    const double w = layout_.width, h = layout_.height, dots = kDots / kPixels;
+    const std::string end = "background rgb 'white'";
+    line("# gnuplot -e \"format='pdf'\" figure.gp > figure.pdf; likewise for png and svg");
+    line("if (!exists('format')) format = 'svg'");
+    line(
+        "if (format eq 'svg') set terminal svg size {:.0f},{:.0f} enhanced font 'DejaVu Sans,Helvetica,Arial,sans-serif"
+        ",{:.4g}' {}",
+        w, h, scaled(kText), end);
+    line(
+        "if (format eq 'pdf') set terminal pdfcairo size {:.4f}in,{:.4f}in enhanced font 'DejaVu Sans,{:.4g}' "
+        "fontscale {} {}",
+        w / kPixels, h / kPixels, scaled(kText), kPoints / kPixels, end);
+    line(
+        "if (format eq 'png') set terminal pngcairo size {:.0f},{:.0f} enhanced font 'DejaVu Sans,{:.4g}' fontscale "
+        "{} linewidth {} pointscale {} {}",
+        w * dots, h * dots, scaled(kText), kPoints / kPixels * dots, dots, dots, end);
+    line("set encoding utf8");
   }
 
-  bool has_grid(int column) const {
-    for (auto k = static_cast<std::size_t>(column); k < figure_.panels.size();
-         k += static_cast<std::size_t>(columns_)) {
-      if (figure_.panels[k].grid) return true;
+  /// Title and caption. gnuplot draws labels with the first panel, which then drops them.
+  void write_words() {
+    for (std::size_t k = 0; k < layout_.title.size(); ++k) {
+      line("set label {} center at {} font ',{:.4g}'", quoted(layout_.title[k]),
+           at(layout_.width / 2, scaled(24 + 1.2 * kLine * static_cast<double>(k))), scaled(kTitleText));
     }
-    return false;
+    const auto lines = static_cast<double>(layout_.caption.size());
+    for (std::size_t k = 0; k < layout_.caption.size(); ++k) {
+      const double y = layout_.height - scaled(kLine) * (lines - static_cast<double>(k) - 0.4);
+      line("set label {} left noenhanced at {} font ',{:.4g}' textcolor rgb '#333333'", quoted(layout_.caption[k]),
+           at(scaled(kMargin), y), scaled(kCaptionText));
+    }
   }
 
-  double from_bottom(double pixels_from_top) const { return 1 - pixels_from_top / height_; }
+  void write_legend(const Legend& legend) {
+    const auto count = static_cast<int>(legend.entries.size());
+    const int lines = (count + legend.columns - 1) / legend.columns;
+    for (int k = 0; k < count; ++k) {
+      const Curve& curve = *legend.entries[static_cast<std::size_t>(k)];
+      const Pen pen = pen_of(curve);
+      const double x = legend.box.left + k / lines * legend.box.width() / legend.columns,
+                   y = legend.box.top + scaled(kLine) * (k % lines + 0.5), end = x + scaled(kSample),
+                   half = scaled(kLine) * 0.3;
+      const std::string rectangle =
+          fmt::format("set object rectangle from {} to {}", at(x, y + half), at(end, y - half));
+      if (curve.mark == Mark::boxes) {
+        line("{0} fillstyle pattern {1} border linecolor rgb '{2}' fillcolor rgb '{2}' linewidth 0.8", rectangle,
+             pen.fill, pen.colour);
+      } else if (curve.mark != Mark::points) {
+        if (curve.mark == Mark::band)
+          line("{} fillstyle transparent solid 0.15 noborder fillcolor rgb '{}'", rectangle, pen.colour);
+        line("set arrow from {} to {} nohead {}", at(x, y), at(end, y), pen.line(curve.thin ? kThinLine : kLineWidth));
+      }
+      if (curve.mark == Mark::points || (curve.mark != Mark::boxes && has_markers(curve)))
+        line("set label '' at {} point pointtype {} pointsize 0.7 linecolor rgb '{}'", at((x + end) / 2, y), pen.marker,
+             pen.colour);
+      line("set label {} left at {} font ',{:.4g}'", quoted(curve.label), at(end + scaled(kGap), y), legend.text);
+    }
+  }
+
+  /// Curves with error bars stand side by side, so that bars at the same x can be told apart, but nearer to their own x
+  /// than to the next.
+  static std::function<double(double)> dodge(const Panel& panel, const Curve& curve) {
+    constexpr double kApart = 0.012, kSpread = 0.6;  // of the axis; of the way to the next x, all curves together
+    const auto scale = [&](double x) { return panel.log_x ? std::log(x) : x; };
+    std::set<double> places;
+    double place = 0, count = 0;
+    for (const Curve& one : panel.curves) {
+      for (const double x : one.x) {
+        if (std::isfinite(scale(x))) places.insert(scale(x));
+      }
+      if (one.mark != Mark::bars) continue;
+      if (&one == &curve) place = count;
+      ++count;
+    }
+    if (curve.mark != Mark::bars || count < 2 || places.size() < 2) return [](double x) { return x; };
+    const double span =
+        panel.x_range ? scale(panel.x_range->second) - scale(panel.x_range->first) : *places.rbegin() - *places.begin();
+    double next = span;
+    for (auto at = places.begin(); std::next(at) != places.end(); ++at) next = std::min(next, *std::next(at) - *at);
+    const double shift = std::min(kApart * span, kSpread * next / count) * (place - (count - 1) / 2);
+    if (panel.log_x) return [factor = std::exp(shift)](double x) { return x * factor; };
+    return [shift](double x) { return x + shift; };
+  }
 
   /// The numbers of every curve, named $c<panel>_<curve>. Numbers that are not finite, or not positive on a log axis,
   /// become gaps.
@@ -145,6 +206,7 @@ class Script {
     if (panel.grid) write_grid_data(k, *panel.grid);
     for (std::size_t j = 0; j < panel.curves.size(); ++j) {
       const Curve& curve = panel.curves[j];
+      const auto moved = dodge(panel, curve);
       line("$c{}_{} << EOD", k, j);
       bool some = false;
       for (std::size_t i = 0; i < curve.x.size(); ++i) {
@@ -156,7 +218,7 @@ class Script {
         const bool spread = !curve.low.empty();
         double low = spread ? curve.low[i] : y, high = spread ? curve.high[i] : y;
         if (panel.log_y && !(low > 0)) low = y / 1e3;  // a spread to below zero ends at the panel's bottom
-        line("{:.8g} {:.8g} {:.8g} {:.8g}", x, y, low, high);
+        line("{:.8g} {:.8g} {:.8g} {:.8g}", moved(x), y, low, high);
         some = true;
       }
       if (!some) line("NaN NaN NaN NaN");
@@ -174,7 +236,9 @@ class Script {
         for (std::size_t c = 0; c < grid.columns.size(); ++c) {
           const double value = grid.values[r][c];
           if (!std::isfinite(value) || !wanted(r, c)) continue;
-          line("{} {} {} \"{:.3f} {{/*0.8 ±{:.3f}}}\"", c, r, shade(value), value, grid.errors[r][c]);
+          const double error = grid.errors[r][c];
+          line("{} {} {} \"{:.3f}{}\"", c, r, shade(value), value,
+               std::isfinite(error) ? fmt::format(" {{/*0.8 ±{:.3f}}}", error) : "");
         }
       }
       line("-9 -9 0xFFFFFF \"\"");  // outside of the panel: gnuplot refuses data without a point
@@ -197,70 +261,65 @@ class Script {
     line("set ytics scale 0 ({})", ticks(grid.rows));
     line("unset grid");
     line("unset border");
-    line("set key off");
     line("set xrange [-0.5:{}]", static_cast<double>(grid.columns.size()) - 0.5);
     line("set yrange [{}:-0.5]", static_cast<double>(grid.rows.size()) - 0.5);
     const std::string box = "using 1:2:($1-0.47):($1+0.47):($2-0.44):($2+0.44)";
     line("plot $g{0} {1}:3 with boxxyerror fillstyle solid 1 noborder linecolor rgb variable, \\", k, box);
     line("  $f{0} {1} with boxxyerror linecolor rgb '#D55E00' linewidth 2.2 fillstyle empty border, \\", k, box);
-    line("  $b{0} using 1:2:4 with labels font ',10.5' textcolor rgb '#222222', \\", k);
-    line("  $w{0} using 1:2:4 with labels font ',10.5' textcolor rgb '#FFFFFF'", k);
+    line("  $b{0} using 1:2:4 with labels font ',{1:.4g}' textcolor rgb '#222222', \\", k, scaled(kLegendText));
+    line("  $w{0} using 1:2:4 with labels font ',{1:.4g}' textcolor rgb '#FFFFFF'", k, scaled(kLegendText));
     line("set xtics autofreq scale 0.6");
     line("set ytics autofreq scale 0.6");
     line("set grid");
     line("set border 3");
   }
 
+  /// "(b) Norm of p"; a panel that stands alone has no letter, and without titles nothing to say.
+  std::string title_of(std::size_t k) const {
+    const Panel& panel = figure_.panels[k];
+    if (figure_.panels.size() > 1) return fmt::format("({}) {}", static_cast<char>('a' + k), panel.title);
+    return options_.titles ? panel.title : "";
+  }
+
   void write_panel(std::size_t k) {
     const Panel& panel = figure_.panels[k];
-    const int row = static_cast<int>(k) / columns_, column = static_cast<int>(k) % columns_;
-    int top = kTitle;
-    for (int r = 0; r < row; ++r) top += row_heights_[static_cast<std::size_t>(r)];
-    const int bottom = top + row_heights_[static_cast<std::size_t>(row)];
-    const int left = column_starts_[static_cast<std::size_t>(column)], names = panel.grid ? kRowNames : 0,
-              right = left + kPanelWidth + (has_grid(column) ? kWider : 0) - kRight;
-    line("set lmargin at screen {:.6f}", static_cast<double>(left + kLeft + names) / width_);
-    line("set rmargin at screen {:.6f}", static_cast<double>(right) / width_);
-    line("set tmargin at screen {:.6f}", from_bottom(top + kTop));
-    line("set bmargin at screen {:.6f}", from_bottom(bottom - kBottom));
-    line("set title {} offset 0,-0.4 font ',12.5'",
-         quoted(figure_.panels.size() > 1 ? fmt::format("({}) {}", static_cast<char>('a' + k), panel.title)
-                                          : panel.title));
+    const Box& axes = layout_.axes[k];
+    line("set lmargin at screen {:.6f}", axes.left / layout_.width);
+    line("set rmargin at screen {:.6f}", axes.right / layout_.width);
+    line("set tmargin at screen {:.6f}", 1 - axes.top / layout_.height);
+    line("set bmargin at screen {:.6f}", 1 - axes.bottom / layout_.height);
+    const std::string title = title_of(k);
+    line("set title {} offset 0,-0.4 font ',{:.4g}'", quoted(title),
+         fitting_text(title, scaled(kPanelText), layout_.panels[k].width()));
+    line("set xlabel {} offset 0,0.4", quoted(panel.x_label));
     if (panel.grid) {
-      line("set xlabel {} offset 0,0.4", quoted(panel.x_label));
-      line("unset ylabel");
       line("unset logscale");
       line("set format '%g'");
       line("set size noratio");
       write_grid(k, *panel.grid);
-      if (k == 0) line("unset label");
-      return;
-    }
-    line("set xlabel {} offset 0,0.4", quoted(panel.x_label));
-    line("set ylabel {} offset 1,0", quoted(panel.y_label));
-    // Without any point gnuplot finds no range and fails to draw the whole figure.
-    const std::pair<double, double> any{1, 10};
-    write_axis('x', panel.log_x, has_points(panel) || panel.x_range ? panel.x_range : any);
-    write_axis('y', panel.log_y, has_points(panel) || panel.y_range ? panel.y_range : any);
-    line("set size {}", panel.square ? "ratio -1" : "noratio");
-    if (panel.key.empty()) {
-      line("set key off");
-    } else if (panel.key == kOutside) {
-      line("set key on at screen {:.6f},{:.6f} left top Left reverse", static_cast<double>(right + 4) / width_,
-           from_bottom(top + kTop));
     } else {
-      line("set key on inside {} noreverse Right", panel.key);
+      // Not gnuplot's own label, which it puts as near to the axis as it believes the numbers there to be wide.
+      line("set label {} {} center rotate at {} font ',{:.4g}'", kAxisLabel, quoted(panel.y_label),
+           at(layout_.panels[k].left + scaled(kText), (axes.top + axes.bottom) / 2),
+           fitting_text(panel.y_label, scaled(kText), axes.bottom - axes.top + scaled(kLine)));
+      // Without any point gnuplot finds no range and fails to draw the whole figure.
+      const std::pair<double, double> any{1, 10};
+      write_axis('x', panel.log_x, has_points(panel) || panel.x_range ? panel.x_range : any);
+      write_axis('y', panel.log_y, has_points(panel) || panel.y_range ? panel.y_range : any);
+      line("set size {}", panel.square ? "ratio -1" : "noratio");
+      if (panel.curves.empty()) return;
+      text_ += "plot ";
+      std::string joint;
+      for (std::size_t j = 0; j < panel.curves.size(); ++j) {
+        text_ += joint;
+        write_curve(fmt::format("$c{}_{}", k, j), panel.curves[j]);
+        joint = ", \\\n  ";
+      }
+      text_ += '\n';
     }
-    if (panel.curves.empty()) return;
-    text_ += "plot ";
-    std::string joint;
-    for (std::size_t j = 0; j < panel.curves.size(); ++j) {
-      text_ += joint;
-      write_curve(fmt::format("$c{}_{}", k, j), panel.curves[j]);
-      joint = ", \\\n  ";
-    }
-    text_ += '\n';
-    if (k == 0) line("unset label");
+    line("unset label {}", kAxisLabel);
+    if (std::exchange(words_drawn_, true)) return;
+    for (const char* what : {"label", "arrow", "object"}) line("unset {}", what);
   }
 
   static bool shown(const Panel& panel, const Curve& curve, std::size_t i) {
@@ -292,56 +351,48 @@ class Script {
   }
 
   void write_curve(const std::string& data, const Curve& curve) {
-    const HouseStyle& style = kStyles[static_cast<std::size_t>(curve.style) % kStyles.size()];
-    const std::string title = curve.label.empty() ? "notitle" : "title " + quoted(curve.label);
-    const double width = curve.thin ? 0.8 : 1.8;
-    const std::string look =
-        fmt::format("linewidth {} dashtype {} linecolor rgb '{}'", width, style.dash, style.colour);
+    const Pen pen = pen_of(curve);
+    const std::string look = pen.line(curve.thin ? kThinLine : kLineWidth);
     const auto add = [&](const std::string& words) { text_ += data + " " + words; };
+    const auto add_line = [&](std::size_t markers) {  // how many markers, about; 0: one per point
+      if (!has_markers(curve)) return add(fmt::format("using 1:2 with lines {}", look));
+      const std::size_t apart = markers == 0 ? 1 : std::max<std::size_t>(1, curve.x.size() / markers);
+      add(fmt::format("using 1:2 with linespoints {} pointtype {} pointsize 0.6 pointinterval {}", look, pen.marker,
+                      apart));
+    };
     switch (curve.mark) {
-      case Mark::line: {
-        const auto apart = std::max<std::size_t>(1, curve.x.size() / 6);
-        if (curve.thin || curve.x.size() < 3) {
-          add(fmt::format("using 1:2 with lines {} {}", look, title));
-        } else {
-          add(fmt::format("using 1:2 with linespoints {} pointtype {} pointsize 0.6 pointinterval {} {}", look,
-                          style.marker, apart, title));
-        }
+      case Mark::line:
+        add_line(6);
         break;
-      }
       case Mark::points:
-        add(fmt::format("using 1:2 with points pointtype {} pointsize {} linecolor rgb '{}' {}", style.marker,
-                        curve.x.size() > 100 ? 0.35 : 0.7, style.colour, title));
+        add(fmt::format("using 1:2 with points pointtype {} pointsize {} linecolor rgb '{}'", pen.marker,
+                        curve.x.size() > 100 ? 0.35 : 0.7, pen.colour));
         break;
-      case Mark::band: {
-        add(fmt::format(
-            "using 1:3:4 with filledcurves fillstyle transparent solid 0.15 noborder linecolor rgb '{}' notitle",
-            style.colour));
+      case Mark::band:
+        add(fmt::format("using 1:3:4 with filledcurves fillstyle transparent solid 0.15 noborder linecolor rgb '{}'",
+                        pen.colour));
         text_ += ", \\\n  ";
-        const auto apart = std::max<std::size_t>(1, curve.x.size() / 8);
-        add(fmt::format("using 1:2 with linespoints {} pointtype {} pointsize 0.6 pointinterval {} {}", look,
-                        style.marker, apart, title));
+        add_line(8);
         break;
-      }
       case Mark::bars:
-        add(fmt::format("using 1:2:3:4 with yerrorbars linewidth 1 linecolor rgb '{}' pointtype -1 notitle",
-                        style.colour));
+        add(fmt::format("using 1:2:3:4 with yerrorbars linewidth 1 linecolor rgb '{}' pointtype -1", pen.colour));
         text_ += ", \\\n  ";
-        add(fmt::format("using 1:2 with linespoints {} pointtype {} pointsize 0.7 {}", look, style.marker, title));
+        add_line(0);
         break;
       case Mark::boxes:
-        add(fmt::format(
-            "using 1:2:($1-{0:.4g}):($1+{0:.4g}):3:4 with boxxyerror fillstyle pattern {1} border linewidth "
-            "0.8 linecolor rgb '{2}' {3}",
-            curve.width / 2, style.fill, style.colour, title));
+        add(
+            fmt::format("using 1:2:($1-{0:.4g}):($1+{0:.4g}):3:4 with boxxyerror fillstyle pattern {1} border "
+                        "linewidth 0.8 linecolor rgb '{2}'",
+                        curve.width / 2, pen.fill, pen.colour));
         break;
     }
   }
 
   const Figure& figure_;
+  const FigureOptions& options_;
+  const Layout layout_;
   std::string text_;
-  int columns_ = 1, width_ = 0, height_ = 0;
-  std::vector<int> row_heights_, column_starts_;
+  bool words_drawn_ = false;
 };
 
 }  // namespace
@@ -371,6 +422,8 @@ std::string plain_label(const std::string& text) {
   return out;
 }
 
-std::string gnuplot_script(const Figure& figure) { return Script(figure).text(); }
+std::string gnuplot_script(const Figure& figure, const FigureOptions& options) {
+  return Script(figure, options).text();
+}
 
 }  // namespace attsvm::internal

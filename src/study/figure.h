@@ -7,17 +7,26 @@
 #include <utility>
 #include <vector>
 
+#include "attsvm/experiments.h"
+
 namespace attsvm::internal {
 
 enum class Mark : std::uint8_t {
   line,    ///< a line, with a marker here and there so that styles differ in black and white too
   points,  ///< markers alone
   band,    ///< a line, and a shaded band from low to high
-  bars,    ///< markers joined by a line, with error bars from low to high
+  bars,    ///< markers joined by a line, with error bars from low to high; those of a panel stand side by side
   boxes,   ///< a box from low to high at every x, as wide as `width`
 };
 
 std::string_view name_of(Mark mark);
+
+/// Two variables in one look: house styles whose colour and marker, and whose dash pattern a curve has. Markers of
+/// dashed curves are open.
+struct Look {
+  int colour = 0, dash = 0;
+  bool operator==(const Look&) const = default;
+};
 
 /// One curve of a panel. Labels may hold the text marks of gnuplot's enhanced mode (W^{mm}); foreign text goes through
 /// plain_label() first.
@@ -29,10 +38,8 @@ struct Curve {
   std::vector<double> low{}, high{};  ///< band, bars, boxes
   double width = 0.8;                 ///< boxes
   bool thin = false;                  ///< lines in the background
+  std::optional<Look> look{};         ///< instead of the style, in gnuplot's figure
 };
-
-/// The legend stands to the right of the panel.
-inline constexpr const char* kOutside = "outside";
 
 /// Numbers from 0 to 1 in rows and columns with names, drawn as coloured cells that show them.
 struct Grid {
@@ -45,8 +52,7 @@ struct Panel {
   std::string title, x_label, y_label;
   bool log_x = false, log_y = false;
   std::optional<std::pair<double, double>> x_range{}, y_range{};
-  bool square = false;        ///< the same unit on both axes
-  std::string key = "right";  ///< position of the legend, in gnuplot's terms; empty: no legend
+  bool square = false;  ///< the same unit on both axes; needs both ranges
   std::vector<Curve> curves{};
   std::optional<Grid> grid{};  ///< instead of curves
 };
@@ -60,10 +66,11 @@ struct Figure {
 /// Escapes untrusted text so that a label shows it literally.
 std::string plain_label(const std::string& text);
 
-/// The figure as a gnuplot script that writes SVG to standard output. Same figure, same text.
-std::string gnuplot_script(const Figure& figure);
+/// The figure as a gnuplot script that writes to standard output, in the format that its variable `format` names: svg,
+/// pdf or png. Same figure, same text.
+std::string gnuplot_script(const Figure& figure, const FigureOptions& options);
 
-/// Runs gnuplot on a script file. Returns the SVG; `problem` says in one line why there is none.
-std::string draw_svg(const std::string& script_file, std::string& problem);
+/// Runs gnuplot on a script file. Returns the file's contents; `problem` says in one line why there are none.
+std::string draw_figure(const std::string& script_file, const std::string& format, std::string& problem);
 
 }  // namespace attsvm::internal

@@ -78,9 +78,9 @@ class GdPaths final : public Study {
                 "Q = 0; 2,000 normalized gradient steps of 0.1. Plain arithmetic adds 2^-52 to norms and as ridge on "
                 "(K,Q), as published.",
             .paper =
-                "Transformers as Support Vector Machines (figure): W z_1 and W z_2 leave the origin and turn into the "
-                "directions that the Frobenius SVM predicts for W runs and, with vanishing regularization, the nuclear "
-                "SVM for (K,Q) runs."};
+                "Transformers as Support Vector Machines, the figure of W z in the plane: W z_1 and W z_2 leave the "
+                "origin and turn into the directions that the Frobenius SVM predicts for W runs and, with vanishing "
+                "regularization, the nuclear SVM for (K,Q) runs."};
   }
 
   std::vector<StudyCell> cells() const override {
@@ -124,12 +124,14 @@ class GdPaths final : public Study {
                              {"z2_y", "second"},
                              {"correlation_fro", "of W with the Frobenius SVM"},
                              {"correlation_nuc", "of W with the nuclear SVM"}};
-    summary.figure = {.title = "Paths of W z in the plane",
-                      .caption =
-                          "Lines end after 2,000 steps or at the edge of the window. Rays: what the SVM of the "
-                          "selected tokens predicts, W^mm z_i for W runs and W*^mm z_i for (K,Q) runs. Exact and plain "
-                          "runs lie on each other until gradients underflow.",
-                      .columns = 2};
+    summary.figure = {
+        .title = "Paths of W z in the plane",
+        .caption =
+            "Lines end after 2,000 steps or at the edge of the window. Rays: what the SVM of the "
+            "selected tokens predicts, W^mm z_i for W runs and W*^mm z_i for (K,Q) runs. Exact and plain "
+            "runs lie on each other until gradients underflow. Tokens are enlarged: the longest reaches half of the "
+            "window.",
+        .columns = 2};
     for (const CellRows& rows : cells) {
       if (rows.results().empty()) continue;
       add_steps(rows.cell.settings, *rows.results().front(), summary.table);
@@ -171,7 +173,6 @@ class GdPaths final : public Study {
     const std::string title = fmt::format("T = {}, {} trained", s.at("T").get<Index>(), is_W ? "W" : "(K,Q)");
     if (figure.panels.empty() || figure.panels.back().title != title) {
       figure.panels.push_back(plane(title, {-reach, reach}, {-reach, reach}));
-      if (is_W) figure.panels.back().key.clear();  // the panel to the right of it has the same legend
     }
     Panel& panel = figure.panels.back();
     for (int i = 1; i <= 2; ++i) {
@@ -181,7 +182,30 @@ class GdPaths final : public Study {
             ray(fmt::format("SVM, z_{}", i), 5 + i, Json::array({result.at(svm + x), result.at(svm + y)}), 2 * reach));
       panel.curves.push_back(curve_of(result, x, y, fmt::format("W z_{}, {}", i, arithmetic_words(s.at("arithmetic"))),
                                       (i - 1) + (exact ? 0 : 2)));
+      panel.curves.back().look = {.colour = i - 1, .dash = exact ? 0 : 1};
+      if (exact) add_tokens(panel, s.at("T"), i - 1, result.at("selected").at(static_cast<std::size_t>(i - 1)), reach);
     }
+  }
+
+  /// The tokens of input i, in the colour of its path, and the selected one. Only their directions matter beside W z,
+  /// so they are enlarged until they can be seen in the window.
+  static void add_tokens(Panel& panel, Index T, Index i, Index selected, double reach) {
+    const AttentionTask task = make_task(T);
+    double longest = 0;
+    for (Index k = 0; k < 2; ++k) longest = std::max(longest, task.values(k).rowwise().norm().maxCoeff());
+    const int colour = static_cast<int>(i);
+    Curve others{.label = fmt::format("tokens of input {}", i + 1),
+                 .mark = Mark::points,
+                 .style = colour,
+                 .look = Look{.colour = colour, .dash = 1}},
+        chosen{.label = fmt::format("selected token of input {}", i + 1), .mark = Mark::points, .style = colour};
+    for (Index t = 0; t < T; ++t) {
+      Curve& curve = t == selected ? chosen : others;
+      curve.x.push_back(task.values(i)(t, 0) * reach / (2 * longest));
+      curve.y.push_back(task.values(i)(t, 1) * reach / (2 * longest));
+    }
+    panel.curves.push_back(std::move(others));
+    panel.curves.push_back(std::move(chosen));
   }
 
   static void explain(const std::vector<CellRows>& cells, std::vector<Finding>& findings) {

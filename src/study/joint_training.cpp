@@ -33,8 +33,9 @@ class JointTraining final : public Study {
                 "gradient steps of 0.1 on both. Plain arithmetic adds 1e-19 to the norm of the prompt's gradient and "
                 "1e-9 to that of the head's, as published.",
             .paper =
-                "Max-Margin Token Selection (figure): v turns to the v-SVM of the selected tokens; p to the p-SVM if "
-                "all inputs are support vectors of v, else to the p-SVM with the others relaxed."};
+                "Max-Margin Token Selection in Attention Mechanism, the figure of head and prompt trained together: "
+                "v turns to the v-SVM of the selected tokens; p to the p-SVM if all inputs are support vectors of v, "
+                "else to the p-SVM with the others relaxed."};
   }
 
   std::vector<StudyCell> cells() const override {
@@ -127,7 +128,9 @@ class JointTraining final : public Study {
       }
       const std::string words = arithmetic_words(s.at("arithmetic"));
       panels.back().curves.push_back(curve_of(result, "v1", "v2", "v, " + words, exact ? 0 : 2));
+      panels.back().curves.back().look = {.colour = 0, .dash = exact ? 0 : 1};
       panels.back().curves.push_back(curve_of(result, "p1", "p2", "p, " + words, exact ? 1 : 3));
+      panels.back().curves.back().look = {.colour = 1, .dash = exact ? 0 : 1};
     }
     explain(cells, summary.findings);
     return summary;

@@ -23,9 +23,9 @@ class LocalConvergence final : public Study {
                 "arithmetic adds 2^-52 to norms and as ridge on (K,Q), as published, and is run without that ridge "
                 "too; exact arithmetic has neither.",
             .paper =
-                "Transformers as Support Vector Machines (figure): softmax weights of the selected tokens go to one; W "
-                "runs align with the Frobenius SVM of the tokens they select, (K,Q) runs, with vanishing "
-                "regularization, with the nuclear one."};
+                "Transformers as Support Vector Machines, the figure of softmax weights and correlations over steps: "
+                "softmax weights of the selected tokens go to one; W runs align with the Frobenius SVM of the tokens "
+                "they select, (K,Q) runs, with vanishing regularization, with the nuclear one."};
   }
 
   std::vector<StudyCell> cells() const override {
@@ -134,7 +134,7 @@ class LocalConvergence final : public Study {
     figure = {.title = "Training selects tokens and turns towards their SVM (n = 6, T = 8, d = 10)",
               .caption =
                   "Means over runs; bands are one standard deviation. (a, b) plain double arithmetic, as published. "
-                  "The published curve labelled (K,Q) in (b) is the dashed one, the W run against the nuclear "
+                  "The published curve labelled (K,Q) in (b) is the dashed blue one, the W run against the nuclear "
                   "solution. (c) exact gradient directions. (d) distance from the own SVM: W runs in plain arithmetic "
                   "stop improving once gradients underflow.",
               .columns = 2};
@@ -144,10 +144,9 @@ class LocalConvergence final : public Study {
           distance = distance_over_steps("1 − correlation with the own SVM", 2000);
     for (Panel* panel : {&weights, &plain, &exact}) {
       panel->y_range = {0, 1.02};
-      panel->key = "right bottom";
     }
     distance.y_label = "1 − mean correlation";
-    distance.y_range = {1e-5, 1};  // room for the key below the curves
+    distance.y_range = {1e-3, 1};
     for (const CellRows& rows : cells) {
       const bool is_plain = rows.cell.settings.at("arithmetic") == "plain",
                  is_W = rows.cell.settings.at("param") == "W";
@@ -157,11 +156,14 @@ class LocalConvergence final : public Study {
           curve(rows, is_W ? "correlation_fro" : "correlation_nuc",
                 run + ", " + arithmetic_words(rows.cell.settings.at("arithmetic")) + (published ? "" : ", no ridge"),
                 published ? (is_W ? 0 : 1) + (is_plain ? 0 : 2) : 6, true));
+      distance.curves.back().look = {.colour = is_W ? 0 : 1, .dash = !published ? 2 : is_plain ? 0 : 1};
       if (!published) continue;
       if (is_plain) weights.curves.push_back(curve(rows, "attention", run, is_W ? 0 : 1, false));
       Panel& panel = is_plain ? plain : exact;
       panel.curves.push_back(curve(rows, "correlation_fro", run + " run with W^{mm}", is_W ? 0 : 3, false));
+      panel.curves.back().look = {.colour = is_W ? 0 : 1};  // colour: what is trained; dash: the norm
       panel.curves.push_back(curve(rows, "correlation_nuc", run + " run with W^{mm}_{*}", is_W ? 1 : 2, false));
+      panel.curves.back().look = {.colour = is_W ? 0 : 1, .dash = 1};
     }
     figure.panels = {std::move(weights), std::move(plain), std::move(exact), std::move(distance)};
   }

@@ -24,8 +24,9 @@ class Losses final : public Study {
                 "coordinate, v = e3; C from 1 to 10 and 100; linear, logistic and exponential loss; p from zero; 999 "
                 "normalized gradient steps of 0.1. Plain arithmetic adds 1e-9 to norms, as published.",
             .paper =
-                "Max-Margin Token Selection: the larger C, the more the path bends before it turns to the p-SVM, and "
-                "losses bend differently; the limit is the same."};
+                "Max-Margin Token Selection in Attention Mechanism, the figure of paths under different losses: the "
+                "larger C, the more the path bends before it turns to the p-SVM, and losses bend differently; the "
+                "limit is the same."};
   }
 
   std::vector<StudyCell> cells() const override {
@@ -88,7 +89,6 @@ class Losses final : public Study {
       const bool exact = s.at("arithmetic") == "exact";
       const std::string loss = s.at("loss");
       Panel panel = plane(fmt::format("{} loss", loss), {0, 24}, {-16, 5});
-      panel.key = "left bottom";
       for (const Json* result : rows.results()) {
         const double C = result->at("C");
         add_steps(s, *result, summary.table);
@@ -99,6 +99,7 @@ class Losses final : public Study {
             curve_of(*result, "p1", "p2", fmt::format("C = {}", C), static_cast<int>(drawn - kDrawn.begin())));
         if (C < 10) continue;
         Curve curve = curve_of(*result, "step", "correlation", fmt::format("{}, C = {}", loss, C), style++);
+        curve.look = {.colour = curve.style / 2, .dash = C > 10 ? 1 : 0};  // colour: the loss; dash: C
         for (double& y : curve.y) y = 1 - y;
         distance.curves.push_back(std::move(curve));
       }

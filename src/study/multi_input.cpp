@@ -22,9 +22,9 @@ class MultiInput final : public Study {
                 "of 1. Plain arithmetic adds 1e-12 to norms, as published. A run is a data set with all six starts; "
                 "those without a p-SVM are drawn again.",
             .paper =
-                "Max-Margin Token Selection: the paths of all starts turn to the p-SVM direction; softmax weights of "
-                "the optimal tokens go to one while the norm of p grows, linearly for normalized and logarithmically "
-                "for plain gradient descent."};
+                "Max-Margin Token Selection in Attention Mechanism, the figure of prompts on several inputs: the "
+                "paths of all starts turn to the p-SVM direction; softmax weights of the optimal tokens go to one "
+                "while the norm of p grows, linearly for normalized and logarithmically for plain gradient descent."};
   }
 
   std::vector<StudyCell> cells() const override {
@@ -119,9 +119,7 @@ class MultiInput final : public Study {
               .columns = 2};
     Panel weight = over_steps("Softmax weight of the optimal tokens", "weight"), norm = over_steps("Norm of p", "norm");
     weight.y_range = {0, 1.02};
-    weight.key = "right bottom";
     norm.log_y = true;
-    norm.key = "left top";
     for (const CellRows& rows : cells) {
       if (rows.results().empty()) continue;
       const Json& result = *rows.results().front();
@@ -132,7 +130,6 @@ class MultiInput final : public Study {
       if (exact) {
         Panel panel = plane(fmt::format("Paths, {}", name), {-2, reach}, {-1.5, 1.5});
         panel.square = false;
-        if (normalized) panel.key.clear();  // the panel to the right of it has the same legend
         panel.curves = {ray("p-SVM", 7, result.at("svm"), 2 * reach),
                         ray("p-SVM as plotted", 6, result.at("svm_plotted"), 2 * reach)};
         int style = 0;
@@ -146,6 +143,8 @@ class MultiInput final : public Study {
       const int style = (normalized ? 0 : 1) + (exact ? 0 : 2);
       weight.curves.push_back(curve_of(start, "step", "attention", label, style));
       norm.curves.push_back(curve_of(start, "step", "norm", label, style));
+      for (Panel* panel : {&weight, &norm})
+        panel->curves.back().look = {.colour = normalized ? 0 : 1, .dash = exact ? 0 : 1};
     }
     figure.panels.push_back(std::move(weight));
     figure.panels.push_back(std::move(norm));

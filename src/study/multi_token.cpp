@@ -29,8 +29,9 @@ class MultiToken final : public Study {
                 "counts when no softmax weight lies in (1e-6, 1e-3], at least one is at most 1e-6, some label is −1 "
                 "and both SVMs have solutions; 500 such runs for every d. Tokens with weight at least 1e-3 are kept.",
             .paper =
-                "Transformers as Support Vector Machines: W is close to W_fin + R W^mm, closer than to the direction "
-                "W^mm of the Gen-SVM alone or to the SVM of the single largest token."};
+                "Transformers as Support Vector Machines, the figures of nonlinear heads and their SVM equivalence: "
+                "W is close to W_fin + R W^mm, closer than to the direction W^mm of the Gen-SVM alone or to the SVM "
+                "of the single largest token."};
   }
 
   std::vector<StudyCell> cells() const override {
@@ -180,8 +181,8 @@ class MultiToken final : public Study {
               .caption =
                   "Mean 1 − correlation of W with each prediction over accepted runs, plain arithmetic, as published "
                   "(a to c), with exact directions on the same draws (e), and for every run against the largest weight "
-                  "among dropped tokens (d, d = 4 to 10). (f) share of trained draws that count, bars are two standard "
-                  "errors; the published pictures do not say how many were rejected.",
+                  "among dropped tokens (d, d = 4 to 10). (f) share of trained draws that count, bars are 95 % "
+                  "Wilson intervals; the published pictures do not say how many were rejected.",
               .columns = 3};
     const auto distances = [&](const std::string& title, const std::string& arithmetic, const std::string& measure) {
       Panel panel = distance_over_steps(title, 2001);
@@ -199,14 +200,11 @@ class MultiToken final : public Study {
                   .x_label = "largest weight of a dropped token",
                   .y_label = "1 − correlation",
                   .log_x = true,
-                  .log_y = true,
-                  .key = "left top"};
+                  .log_y = true};
     Panel rate{.title = "Accepted runs",
-               .x_label = "d",
-               .y_label = "percent",
-               .x_range = {{3.5, 10.5}},
-               .y_range = {{0, 30}},
-               .key = "right top"};
+               .x_label = kSizeLabel,
+               .y_label = "percent of trained draws",
+               .x_range = {{3.5, 10.5}}};
     Curve ours{.label = "here", .mark = Mark::bars, .style = 0},
         published{.label = "published code, 2,600 seeds", .mark = Mark::points, .style = 1};
     for (std::size_t k = 0; k < cells.size(); ++k) {
@@ -214,11 +212,11 @@ class MultiToken final : public Study {
       const double draws = trained(rows);
       if (draws == 0) continue;
       const double d = rows.cell.settings.at("d"), share = static_cast<double>(rows.accepted()) / draws;
-      const double error = std::sqrt(share * (1 - share) / draws);
+      const Interval interval = wilson(share, draws);
       ours.x.push_back(d);
       ours.y.push_back(100 * share);
-      ours.low.push_back(100 * (share - 2 * error));
-      ours.high.push_back(100 * (share + 2 * error));
+      ours.low.push_back(100 * interval.low);
+      ours.high.push_back(100 * interval.high);
       published.x.push_back(d);
       published.y.push_back(100 * kPublishedRates[k]);
       Curve points{.label = fmt::format("d = {}", d), .mark = Mark::points, .style = static_cast<int>(k)};

@@ -126,11 +126,19 @@ std::string runs_csv(const std::vector<CellRows>& cells, std::uint64_t seed) {
     }
   }
   std::vector<Json> header{"cell", "seed", "instance", "rejection"};
+  const Json labels = cells.empty() ? Json::object() : cells.front().cell.labels;
+  for (const auto& [name, value] : labels.items()) {
+    if (name != "seed") header.emplace_back(name);
+  }
   header.insert(header.end(), names.begin(), names.end());
   std::string text = csv_line(header);
   for (const CellRows& rows : cells) {
     for (std::size_t k = 0; k < rows.rows.size(); ++k) {
-      std::vector<Json> fields{rows.cell.name, seed, k, rows.rows[k].rejection};
+      const Json& own = rows.cell.labels;
+      std::vector<Json> fields{rows.cell.name, own.value("seed", Json(seed)), k, rows.rows[k].rejection};
+      for (const auto& [name, value] : own.items()) {
+        if (name != "seed") fields.push_back(value);
+      }
       for (const std::string& name : names) fields.push_back(rows.rows[k].result.value(name, Json()));
       text += csv_line(fields);
     }

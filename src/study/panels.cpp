@@ -28,8 +28,7 @@ Panel plane(std::string title, std::pair<double, double> x_range, std::pair<doub
           .y_label = "second coordinate",
           .x_range = x_range,
           .y_range = y_range,
-          .square = true,
-          .key = kOutside};
+          .square = true};
 }
 
 Panel over_steps(std::string title, std::string y_label, double last) {
@@ -41,7 +40,6 @@ Panel over_steps(std::string title, std::string y_label, double last) {
 Panel distance_over_steps(std::string title, double last) {
   Panel panel = over_steps(std::move(title), "1 − correlation", last);
   panel.log_y = true;
-  panel.key = "left bottom";
   return panel;
 }
 

@@ -20,8 +20,10 @@ Curve mean_over_steps(const MeanCurve& mean, const std::vector<Index>& steps, st
 /// A line from the origin in a direction of the plane, a pair of numbers.
 Curve ray(std::string label, int style, const Json& direction, double length);
 
-/// A path in the plane; the legend stands outside.
+/// A path in the plane.
 Panel plane(std::string title, std::pair<double, double> x_range, std::pair<double, double> y_range);
+
+inline constexpr const char* kSizeLabel = "size d of tokens and queries";
 
 /// Something against steps, on a logarithmic axis from 1 to `last` (0: as far as the curves go).
 Panel over_steps(std::string title, std::string y_label, double last = 0);

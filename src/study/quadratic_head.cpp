@@ -44,8 +44,8 @@ class QuadraticHead final : public Study {
                 "bounce around an interior equilibrium); 100 tasks for every λ. Tokens with weight at least 1e-3 are "
                 "kept. Sizes and λ are ours.",
             .paper =
-                "Transformers as Support Vector Machines: the number of tokens that attention keeps grows with λ, and "
-                "W is predicted by W_fin + R W^mm of the kept sets."};
+                "Transformers as Support Vector Machines, the section on nonlinear heads; sizes are ours: the number "
+                "of tokens that attention keeps grows with λ, and W is predicted by W_fin + R W^mm of the kept sets."};
   }
 
   std::vector<StudyCell> cells() const override {
@@ -142,11 +142,10 @@ class QuadraticHead final : public Study {
       return list;
     };
     Panel count{.title = "Tokens kept",
-                .x_label = "λ",
+                .x_label = "curvature λ of the head",
                 .y_label = "tokens per query",
                 .x_range = {{-0.03, 1.03}},
-                .y_range = {{0, 6.5}},
-                .key = "left top"};
+                .y_range = {{0, 6.5}}};
     Curve kept{.label = "trained", .mark = Mark::bars, .style = 0, .x = column(0), .y = column(2)};
     const std::vector<double> sd = column(3);
     for (std::size_t k = 0; k < sd.size(); ++k) {
@@ -156,11 +155,10 @@ class QuadraticHead final : public Study {
     }
     count.curves = {std::move(kept), {.label = "best mixture", .style = 1, .x = column(0), .y = column(4)}};
     Panel predicted{.title = "Which SVM predicts W",
-                    .x_label = "λ",
+                    .x_label = "curvature λ of the head",
                     .y_label = "1 − correlation",
                     .log_y = true,
-                    .x_range = {{-0.03, 1.03}},
-                    .key = "left bottom"};
+                    .x_range = {{-0.03, 1.03}}};
     for (std::size_t p = 0; p < kPredictions.size(); ++p)
       predicted.curves.push_back(
           {.label = kPredictions[p].label, .style = static_cast<int>(p), .x = column(0), .y = column(6 + p)});

@@ -147,7 +147,6 @@ class Rates final : public Study {
       Panel share = over_steps(fmt::format("1 − ρ, {}", kind), "1 − ρ", kRateSteps),
             correlation = distance_over_steps(fmt::format("1 − correlation with W^{{mm}}, {}", kind), kRateSteps);
       share.log_y = true;
-      share.key = "left bottom";
       share.y_range = {{1e-6, 1}};
       correlation.y_range = {{1e-10, 1}};
       summary.figure.panels.push_back(std::move(share));

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <set>
 
+#include "base/nearest.h"
 #include "base/refuse.h"
 #include "io/output.h"
 #include "study/output.h"
@@ -63,6 +66,22 @@ void require_same_sweep(const Study& study, std::uint64_t seed, const std::strin
              : fmt::format("is of seed {}, and this one would be of seed {}", summary->at("seed").dump(), seed));
 }
 
+/// The panels of a figure, each as a figure of its own.
+std::vector<Figure> single_panels(const Figure& figure) {
+  std::vector<Figure> all;
+  for (const Panel& panel : figure.panels) all.push_back({.title = figure.title, .columns = 1, .panels = {panel}});
+  return all;
+}
+
+/// Removes figures of an earlier call: what this one does not draw would not match its data.
+void remove_figures(const std::string& folder) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string stem = entry.path().stem().string(), kind = entry.path().extension().string();
+    const bool drawn = kind == ".svg" || kind == ".pdf" || kind == ".png" || kind == ".gp";
+    if (drawn && (stem == "figure" || (stem.starts_with("figure-") && stem.size() == 8))) fs::remove(entry.path());
+  }
+}
+
 /// Writes all files of a study.
 void write_study(const Study& study, const std::vector<CellRows>& cells, const StudyOptions& options,
                  StudyReport& report, StudyResult& result) {
@@ -70,24 +89,42 @@ void write_study(const Study& study, const std::vector<CellRows>& cells, const S
   const Summary summary = study.summarise(cells);
   const std::string folder = (fs::path(options.folder) / facts.name).string() + "/";
   make_folder(folder);
-  const auto write = [&](const char* name, const std::string& text) {
+  const auto write = [&](const std::string& name, const std::string& text) {
     write_text(folder + name, text);
     result.files.push_back(folder + name);
   };
   write("data.csv", table_csv(summary.table));
   write("data.json", lines_of(summary_json(facts, cells, summary, report.seed)));
-  write("figure.gp", gnuplot_script(summary.figure));
-  std::string problem;
-  const std::string svg = draw_svg(folder + "figure.gp", problem);
-  if (problem.empty()) {
-    write("figure.svg", svg);
-  } else {
-    report.figure_problem = problem;
-    fs::remove(folder + "figure.svg");  // an older figure would not match these data
+  remove_figures(folder);
+  const auto draw = [&](const std::string& name, const Figure& figure) {
+    write(name + ".gp", gnuplot_script(figure, options.figure));
+    for (const std::string& format : std::set<std::string>{"svg", options.figure.format}) {
+      std::string problem;
+      const std::string drawn = draw_figure(folder + name + ".gp", format, problem);
+      if (problem.empty()) write(fmt::format("{}.{}", name, format), drawn);
+      if (!problem.empty()) report.figure_problem = problem;
+    }
+  };
+  draw("figure", summary.figure);
+  char letter = 'a';
+  if (options.figure.panels) {
+    for (const Figure& panel : single_panels(summary.figure)) draw(fmt::format("figure-{}", letter++), panel);
   }
   if (options.export_as == "csv") write("runs.csv", runs_csv(cells, report.seed));
   if (options.export_as == "json") write("runs.json", lines_of(runs_json(facts, cells, report.seed)));
   result.findings = summary.findings;
+  result.overview = summary.overview;
+}
+
+void require_drawable(const FigureOptions& figure) {
+  constexpr std::array kFormats{"svg", "pdf", "png"};
+  constexpr double kNarrow = 40, kWide = 2000, kSmall = 4, kLarge = 40;
+  if (std::find(kFormats.begin(), kFormats.end(), figure.format) == kFormats.end())
+    refuse("format = {}; must be svg, pdf or png", figure.format);
+  if (figure.width != 0 && !(figure.width >= kNarrow && figure.width <= kWide))
+    refuse("width = {} mm; must be from {} to {}", figure.width, kNarrow, kWide);
+  if (!(figure.font_size >= kSmall && figure.font_size <= kLarge))
+    refuse("font size = {} points; must be from {} to {}", figure.font_size, kSmall, kLarge);
 }
 
 StudyReport run_all(const std::vector<const Study*>& studies, std::uint64_t seed, const StudyOptions& options,
@@ -96,6 +133,7 @@ StudyReport run_all(const std::vector<const Study*>& studies, std::uint64_t seed
   require_time_limit(options.time_limit);
   if (!options.export_as.empty() && options.export_as != "csv" && options.export_as != "json")
     refuse("export = {}; must be csv or json", options.export_as);
+  require_drawable(options.figure);
   make_folder(options.folder);
   StudyReport report{.seed = seed,
                      .store = (fs::path(options.folder) / "runs.sqlite3").string(),
@@ -158,9 +196,10 @@ StudyReport reproduce(std::span<const std::string> names, const StudyOptions& op
     const bool known = name == "all" || std::any_of(chosen.begin(), chosen.end(),
                                                     [&](const Study* study) { return study->facts().name == name; });
     if (known) continue;
-    std::string all;
-    for (const StudyFacts& facts : published_studies()) all += facts.name + ", ";
-    refuse("'{}' is not an experiment; must be one of {}or all", name, all);
+    std::vector<std::string> all;
+    for (const StudyFacts& facts : published_studies()) all.push_back(facts.name);
+    all.emplace_back("all");
+    refuse("'{}' is not an experiment; {}", name, suggestion(name, all));
   }
   return run_all(chosen, options.seed.value_or(0), options, threads);
 }

@@ -26,8 +26,9 @@ class SingleInput final : public Study {
                 "coordinate, v = e3, y = 1; c = 0.9 (global) and c = 0 (local); six starts p = (0,q,0), q from 1 to "
                 "−1.5; 999 normalized gradient steps of 0.1. Plain arithmetic adds 1e-9 to norms, as published.",
             .paper =
-                "Max-Margin Token Selection: with equal scores of the other tokens every start turns to the p-SVM of "
-                "the best token; otherwise some starts turn to the p-SVM of a locally optimal token."};
+                "Max-Margin Token Selection in Attention Mechanism, the figure of prompts on one input: with equal "
+                "scores of the other tokens every start turns to the p-SVM of the best token; otherwise some starts "
+                "turn to the p-SVM of a locally optimal token."};
   }
 
   std::vector<StudyCell> cells() const override {
@@ -112,7 +113,6 @@ class SingleInput final : public Study {
     Panel panel =
         plane(fmt::format("{}, c = {}, {}", name, s.at("c").get<double>(), arithmetic_words(s.at("arithmetic"))),
               {-3, kReach}, {-3, kReach});
-    if (name == "global") panel.key.clear();  // the panel to the right of it has the same legend
     const auto results = rows.results();
     if (results.empty()) return panel;
     panel.curves = {ray("p-SVM of token 1", 6, results.front()->at("svm_token1"), 2 * kReach),

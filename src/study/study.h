@@ -17,12 +17,13 @@ using Json = nlohmann::ordered_json;
 /// One setting of a study, for which many instances are run.
 struct StudyCell {
   std::string name;
-  Json settings;   ///< everything that the rows depend on besides seed and instance: part of the store's key
-  Index runs = 1;  ///< accepted runs, as published
-  Index draws_per_run = 1000;  ///< give up after this many draws times the runs asked for
-  Index most_runs = 0;         ///< number of different instances, accepted or not; 0: no limit
-  double cost = 1;             ///< of one draw, in any unit that the cells of all studies share
-  double acceptance = 1;       ///< share of draws expected to be accepted
+  Json settings;  ///< everything that the rows depend on besides seed and instance: part of the store's key
+  Json labels = Json::object();  ///< of a sweep: its settings by name, columns of runs.csv
+  Index runs = 1;                ///< accepted runs, as published
+  Index draws_per_run = 1000;    ///< give up after this many draws times the runs asked for
+  Index most_runs = 0;           ///< number of different instances, accepted or not; 0: no limit
+  double cost = 1;               ///< of one draw, in any unit that the cells of all studies share
+  double acceptance = 1;         ///< share of draws expected to be accepted
 };
 
 /// The result of one instance.
@@ -61,6 +62,7 @@ struct Summary {
   Table table;
   Figure figure;
   std::vector<Finding> findings;
+  std::vector<std::vector<std::string>> overview;  ///< of a sweep: the table as it is printed, header first
 };
 
 /// A named experiment: how instances are drawn and run, and how their rows are summarized.

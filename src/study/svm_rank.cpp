@@ -30,8 +30,9 @@ class SvmRank final : public Study {
             "(n,T) is (5,5), (10,5), (15,5), (5,10), (5,15), d is 1 to 5, 10, 15, 20; 100 feasible draws each, given "
             "up after 2,000 draws. The rank counts singular values above 1e-10 of the largest, on certified solutions.",
         .paper =
-            "Transformers as Support Vector Machines: ranks of the Frobenius and of the nuclear norm solution against "
-            "d, for growing n and for growing T. Both are at most min(n,d); the two are close."};
+            "Transformers as Support Vector Machines, the figure of ranks: ranks of the Frobenius and of the "
+            "nuclear norm solution against d, for growing n and for growing T. Both are at most min(n,d); the "
+            "two are close."};
   }
 
   std::vector<StudyCell> cells() const override {
@@ -120,17 +121,19 @@ class SvmRank final : public Study {
         .title = "Rank of the attention SVM's solutions",
         .caption =
             "Mean over feasible draws (a, b), on certified solutions; (c) counts infeasible draws as rank 1, as the "
-            "published picture does; (d) share of draws for which a certificate proves that no W exists.",
+            "published picture does; (d) share of draws for which a certificate proves that no W exists, "
+            "with 95 % Wilson intervals.",
         .columns = 2};
     const auto rank_panel = [&](const std::string& title, std::initializer_list<Size> sizes, const char* varied,
                                 std::size_t fro, std::size_t nuc) {
-      Panel panel{.title = title, .x_label = "d", .y_label = "rank", .y_range = {{0, 16.5}}, .key = kOutside};
+      Panel panel{.title = title, .x_label = kSizeLabel, .y_label = "rank", .y_range = {{0, 16.5}}};
       int style = 0;
       for (const Size& size : sizes) {
         const std::string value = fmt::format("{} = {}", varied, varied[0] == 'n' ? size.n : size.T);
         panel.curves.push_back(curve(table, size, fro, style, "W^{mm}, " + value));
+        panel.curves.back().look = {.colour = style};  // colour: the size; dash: the norm
         panel.curves.push_back(curve(table, size, nuc, style + 3, "W^{mm}_{*}, " + value));
-        ++style;
+        panel.curves.back().look = {.colour = style++, .dash = 1};
       }
       return panel;
     };
@@ -139,11 +142,22 @@ class SvmRank final : public Study {
         rank_panel("n = 5, T varied", {{5, 5}, {5, 10}, {5, 15}}, "T", 6, 8),
         rank_panel("T = 5, infeasible draws counted as rank 1", {{5, 5}, {10, 5}, {15, 5}}, "n", 10, 11)};
     summary.figure.panels[1].y_range = {{0, 8.5}};
-    Panel share{
-        .title = "Infeasible draws", .x_label = "d", .y_label = "share", .y_range = {{0, 1.05}}, .key = kOutside};
+    Panel share{.title = "Infeasible draws",
+                .x_label = kSizeLabel,
+                .y_label = "share of draws",
+                .x_range = {{0, 21}},
+                .y_range = {{0, 1}}};
     int style = 0;
-    for (const Size& size : kRankSizes)
-      share.curves.push_back(curve(table, size, 5, style++, fmt::format("n = {}, T = {}", size.n, size.T)));
+    for (const Size& size : kRankSizes) {
+      Curve shares = curve(table, size, 5, style++, fmt::format("n = {}, T = {}", size.n, size.T));
+      shares.mark = Mark::bars;
+      for (const Json* row : rows_of(table, size)) {
+        const Interval interval = wilson(row->at(5), row->at(3));
+        shares.low.push_back(interval.low);
+        shares.high.push_back(interval.high);
+      }
+      share.curves.push_back(std::move(shares));
+    }
     summary.figure.panels.push_back(std::move(share));
   }
 

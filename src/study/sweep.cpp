@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "attsvm/error.h"
+#include "attsvm/files.h"
 #include "attsvm/theory.h"
 #include "attsvm/verify.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "study/sweep_plan.h"
+#include "study/sweep_figure.h"
 #include "study/training.h"
 #include "theory/selections.h"
 
@@ -41,7 +41,9 @@ class UserSweep final : public Study {
   StudyFacts facts() const override {
     return {.name = plan_.name,
             .title = plan_.title,
-            .setting = fmt::format("Tasks of kind {}, {} settings; {}.", plan_.kind, plan_.points.size(),
+            .setting = fmt::format("{}, {} settings; {}.",
+                                   plan_.kind.empty() ? "Tasks from files" : "Tasks of kind " + plan_.kind,
+                                   plan_.points.size(),
                                    plan_.points.front().training ? "the tokens that training selects"
                                                                  : "the optimal tokens, or those drawn with the task"),
             .paper = "A user-defined sweep."};
@@ -56,24 +58,28 @@ class UserSweep final : public Study {
     return std::clamp<Index>(kSteps / steps, 1, 32);
   }
 
-  std::vector<StudyRow> run(const StudyCell& cell, const Draws& draws, Threads& threads) const override {
+  std::vector<StudyRow> run(const StudyCell& cell, const Draws& asked, Threads& threads) const override {
     const SweepPoint& point = point_of(cell);
+    Draws draws = asked;
+    draws.seed = point.seed.value_or(asked.seed);
     const auto with_run = [&](const AttentionTask& task, const TrainedRun& run, Threads& alone) {
       return measure(task, &run, alone);
     };
-    if (point.training) return train_and_judge(point.recipe, *point.training, draws, threads, with_run);
-    const std::vector<AttentionTask> tasks = draw_tasks(point.recipe, draws, threads);
+    const std::vector<AttentionTask> tasks = point.task
+                                                 ? std::vector(static_cast<std::size_t>(draws.count), *point.task)
+                                                 : draw_tasks(point.recipe, draws, threads);
+    if (point.training) return train_and_judge(tasks, *point.training, draws, threads, with_run);
     return make_rows(draws.count, threads,
                      [&](std::size_t k, Threads& alone) { return measure(tasks[k], nullptr, alone); });
   }
 
   Summary summarise(const std::vector<CellRows>& cells) const override {
     Summary summary;
-    for (const std::string& name : plan_.varied) summary.table.columns.push_back({name, "setting"});
+    for (const SweepSetting& setting : plan_.settings) summary.table.columns.push_back({setting.name, "setting"});
     summary.table.columns.push_back({"runs", "runs that count"});
     summary.table.columns.push_back({"draws", "draws, rejected ones included"});
     for (const std::string& name : plan_.measures) {
-      summary.table.columns.push_back({name, meaning_of(name) + ", mean over runs"});
+      summary.table.columns.push_back({name, sweep_measure(name).meaning + ", mean over runs"});
       summary.table.columns.push_back({name + "_sd", "its standard deviation over runs"});
       summary.table.columns.push_back({name + "_count", "runs that have it"});
     }
@@ -90,7 +96,8 @@ class UserSweep final : public Study {
       }
       summary.table.rows.push_back(std::move(row));
     }
-    draw(summary);
+    summary.overview = overview(summary.table);
+    summary.figure = sweep_figure(plan_, summary.table);
     return summary;
   }
 
@@ -99,24 +106,34 @@ class UserSweep final : public Study {
     std::vector<StudyCell> cells;
     for (const SweepPoint& point : plan_.points) {
       std::string name;
-      for (std::size_t k = 0; k < plan_.varied.size(); ++k) {
-        const Json& value = point.values[k];
-        name += fmt::format("{}{}={}", name.empty() ? "" : " ", plan_.varied[k],
-                            value.is_string() ? value.get<std::string>() : value.dump());
+      Json labels = Json::object();
+      for (std::size_t k = 0; k < plan_.settings.size(); ++k) {
+        const SweepSetting& setting = plan_.settings[k];
+        labels[setting.name] = point.values[k];
+        if (setting.varied)
+          name += fmt::format("{}{}={}", name.empty() ? "" : " ", setting.name, text_of(point.values[k]));
       }
-      Json settings{{"kind", plan_.kind},
-                    {"task", recipe_json(point.recipe)},
-                    {"measure", plan_.measures},
-                    {"require_feasible", plan_.require_feasible}};
+      Json settings = Json::object();
+      if (point.task) {
+        settings = {{"file", point.values.front()}, {"fingerprint", fingerprint_of(*point.task)}};
+      } else {
+        settings = {{"kind", plan_.kind}, {"task", recipe_json(point.recipe)}};
+      }
+      settings.update({{"measure", plan_.measures}, {"require_feasible", plan_.require_feasible}});
       double cost = 50;
       if (point.training) {
         settings["train"] = json_of(*point.training);
         cost += static_cast<double>(point.training->steps) * 4;
       }
+      if (point.seed) settings["seed"] = *point.seed;
+      // The same task gives the same run again, unless it starts elsewhere.
+      const bool once = point.task && !(point.training && point.training->init == Init::random);
       cells.push_back({.name = name.empty() ? "all" : name,
                        .settings = std::move(settings),
+                       .labels = std::move(labels),
                        .runs = plan_.runs,
                        .draws_per_run = 20,
+                       .most_runs = once ? 1 : 0,
                        .cost = cost});
     }
     return cells;
@@ -127,15 +144,6 @@ class UserSweep final : public Study {
       if (cells_[k].name == cell.name) return plan_.points[k];
     }
     throw std::logic_error("a cell of another sweep");
-  }
-
-  static std::string meaning_of(const std::string& name) {
-    for (const auto* columns : {&solve_measures(), &train_measures()}) {
-      for (const Column& column : *columns) {
-        if (column.name == name) return column.meaning;
-      }
-    }
-    throw std::logic_error("unknown measure");
   }
 
   bool asks(const std::string& name) const {
@@ -188,43 +196,32 @@ class UserSweep final : public Study {
     return row;
   }
 
-  /// One panel per measure, with the varied setting x on the x axis and one curve per combination of the others.
-  void draw(Summary& summary) const {
-    summary.figure = {.title = plain_label(plan_.title),
-                      .caption = "Means over runs; bars are one standard deviation.",
-                      .columns = std::min(2, static_cast<int>(plan_.measures.size()))};
-    const auto at = std::find(plan_.varied.begin(), plan_.varied.end(), plan_.x) - plan_.varied.begin();
-    for (std::size_t m = 0; m < plan_.measures.size(); ++m) {
-      Panel panel{.title = plain_label(plan_.measures[m]),
-                  .x_label = plan_.x.empty() ? "setting" : plan_.x,
-                  .y_label = plain_label(plan_.measures[m]),
-                  .key = "right top"};
-      std::map<std::string, std::size_t> place;
-      for (std::size_t k = 0; k < summary.table.rows.size(); ++k) {
-        const Json& row = summary.table.rows[k];
-        std::string label;
-        for (std::size_t v = 0; v < plan_.varied.size(); ++v) {
-          if (!plan_.x.empty() && v == static_cast<std::size_t>(at)) continue;
-          const Json& value = plan_.points[k].values[v];
-          label += fmt::format("{}{} = {}", label.empty() ? "" : ", ", plan_.varied[v],
-                               value.is_string() ? value.get<std::string>() : value.dump());
-        }
-        const auto [found, fresh] = place.emplace(label, panel.curves.size());
-        if (fresh)
-          panel.curves.push_back(
-              {.label = plain_label(label), .mark = Mark::bars, .style = static_cast<int>(found->second)});
-        Curve& curve = panel.curves[found->second];
-        const std::size_t column = plan_.varied.size() + 2 + 3 * m;
-        const double mean = row[column].get<double>(), sd = row[column + 1].get<double>();
-        curve.x.push_back(plan_.x.empty() ? static_cast<double>(k)
-                                          : plan_.points[k].values[static_cast<std::size_t>(at)].get<double>());
-        curve.y.push_back(mean);
-        curve.low.push_back(std::isfinite(sd) ? mean - sd : mean);
-        curve.high.push_back(std::isfinite(sd) ? mean + sd : mean);
-      }
-      if (panel.curves.size() == 1 && panel.curves.front().label.empty()) panel.key.clear();
-      summary.figure.panels.push_back(std::move(panel));
+  /// The table as it is printed: what varies, and "mean ± standard deviation", or the
+  /// Wilson interval of a share.
+  std::vector<std::vector<std::string>> overview(const Table& table) const {
+    std::vector<std::vector<std::string>> lines(table.rows.size() + 1);
+    for (std::size_t s = 0; s < plan_.settings.size(); ++s) {
+      if (!plan_.settings[s].varied) continue;
+      lines[0].push_back(plan_.settings[s].name);
+      for (std::size_t k = 0; k < table.rows.size(); ++k) lines[k + 1].push_back(text_of(table.rows[k][s]));
     }
+    lines[0].emplace_back("runs");
+    lines[0].insert(lines[0].end(), plan_.measures.begin(), plan_.measures.end());
+    for (std::size_t k = 0; k < table.rows.size(); ++k) {
+      const Json& row = table.rows[k];
+      lines[k + 1].push_back(text_of(row[plan_.settings.size()]));
+      for (std::size_t m = 0; m < plan_.measures.size(); ++m) {
+        const std::size_t column = measure_column(plan_, m);
+        const double mean = row[column], sd = row[column + 1];
+        const Interval interval = wilson(mean, row[column + 2]);
+        lines[k + 1].push_back(std::isnan(mean) ? "-"
+                               : sweep_measure(plan_.measures[m]).share
+                                   ? fmt::format("{:.3g} ({:.2f} to {:.2f})", mean, interval.low, interval.high)
+                               : std::isnan(sd) ? fmt::format("{:.4g}", mean)
+                                                : fmt::format("{:.4g} ± {:.2g}", mean, sd));
+      }
+    }
+    return lines;
   }
 
   SweepPlan plan_;

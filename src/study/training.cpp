@@ -91,7 +91,11 @@ std::vector<StudyRow> make_rows(Index count, Threads& threads,
 
 std::vector<StudyRow> train_and_judge(const Recipe& recipe, TrainSettings training, const Draws& draws,
                                       Threads& threads, const Judge& judge) {
-  const std::vector<AttentionTask> tasks = draw_tasks(recipe, draws, threads);
+  return train_and_judge(draw_tasks(recipe, draws, threads), std::move(training), draws, threads, judge);
+}
+
+std::vector<StudyRow> train_and_judge(const std::vector<AttentionTask>& tasks, TrainSettings training,
+                                      const Draws& draws, Threads& threads, const Judge& judge) {
   training.seed = draws.seed;
   training.instance = draws.instance(0);
   const std::vector<TrainedRun> runs = train_many(tasks, training, threads);

@@ -49,6 +49,9 @@ std::vector<StudyRow> make_rows(Index count, Threads& threads,
 using Judge = std::function<StudyRow(const AttentionTask&, const TrainedRun&, Threads& alone)>;
 std::vector<StudyRow> train_and_judge(const Recipe& recipe, TrainSettings training, const Draws& draws,
                                       Threads& threads, const Judge& judge);
+/// The same for tasks that are there already, one per draw.
+std::vector<StudyRow> train_and_judge(const std::vector<AttentionTask>& tasks, TrainSettings training,
+                                      const Draws& draws, Threads& threads, const Judge& judge);
 
 /// A number of every record of a run.
 std::vector<double> along(const TrainedRun& run, const std::function<double(const Record&)>& number);

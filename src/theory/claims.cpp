@@ -3,6 +3,7 @@
 #include <array>
 
 #include "attsvm/theory.h"
+#include "base/nearest.h"
 #include "base/refuse.h"
 #include "theory/claim_tests.h"
 
@@ -202,13 +203,13 @@ std::span<const Claim> claims() { return kClaims; }
 
 std::vector<const Claim*> find_claims(std::string_view name) {
   std::vector<const Claim*> found;
-  std::string known;
+  std::vector<std::string> known;
   for (const Claim& claim : kClaims) {
     if (claim.name == name) return {&claim};
     if (claim.name.starts_with(name) && claim.name.substr(name.size()).starts_with('-')) found.push_back(&claim);
-    known += fmt::format(" {}", claim.name);
+    known.emplace_back(claim.name);
   }
-  if (found.empty()) refuse("unknown claim '{}'; must be one of{}", name, known);
+  if (found.empty()) refuse("unknown claim '{}'; {}", name, suggestion(name, known));
   return found;
 }
 

@@ -131,3 +131,37 @@ def test_selections_are_lists_and_runs_too(attsvm, trained, tmp_path):
     for verb in (["check", other, "--select", run], ["solve", other, "--select", run, "-o", tmp_path / "s.npz"]):
         result = attsvm(*verb)
         assert result.code == 2 and "another task" in result.err and len(result.err.splitlines()) == 1, result
+
+
+def test_the_answer_is_one_sentence(attsvm, trained, tmp_path):
+    for options, norm, words in ((("--steps", 4000), "fro", "SVM of least Frobenius norm"),
+                                 (("--param", "KQ", "--steps", 4000), "nuc", "SVM of least nuclear norm")):
+        task, run = trained(*options)
+        fields = attsvm("check", task, "--run", run, "--json").json()
+        assert fields["converges"] is True and fields["predicted_svm"] == norm == fields["implied_norm"]
+        assert fields["exponent"] == fields["rho_exponent"][norm] < -0.5
+        assert words in fields["answer"] and f"t^{fields['exponent']:.2f}" in fields["answer"]
+        assert fields["answer"].startswith("it converges to the ") and "4000 steps" in fields["answer"]
+        text = " ".join(attsvm("check", task, "--run", run).out.split())
+        assert f"answer {fields['answer']}" in text
+    task, run = trained("--record", "0,2000", name="short.npz")
+    fields = attsvm("check", task, "--run", run, "--json").json()
+    assert fields["converges"] is None and "too few recorded steps" in fields["answer"]
+
+
+def test_runs_that_cannot_converge_say_so(attsvm, task_file, tmp_path):
+    task = task_file(tokens=np.array([[[0.0], [1.0], [-1.0]]]), queries=np.array([[1.0]]), head=np.array([1.0]))
+    np.savez(tmp_path / "run.npz", W=np.zeros((1, 1)))  # selects the first token, which lies between the others
+    fields = attsvm("check", task, "--run", tmp_path / "run.npz", "--json").json()
+    assert fields["separable"] is False and fields["converges"] is False
+    assert fields["answer"] == "it does not converge to an SVM: no W keeps the tokens that it selects ahead"
+
+
+def test_runs_that_turn_away_say_so(attsvm, trained):
+    """Plain arithmetic follows rounding noise once gradients underflow."""
+    task, run = trained("--arithmetic", "plain", "--steps", 20000)
+    fields = attsvm("check", task, "--run", run, "--json").json()
+    rho = [share or 0 for share in fields["rho"]["fro"]]
+    assert max(rho) > 0.9 > rho[-1] + 0.05, "the run is of the kind that this test is about"
+    peak = fields["record_step"][rho.index(max(rho))]
+    assert fields["converges"] is False and f"until step {peak} it approached" in fields["answer"]

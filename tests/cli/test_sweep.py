@@ -40,6 +40,74 @@ def test_a_sweep(sweep, tmp_path):
     assert (tmp_path / "out" / "width" / "figure.svg").exists()
 
 
+def test_the_table_is_printed_and_tidy(sweep, tmp_path):
+    result = sweep(GOOD, "--export", "csv")
+    assert result.code == 0, result.err
+    lines = [line.split() for line in result.out.splitlines()]
+    assert lines[1] == ["d", "param", "runs", "feasible", "rank_fro", "rank_nuc", "correlation_fro", "global"]
+    assert [line[:3] for line in lines[2:6]] == [["3", "W", "4"], ["3", "KQ", "4"], ["6", "W", "4"], ["6", "KQ", "4"]]
+    for name in ("data.csv", "runs.csv"):
+        with open(tmp_path / "out" / "width" / name, newline="") as file:
+            for row in csv.DictReader(file):
+                assert (row["n"], row["T"], row["steps"]) == ("3", "4", "200") and row["d"] in "36"
+
+
+def test_lists_of_training_settings(sweep, tmp_path):
+    description = {**GOOD, "sizes": {"n": 3, "T": 4, "d": 3}, "seed": [1, 2], "runs": 2,
+                   "train": {"step": [0.1, 0.5], "steps": [10, 1e2], "init": ["zero", "random"]}}
+    result = sweep(description, "--json", "--export", "csv")
+    assert result.code == 0, result.err
+    assert result.json()["experiments"][0]["runs"] == 32
+    with open(tmp_path / "out" / "width" / "runs.csv", newline="") as file:
+        runs = list(csv.DictReader(file))
+    assert {(run["init"], run["step"], run["steps"], run["seed"]) for run in runs} == {
+        (init, step, steps, seed) for init in ("zero", "random") for step in ("0.1", "0.5") for steps in ("10", "100")
+        for seed in "12"}
+    of = {(run["steps"], run["seed"]): run["correlation_fro"] for run in runs
+          if (run["init"], run["step"], run["instance"]) == ("zero", "0.1", "0")}
+    assert len(set(of.values())) == 4  # seeds draw other tasks, steps go on
+    assert sweep({**description, "seed": 1, "train": {"step": 0.1, "steps": 10, "init": "zero"}}, "--force", "--export",
+                 "csv").code == 0
+    with open(tmp_path / "out" / "width" / "runs.csv", newline="") as file:
+        assert next(csv.DictReader(file))["correlation_fro"] == of["10", "1"]  # a list changes no numbers
+
+
+def test_files_of_ones_own(sweep, attsvm, draw, tmp_path):
+    for seed in (1, 2):
+        draw("random", "--n", 3, "--T", 4, "--d", 3, "--instance", seed, name=f"mine-{seed}.npz")
+    description = {"name": "mine", "files": str(tmp_path / "mine-*.npz"), "train": {"init": "zero", "steps": 300},
+                   "measure": ["correlation_fro", "global"]}
+    report = sweep(description, "--json").json()["experiments"][0]
+    assert report["complete"] and report["runs"] == 2  # the same start again would be the same run
+    with open(tmp_path / "out" / "mine" / "data.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row, seed in zip(rows, (1, 2)):
+        task, run = tmp_path / f"mine-{seed}.npz", tmp_path / f"run-{seed}.npz"
+        assert row["file"] == str(task)
+        assert attsvm("train", task, "--steps", 300, "-o", run).code == 0
+        check = attsvm("check", task, "--run", run, "--json").json()
+        assert float(row["correlation_fro"]) == pytest.approx(check["correlation_fro"][-1], abs=1e-9)
+    draw("random", "--n", 3, "--T", 4, "--d", 3, "--instance", 3, name="mine-1.npz")
+    refused = sweep(description)
+    assert refused.code == 2 and "settings differ" in refused.err  # another task under the same name
+    description["train"]["init"] = "random"
+    assert sweep({**description, "name": "starts", "runs": 3}, "--json").json()["experiments"][0]["runs"] == 6
+
+
+@pytest.mark.parametrize("change, words", [
+    ({"files": "nothing-*.npz"}, ["files", "nothing-*.npz", "no file"]),
+    ({"files": "sweep.json"}, ["sweep.json"]),
+    ({"files": []}, ["files is an empty list"]),
+    ({"files": "x.npz", "task": {"kind": "random"}}, ["files and task"]),
+])
+def test_files_that_are_wrong(sweep, tmp_path, monkeypatch, change, words):
+    monkeypatch.chdir(tmp_path)
+    result = sweep({"name": "mine", "measure": ["feasible"], **change})
+    assert result.code == 2 and result.out == "" and len(result.lines()) == 1, result
+    assert all(word in result.err for word in words), result.err
+    assert not (tmp_path / "out").exists()
+
+
 def test_options_override_the_file(sweep):
     report = sweep(GOOD, "--json", "--runs", 2, "--seed", 0).json()
     assert report["seed"] == 0 and report["experiments"][0]["runs"] == 8
@@ -102,6 +170,7 @@ def test_solving_alone_and_rejections(sweep, tmp_path):
     ({"name": "svm-rank"}, ["name", "published"]),
     ({"name": None}, ["name", "text"]),
     ({"extra": 1}, ["unknown field extra"]),
+    ({"train": {"zzzzzzzz": 3}}, ["unknown field train.zzzzzzzz", " init", " steps", " loss"]),
     ({"task": {"kind": "rondom"}}, ["task.kind", "rondom", "random"]),
     ({"task": {"kind": "losses"}}, ["task.kind", "losses"]),
     ({"task": {"kind": "random", "head": "cubic"}}, ["task.head", "cubic"]),
@@ -121,8 +190,8 @@ def test_solving_alone_and_rejections(sweep, tmp_path):
     ({"train": {"steps": 0}}, ["train.steps = 0"]),
     ({"train": {"step": "big"}}, ["train.step"]),
     ({"train": {"init": "ones"}}, ["train.init"]),
-    ({"train": {"stpes": 3}}, ["unknown field train.stpes", " init", " steps", " loss"]),
-    ({"task": {"kind": "random", "hed": 1}}, ["unknown field task.hed", "attention", "head", "rank"]),
+    ({"train": {"stpes": 3}}, ["unknown field train.stpes", "did you mean steps?"]),
+    ({"task": {"kind": "random", "hed": 1}}, ["unknown field task.hed", "did you mean head?"]),
     ({"train": {"param": ["W", "p"]}}, ["train", "param = p"]),
     ({"train": {"optimizer": "polyak"}, "task": {"kind": "relu"}}, ["train", "polyak"]),
     ({"task": {"kind": "planted"}}, ["train", "task.kind", "planted", "no head"]),

@@ -92,9 +92,9 @@ TEST(Atlas, IsSummarisedWithoutAnyRuns) {
     for (StudyCell& cell : study_named(name).cells()) cells.push_back({.cell = std::move(cell)});
     const Summary summary = study_named(name).summarise(cells);
     for (const Json& row : summary.table.rows) EXPECT_EQ(row.size(), summary.table.columns.size());
-    test::write_contents(scratch.file("figure.gp"), gnuplot_script(summary.figure));
+    test::write_contents(scratch.file("figure.gp"), gnuplot_script(summary.figure, {}));
     std::string problem;
-    EXPECT_NE(draw_svg(scratch.file("figure.gp"), problem).find("</svg>"), std::string::npos) << problem;
+    EXPECT_NE(draw_figure(scratch.file("figure.gp"), "svg", problem).find("</svg>"), std::string::npos) << problem;
   }
 }
 
@@ -122,9 +122,9 @@ TEST(Figure, GridsShowEveryNumberAndEscapeNames) {
                                                .values = {{0.25, NAN}, {0.75, 1}},
                                                .errors = {{0.01, NAN}, {0.02, 0}},
                                                .outlined = {0, -1}}}}};
-  test::write_contents(scratch.file("figure.gp"), gnuplot_script(figure));
+  test::write_contents(scratch.file("figure.gp"), gnuplot_script(figure, {}));
   std::string problem;
-  const std::string svg = draw_svg(scratch.file("figure.gp"), problem);
+  const std::string svg = draw_figure(scratch.file("figure.gp"), "svg", problem);
   for (const char* text : {"0.250", "0.750", "1.000", "a_b", "it's"})
     EXPECT_NE(svg.find(text), std::string::npos) << text << problem;
 }

@@ -155,9 +155,9 @@ TEST(Figure, ForeignTextStaysText) {
   EXPECT_EQ(plain_label("a_b^{c}"), "a\\_b\\^\\{c\\}");
   const Figure figure{.title = "it's",
                       .panels = {{.title = "t", .curves = {{.label = "l", .x = {1, 2}, .y = {NAN, 2}}}}}};
-  const std::string script = gnuplot_script(figure);
+  const std::string script = gnuplot_script(figure, {});
   EXPECT_NE(script.find("'it''s'"), std::string::npos);
-  EXPECT_EQ(script, gnuplot_script(figure));
+  EXPECT_EQ(script, gnuplot_script(figure, {}));
 }
 
 TEST(Figure, EmptyFiguresAreDrawnToo) {
@@ -170,9 +170,9 @@ TEST(Figure, EmptyFiguresAreDrawnToo) {
                   .log_x = true,
                   .curves = {{.mark = Mark::boxes, .x = {-1}, .y = {1}, .low = {0}, .high = {1}}}},
                  {.title = "s", .curves = {{.mark = Mark::bars, .x = {1}, .y = {1}, .low = {0}, .high = {1}}}}}};
-  test::write_contents(scratch.file("figure.gp"), gnuplot_script(figure));
+  test::write_contents(scratch.file("figure.gp"), gnuplot_script(figure, {}));
   std::string problem;
-  EXPECT_NE(draw_svg(scratch.file("figure.gp"), problem).find("</svg>"), std::string::npos) << problem;
+  EXPECT_NE(draw_figure(scratch.file("figure.gp"), "svg", problem).find("</svg>"), std::string::npos) << problem;
 }
 
 TEST(Table, CsvQuotesWhatNeedsIt) {

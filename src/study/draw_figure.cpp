@@ -43,7 +43,7 @@ class MemoryFile {
 
 /// Runs gnuplot in a process group of its own, so that Ctrl-C does not interrupt it in the middle of a figure, and with
 /// a fixed environment, so that the user's settings do not change it. Returns 0 and the exit status, or an errno.
-int spawn_and_wait(const std::string& script_file, int out, int err, int& status) {
+int spawn_and_wait(const std::string& script_file, const std::string& format, int out, int err, int& status) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);
@@ -55,10 +55,12 @@ int spawn_and_wait(const std::string& script_file, int out, int err, int& status
   posix_spawnattr_setpgroup(&attributes, 0);
 
   const char* path = std::getenv("PATH");
-  std::array<std::string, 4> arguments{"gnuplot", "--default-settings", script_file, ""};
+  std::array<std::string, 5> arguments{"gnuplot", "--default-settings", "-e", fmt::format("format='{}'", format),
+                                       script_file};
   std::array<std::string, 2> variables{std::string("PATH=") + (path == nullptr ? "/usr/bin:/bin" : path),
                                        "LC_ALL=C.UTF-8"};
-  std::array<char*, 4> argv{arguments[0].data(), arguments[1].data(), arguments[2].data(), nullptr};
+  std::array<char*, 6> argv{};
+  for (std::size_t k = 0; k < arguments.size(); ++k) argv[k] = arguments[k].data();
   std::array<char*, 3> environment{variables[0].data(), variables[1].data(), nullptr};
   pid_t child = 0;
   int error = ::posix_spawnp(&child, "gnuplot", &actions, &attributes, argv.data(), environment.data());
@@ -71,12 +73,29 @@ int spawn_and_wait(const std::string& script_file, int out, int err, int& status
   return 0;
 }
 
+/// How a complete file of a format ends.
+std::string_view ending_of(const std::string& format) {
+  if (format == "pdf") return "%%EOF\n";
+  return format == "png" ? std::string_view("IEND\xAE\x42\x60\x82") : "</svg>\n\n";
+}
+
+/// Cairo writes the time of day into PDF files; the same figure must give the same bytes.
+void set_date_aside(std::string& pdf) {
+  constexpr std::string_view kDate = "/CreationDate (D:";
+  const std::size_t at = pdf.find(kDate);
+  if (at == std::string::npos) return;
+  for (std::size_t k = at + kDate.size(); k < pdf.size() && pdf[k] != ')'; ++k) {
+    if (pdf[k] >= '0' && pdf[k] <= '9') pdf[k] = '0';
+  }
+  pdf.replace(at + kDate.size(), 8, "19800101");
+}
+
 }  // namespace
 
-std::string draw_svg(const std::string& script_file, std::string& problem) {
+std::string draw_figure(const std::string& script_file, const std::string& format, std::string& problem) {
   const MemoryFile out, err;
   int status = 0;
-  const int error = spawn_and_wait(script_file, out.descriptor(), err.descriptor(), status);
+  const int error = spawn_and_wait(script_file, format, out.descriptor(), err.descriptor(), status);
   if (error == ENOENT) {
     problem = "gnuplot is not installed (Debian: gnuplot-nox); the data and the scripts of the figures are written";
     return {};
@@ -85,15 +104,16 @@ std::string draw_svg(const std::string& script_file, std::string& problem) {
     problem = "gnuplot cannot be started: " + std::generic_category().message(error);
     return {};
   }
-  std::string svg = out.contents();
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !svg.ends_with("</svg>\n\n")) {
+  std::string drawn = out.contents();
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !drawn.ends_with(ending_of(format))) {
     std::string words = err.contents();  // the error is the last line, after the command and a caret
     while (words.ends_with('\n')) words.pop_back();
     words.erase(0, words.rfind('\n') + 1);
     problem = printable(fmt::format("gnuplot could not draw {}: {}", script_file, words));
     return {};
   }
-  return svg;
+  if (format == "pdf") set_date_aside(drawn);
+  return drawn;
 }
 
 }  // namespace attsvm::internal

@@ -1,0 +1,126 @@
+"""How the program speaks: suggestions, wrapped text, the list of verbs, completions."""
+
+import os
+import pty
+import re
+import shutil
+import subprocess
+
+import pytest
+
+
+def verbs_of(attsvm):
+    return re.findall(r"^  ([a-z]+) ", attsvm().out, re.M)
+
+
+def test_alone_it_shows_the_verbs(attsvm):
+    result = attsvm()
+    assert result.code == 0 and result.err == ""
+    assert {"solve", "train", "check", "reproduce", "completion"} <= set(verbs_of(attsvm))
+
+
+@pytest.mark.parametrize("words, meant", [
+    (["solv"], "solve"),
+    (["generate", "randm", "-o", "x.npz"], "random"),
+    (["claims", "dirction"], "direction"),
+    (["reproduce", "svm-rang"], "svm-rank"),
+    (["train", "x.npz", "-o", "y.npz", "--stpes", 3], "--steps"),
+    (["completion", "zhs"], "zsh"),
+])
+def test_near_words_are_suggested(attsvm, tmp_path, monkeypatch, words, meant):
+    monkeypatch.chdir(tmp_path)
+    result = attsvm(*words)
+    assert result.code == 2 and result.out == "" and len(result.lines()) == 1, result
+    assert f"did you mean {meant}?" in result.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_far_words_get_the_whole_list(attsvm):
+    result = attsvm("claims", "zzzzzzzzzz")
+    assert result.code == 2 and "must be one of separability, divergence" in result.err
+
+
+@pytest.mark.parametrize("verb, options", [
+    ("generate", ["random"]), ("solve", ["task.npz"]), ("train", ["task.npz"]), ("path", ["task.npz"]),
+    ("report", ["task.npz"])])
+def test_stdout_is_no_output_file(attsvm, draw, tmp_path, monkeypatch, verb, options):
+    draw()
+    monkeypatch.chdir(tmp_path)
+    result = attsvm(verb, *options, "-o", "-")
+    assert result.code == 2 and len(result.lines()) == 1 and "stdout" in result.err, result
+    assert [path.name for path in tmp_path.iterdir()] == ["task.npz"]
+
+
+@pytest.mark.parametrize("verb", ["generate", "train", "path", "claims", "reproduce"])
+def test_negative_seeds_are_refused(attsvm, verb):
+    result = attsvm(verb, "x", "--seed", -1)
+    assert result.code == 2 and len(result.lines()) == 1 and "--seed: -1" in result.err, result
+
+
+def test_help_and_lists_wrap_at_words(attsvm):
+    for verb in verbs_of(attsvm):
+        for line in attsvm(verb, "--help").out.splitlines():
+            assert len(line) <= 120, f"{verb}: {line}"
+    for line in attsvm("reproduce", "list").out.splitlines():
+        assert len(line) <= 120, line
+
+
+def test_long_verbs_show_share_and_time_left(draw, tmp_path):
+    task = draw()
+    master, slave = pty.openpty()
+    command = [os.environ["ATTSVM_PROGRAM"], "train", task, "-o", tmp_path / "run.npz", "--steps", "2e5", "--record", "0"]
+    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=slave)
+    os.close(slave)
+    text = b""
+    while process.poll() is None or not text.endswith(b"\x1b[K"):
+        try:
+            text += os.read(master, 4096)
+        except OSError:  # the other side is closed
+            break
+    os.close(master)
+    assert process.wait() == 0
+    assert re.search(r" \d+ %  .*step \d+ of 200000.*; \d+ s left", text.decode()), text
+
+
+def test_claims_are_counted_by_tasks(attsvm, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    out = attsvm("claims", "separability", "rank", "--tasks", 3).out
+    assert re.search(r"^2 claims held on 6 of 6 tasks, ", out, re.M), out
+    out = attsvm("claims", "global", "--tasks", 40).out  # not every start ends at the optimal tokens
+    held = int(re.search(r"held on +(\d+) of 40", out).group(1))
+    if held < 40:
+        assert f"1 claim held on {held} of 40 tasks" in out and f"not on every task: global ({held} of 40)" in out
+    assert "of 1 claims" not in out
+
+
+@pytest.mark.parametrize("kind", ["bash", "zsh", "fish", "man"])
+def test_completions_know_every_option(attsvm, kind):
+    text = attsvm("completion", kind).out.replace("\\", "")
+    assert attsvm("completion", kind, "--json").json()["kind"] == kind
+    for verb in verbs_of(attsvm):
+        assert verb in text
+        for option in re.findall(r"^  (?:-\w,)?--([a-z-]+)", attsvm(verb, "--help").out, re.M):
+            assert re.search(rf"(--|-l ){option}\b", text), f"{verb} --{option}"
+
+
+def test_bash_completes(attsvm, tmp_path):
+    (tmp_path / "attsvm.bash").write_text(attsvm("completion", "bash").out)
+
+    def complete(*words):
+        script = (f"source {tmp_path}/attsvm.bash; COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; "
+                  "_attsvm; echo ${COMPREPLY[@]}")
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+        assert done.stderr == ""
+        return done.stdout.split()
+
+    assert complete("attsvm", "so") == ["solve"]
+    assert complete("attsvm", "reproduce", "--fo") == ["--format", "--font-size"]
+    assert complete("attsvm", "solve", "ta") == []  # files are left to the shell
+
+
+def test_the_manual_page_is_sound(attsvm, tmp_path):
+    if not shutil.which("man"):
+        pytest.skip("man is not installed")
+    (tmp_path / "attsvm.1").write_text(attsvm("completion", "man").out)
+    done = subprocess.run(["man", "--warnings", "-l", tmp_path / "attsvm.1"], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr == "" and "attsvm reproduce" in done.stdout
