@@ -12,7 +12,8 @@ namespace attsvm::internal {
 
 /// Solves min ‖W‖ over the rows of a problem in the norms max, l1 and spec: an interior point method until the face of
 /// the optimum can be read off, then Newton's method on that face to rounding; if that fails, an interior point method
-/// in extended precision. Stores the rows as dense vectors. Keeps its memory between calls.
+/// in extended precision. The equations for λ are a dense matrix, which limits the size. Keeps its memory between
+/// calls.
 class ExtremeSolver {
  public:
   using Outcome = SolveOutcome;

@@ -5,8 +5,8 @@
 
 namespace attsvm::internal {
 
-/// The rows that a solver with dense rows takes at once: all, or the tightest of too many, to which those are added
-/// that an answer violates. Keeps its memory between calls.
+/// The rows that a solver with one dense equation per row takes at once: all, or the tightest of too many, to which
+/// those are added that an answer violates. Keeps its memory between calls.
 class RowSet {
  public:
   /// `slack`: of all rows at an answer in another norm, which has multipliers `dual`. False: even the rows that must be

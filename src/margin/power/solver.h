@@ -7,8 +7,8 @@
 namespace attsvm::internal {
 
 /// Solves min ‖W‖ over the rows of a problem in entrywise and Schatten norms of power 1 < P < ∞: in double, and if that
-/// does not reach the tolerance, in extended precision. Stores the rows as dense vectors and the equations for λ as a
-/// dense matrix, which limits the size. Keeps its memory between calls.
+/// does not reach the tolerance, in extended precision. The equations for λ are a dense matrix, which limits the size.
+/// Keeps its memory between calls.
 class PowerSolver {
  public:
   using Outcome = SolveOutcome;
