@@ -10,7 +10,7 @@ import { colour } from "./theme";
 export type Side = "x" | "y";
 
 /** Room for the numbers beside an axis, and for one of them along it, in pixels. */
-export const room = { x: { beside: 32, along: 64 }, y: { beside: 58, along: 36 } };
+export const room = { x: { beside: 32, along: 50 }, y: { beside: 58, along: 36 } };
 export const labelRoom = 22;
 
 /** Lines of an axis of this length, in pixels. */

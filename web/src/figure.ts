@@ -75,7 +75,13 @@ function entries(pen: Pen, spec: ChartSpec, off: ReadonlySet<string>, ratio: num
     add(series.label, (x, y) =>
       drawCurve(
         pen,
-        { ...series, mark: points ? "points" : "line", x: points ? [0.5] : [0, 0.5, 1], y: points ? [0] : [0, 0, 0] },
+        {
+          ...series,
+          size: Math.min(5, series.size ?? 5),
+          mark: points ? "points" : "line",
+          x: points ? [0.5] : [0, 0.5, 1],
+          y: points ? [0] : [0, 0, 0],
+        },
         place(x, y),
         look(series.style),
       ),

@@ -124,6 +124,6 @@ export class Frame {
     const parsed = new DOMParser().parseFromString(this.svg(paper), "image/svg+xml").documentElement;
     const picture = document.importNode(parsed, true);
     picture.setAttribute("class", "printed");
-    this.plot.before(picture);
+    this.root.prepend(picture);
   }
 }

@@ -27,7 +27,7 @@ const tallest = 560,
   tall = 26; // of the map, and of a row
 
 /** Bytes 0 to 255 are roots of weights: the colour between that of the paper and the accent. */
-function palette(): [number, number, number][] {
+function palette(): number[][] {
   const rgb = (name: string): number[] =>
     [1, 3, 5].map((at) => Number.parseInt(colour(name).slice(at, at + 2), 16) || 0);
   const from = rgb("surface"),
@@ -60,7 +60,7 @@ export class HeatMap {
       return list;
     });
     this.columns = data.queries.visible.slice(0, this.rows()).reduce((most, one) => Math.max(most, one), 1);
-    this.frame = new Frame(host, "heat map", (pen, width, ratio) => this.picture(pen, width, ratio));
+    this.frame = new Frame(host, "heat map", (pen, width, ratio) => this.drawFigure(pen, width, ratio));
     const { plot } = this.frame;
     plot.append(this.canvas);
     plot.addEventListener("pointermove", (event) => this.point(this.cellAt(event)));
@@ -75,6 +75,7 @@ export class HeatMap {
     onTheme(() => this.update());
     store.on(() => this.update());
     this.update();
+    this.frame.buttons([], () => this.csv());
   }
 
   private run(): number {
@@ -87,15 +88,16 @@ export class HeatMap {
     return pointAt(this.data, this.run(), this.store.get().step);
   }
 
-  /** The weight of a token as the map holds it: 255 times its root. */
-  private weight({ query, token }: Cell): number {
-    const starts = this.starts[this.run()] ?? [];
+  /** Where the picture of the current step begins: the last one reached. */
+  private picture(): number {
     const points = this.data.runs[this.run()]?.map.points ?? [];
-    const picture = Math.max(
-      0,
-      points.findLastIndex((one) => one <= this.moment()),
-    );
-    return this.bytes[this.run()]?.[picture * (starts.at(-1) ?? 0) + (starts[query] ?? 0) + token] ?? 0;
+    const reached = points.findLastIndex((one) => one <= this.moment());
+    return Math.max(0, reached) * (this.starts[this.run()]?.at(-1) ?? 0);
+  }
+
+  /** The weight of a token as the map holds it: 255 times its root. */
+  private weight({ query, token }: Cell, picture = this.picture()): number {
+    return this.bytes[this.run()]?.[picture + (this.starts[this.run()]?.[query] ?? 0) + token] ?? 0;
   }
 
   private update(): void {
@@ -111,10 +113,9 @@ export class HeatMap {
     this.frame.describe(
       "attention-map",
       `Attention map${several}`,
-      "One row per query, one cell per token: the darker, the more attention at this step. Framed: the tokens that the " +
+      "One row per query, one cell per token: the stronger its colour, the more attention at this step. Framed: the tokens that the " +
         `run selects in the end. Click a row, or press Enter, to open that query. ${parts.join(" ")}`,
     );
-    this.frame.buttons([], () => this.csv());
     this.paintCells();
     this.draw();
   }
@@ -126,12 +127,12 @@ export class HeatMap {
     const pen = this.cells.getContext("2d");
     if (!pen) return;
     const image = pen.createImageData(this.columns, rows);
-    const colours = palette();
+    const pixels = new Uint32Array(image.data.buffer); // one per cell: quicker than four bytes
+    const colours = palette().map(([r = 0, g = 0, b = 0]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0);
+    const picture = this.picture();
     for (let query = 0; query < rows; query += 1) {
-      for (let token = 0; token < (this.data.queries.visible[query] ?? 0); token += 1) {
-        const [r, g, b] = colours[this.weight({ query, token })] ?? [0, 0, 0];
-        image.data.set([r, g, b, 255], 4 * (query * this.columns + token));
-      }
+      for (let token = 0; token < (this.data.queries.visible[query] ?? 0); token += 1)
+        pixels[query * this.columns + token] = colours[this.weight({ query, token }, picture)] ?? 0;
     }
     pen.putImageData(image, 0, 0);
   }
@@ -162,7 +163,7 @@ export class HeatMap {
     this.show();
   }
 
-  private picture(pen: Pen, width: number, ratio: number): number {
+  private drawFigure(pen: Pen, width: number, ratio: number): number {
     const head = 34;
     pen.fillStyle = colour("surface");
     pen.fillRect(0, 0, width * ratio, (this.height() + head) * ratio);
@@ -260,8 +261,10 @@ export class HeatMap {
     const along = every(cell.width, 30);
     for (let t = 0; t < this.columns; t += along)
       pen.fillText(String(t), left + (t + 0.5) * cell.width, top + height + 12 * ratio);
-    pen.fillText("token", left + width / 2, top + height + 32 * ratio);
+    pen.textAlign = "left";
+    pen.fillText("token", left, top + height + 32 * ratio);
     this.drawScale(pen, left + width, top + height + 32 * ratio, ratio);
+    pen.textAlign = "center";
     pen.save();
     pen.translate(12 * ratio, top + height / 2);
     pen.rotate(-Math.PI / 2);

@@ -312,7 +312,7 @@ function outline(shape: Shape): string {
   }
 }
 
-/** The line through two points, from edge to edge of a box, with a name at an end, away from the points given. */
+/** The line through two points, from edge to edge of a box, with a name where the fewest of the given points are. */
 export function drawNamedLine(
   pen: Pen,
   [from, to]: [[number, number], [number, number]],
@@ -345,18 +345,21 @@ export function drawNamedLine(
   pen.font = `${11.5 * ratio}px system-ui, sans-serif`;
   const width = pen.measureText(name).width;
   const room = 20 * ratio; // that the name and the marks of points take up and down
-  const ends = [point(first), point(last)].sort((a, b) => b[0] - a[0]);
-  const places = ends.flatMap(([x, y], k) =>
-    [-1, 1].map((side) => {
-      const left = k === 0 ? x - width - 6 * ratio : x + 6 * ratio;
-      const middle = y + 9 * side * ratio;
-      const taken = points.filter(
-        ([px, py]) => px > left - room && px < left + width + room && Math.abs(py - middle) < room,
-      ).length;
-      const out = middle - room / 2 < box.top || middle + room / 2 > box.top + box.height ? points.length + 1 : 0;
-      return { left, middle, cost: taken + out };
-    }),
-  );
+  const parts = Array.from({ length: 13 }, (_, k) => point(first + ((last - first) * k) / 12));
+  const places = parts
+    .sort((a, b) => b[0] - a[0])
+    .flatMap(([x, y]) =>
+      [-1, 1].map((side) => {
+        const right = box.left + box.width - width - 6 * ratio;
+        const left = Math.max(box.left + 6 * ratio, Math.min(x - width / 2, right));
+        const middle = y + 9 * side * ratio;
+        const taken = points.filter(
+          ([px, py]) => px > left - room / 2 && px < left + width + room / 2 && Math.abs(py - middle) < room,
+        ).length;
+        const out = middle - room / 2 < box.top || middle + room / 2 > box.top + box.height ? points.length + 1 : 0;
+        return { left, middle, cost: taken + out };
+      }),
+    );
   const best = places.reduce((a, b) => (b.cost < a.cost ? b : a));
   pen.textAlign = "left";
   pen.textBaseline = "middle";

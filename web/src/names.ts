@@ -22,7 +22,7 @@ function isolated(name: string): string {
 export function axisName(axis: Axis | undefined): string {
   if (!axis) return "";
   if (axis.kind === "max-margin") return "along the max-margin direction W^{mm} z";
-  if (axis.kind === "across") return "across it, at right angles";
+  if (axis.kind === "across") return "at right angles to W^{mm} z";
   return axis.kind === "principal" ? `principal component ${axis.index + 1}` : `coordinate ${axis.index}`;
 }
 

@@ -284,14 +284,18 @@ class Plane {
         dash: [2, 4],
         draw: (pen, map, box) => {
           pen.lineWidth = map.ratio;
-          const tokens = this.x.map((one, t): Point => at(map, [one, this.y[t] ?? NaN]));
+          const arrow = [0, 0.2, 0.4, 0.6, 0.8, 1].map((part): Point => [
+            across * part * this.reach,
+            up * part * this.reach,
+          ]);
+          const busy = [...this.x.map((one, t): Point => [one, this.y[t] ?? NaN]), ...arrow].map((one) => at(map, one));
           for (const [by, name] of [
             [0, "selected"],
             [1 / length, "one margin behind"],
           ] as const) {
             const foot: Point = [x - across * by, y - up * by];
             const other: Point = [foot[0] + up, foot[1] - across];
-            drawNamedLine(pen, [at(map, foot), at(map, other)], box, first ? name : "", tokens, map.ratio);
+            drawNamedLine(pen, [at(map, foot), at(map, other)], box, first ? name : "", busy, map.ratio);
           }
         },
       },

@@ -150,6 +150,16 @@ function conflictTable(data: Report, store: Store, solution: Solution, s: number
   });
 }
 
+/** The rows of a contradiction in words, each leading to its query. */
+export function conflictWords(data: Report, store: Store, s: number, most = Infinity): HTMLElement[] {
+  const { rows = [], words = [] } = data.solutions[s]?.conflict ?? {};
+  return words.slice(0, most).map((line, k) => {
+    const shown = text(`solutions.${s}.conflict.words.${k}`, line);
+    const row = rows[k];
+    return h("li", {}, row && line.startsWith("query ") ? queryLink(store, row.query, shown) : shown);
+  });
+}
+
 export function proofView(panel: HTMLElement, data: Report, store: Store): void {
   data.solutions.forEach((solution, s) => {
     const card = h(
@@ -174,14 +184,7 @@ export function proofView(panel: HTMLElement, data: Report, store: Store): void 
     );
     panel.append(card);
     if (solution.conflict) {
-      card.append(
-        h("h4", {}, "In words"),
-        h(
-          "ul",
-          {},
-          ...solution.conflict.words.map((words, k) => h("li", {}, text(`solutions.${s}.conflict.words.${k}`, words))),
-        ),
-      );
+      card.append(h("h4", {}, "In words"), h("ul", {}, ...conflictWords(data, store, s)));
       conflictPicture(card, data, solution);
       const table = conflictTable(data, store, solution, s);
       if (table) card.append(table);

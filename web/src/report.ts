@@ -14,8 +14,13 @@ import { type Tab, tabs } from "./tabs";
 import { themeButton } from "./theme";
 import { trainingView } from "./training";
 
-/** The first query that sees several tokens: the first ones of causal attention see hardly any. */
+/**
+ * The query to open on: the heaviest of a contradiction, else the first that sees several tokens; the first ones of
+ * causal attention see hardly any.
+ */
 function firstQuery(data: Report): number {
+  const heaviest = data.solutions.find((solution) => solution.conflict)?.conflict?.rows[0];
+  if (heaviest) return heaviest.query;
   const several = Math.min(8, data.task.longest);
   const seen = data.queries.visible;
   return Math.max(

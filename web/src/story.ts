@@ -6,6 +6,7 @@ import { counted, num } from "./format";
 import { labelNodes } from "./label";
 import { queryLink, tokenName } from "./names";
 import { planeChart } from "./plane_chart";
+import { conflictWords } from "./proof";
 import { normWords, predicted, runNames } from "./runs";
 import type { Store } from "./state";
 import { predictionChart } from "./training";
@@ -42,7 +43,9 @@ function runSentence(data: Report, run: Run, r: number): Child[] {
   const trained: Child[] = [
     data.runs.length > 1 ? `${runNames(data)[r]}` : "W",
     " was trained",
-    ...(run.step ? [" for ", num(`runs.${r}.step.${last}`, run.step[last]), " steps"] : []),
+    ...(run.step
+      ? [" for ", num(`runs.${r}.step.${last}`, run.step[last]), run.step[last] === 1 ? " step" : " steps"]
+      : []),
     run.implied && data.runs.length === 1 ? ` by ${run.implied.optimizer}` : "",
   ];
   const aim = predicted(run, r);
@@ -80,11 +83,14 @@ function sentences(data: Report): HTMLElement[] {
   ];
 }
 
+const most = 4; // rows of a contradiction that the story names
+
 /** Which rows contradict each other, and what can be done. */
 function wayOut(data: Report, store: Store): HTMLElement | null {
-  const conflict = data.solutions.find((solution) => solution.conflict)?.conflict;
+  const s = data.solutions.findIndex((solution) => solution.conflict),
+    conflict = data.solutions[s]?.conflict;
   if (!conflict) return null;
-  const rows = data.solutions.find((solution) => solution.conflict)?.constraints ?? 0;
+  const rows = data.solutions[s]?.constraints ?? 0;
   const { way_out: way, task } = data;
   const links = (queries: number[]): Child[] =>
     queries.flatMap((query, k) => [k > 0 ? ", " : "", queryLink(store, query)]);
@@ -146,13 +152,9 @@ function wayOut(data: Report, store: Store): HTMLElement | null {
     "div",
     { class: "card way-out" },
     h("h3", {}, "What contradicts what"),
-    h(
-      "p",
-      {},
-      `Of ${counted(rows, "row")}, ${conflict.total} contradict each other. `,
-      h("a", { href: store.address({ view: "proof" }) }, "The proof"),
-      " shows them, in words and as a drawing.",
-    ),
+    h("p", {}, `Of ${counted(rows, "row")}, ${conflict.total} contradict each other, the heaviest first:`),
+    h("ul", {}, ...conflictWords(data, store, s, most)),
+    h("p", {}, h("a", { href: store.address({ view: "proof" }) }, "The proof"), " shows all, and as a drawing."),
     list.length > 0 ? h("h3", {}, "Ways out") : null,
     list.length > 0 ? h("ul", {}, ...list) : null,
   );
