@@ -90,8 +90,8 @@ class WayOut {
     }
     std::stable_sort(weights.begin(), weights.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     if (weights.size() > kTries) weights.resize(kTries);
-    std::vector<Index> queries;
-    for (const auto& [weight, query] : weights) queries.push_back(query);
+    std::vector<Index> queries(weights.size());
+    std::transform(weights.begin(), weights.end(), queries.begin(), [](const auto& one) { return one.second; });
     return queries;
   }
 

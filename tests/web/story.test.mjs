@@ -72,8 +72,9 @@ test("the plane names both lines of the margin, stars the best token and stands 
     for (const name of ["best score", "selected", "support tokens"])
       await chart.getByRole("button", { name }).waitFor();
     const { text } = await download(page, chart.locator("[data-download=svg]"));
-    for (const words of [">selected<", ">one margin behind<", "along the max-margin direction", "at right angles"])
-      assert.ok(text.includes(words), words);
+    for (const line of ["selected", "one margin behind"])
+      assert.match(text, new RegExp(`font-size="11.5"[^>]*>${line}<`), "a line without its name");
+    for (const words of ["along the max-margin direction", "at right angles"]) assert.ok(text.includes(words), words);
     // The thick arrow of the solution goes straight up.
     const [, x0, y0, x1, y1] = text.match(
       /d="M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)" fill="none" stroke="[^"]*" stroke-width="7"/,
