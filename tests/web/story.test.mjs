@@ -19,6 +19,8 @@ let browser;
 
 before(async () => {
   attsvm("demo", "--out", "demo");
+  attsvm("train", "demo/task.npz", "--steps", 300, "-o", "single.npz");
+  attsvm("report", "demo/task.npz", "--run", "single.npz", "-o", "single.html");
   attsvm("generate", "random", "--n", 10, "--T", 5, "--d", 3, "--seed", 1, "-o", "apart.npz");
   attsvm("report", "apart.npz", "-o", "apart.html");
   browser = await startBrowser();
@@ -31,25 +33,40 @@ async function on(file, options, use) {
   await opened.close();
 }
 
+/** W^mm is told in words before its symbol stands anywhere. */
+async function assertWordsFirst(page) {
+  const all = await page.locator("main").innerText();
+  const words = all.search(/max-margin solution(, |: )the matrix of least/);
+  assert.ok(words >= 0 && words < all.search(/W\s*mm|W\u1d50\u1d50/), "a symbol before its words");
+}
+
 test("a sentence says what was trained, what theory predicts and what happened", () =>
+  on("single.html", {}, async (page) => {
+    const [run] = dataOf(page).runs;
+    const lead = page.locator(".lead");
+    assert.match(
+      await lead.textContent(),
+      /^W was trained for 300 steps by ngd; theory predicts that its direction becomes that of the max-margin solution/,
+    );
+    const end = run.correlations.find((one) => one.norm === run.implied.norm).distances.at(-1);
+    assert.equal(await lead.locator("[data-path]").last().getAttribute("title"), String(end));
+    await assertWordsFirst(page);
+    await assertNumbers(page);
+  }));
+
+test("of several runs each is told with what theory predicts for it", () =>
   on("demo/report.html", {}, async (page) => {
     const { runs } = dataOf(page);
-    const leads = page.locator(".lead");
-    assert.equal(await leads.count(), runs.length);
+    const items = page.locator(".lead li");
+    assert.equal(await items.count(), runs.length);
     for (const [r, run] of runs.entries()) {
-      const words = await leads.nth(r).textContent();
-      assert.match(
-        words,
-        /was trained for \d+ steps; theory predicts that its direction becomes that of the max-margin/,
-      );
+      const norm = { fro: "Frobenius", nuc: "nuclear" }[run.implied.norm];
+      const words = new RegExp(`was trained for 20000 steps; theory predicts the least ${norm} norm`);
+      assert.match(await items.nth(r).textContent(), words);
       const end = run.correlations.find((one) => one.norm === run.implied.norm).distances.at(-1);
-      assert.equal(await leads.nth(r).locator("[data-path]").last().getAttribute("title"), String(end));
+      assert.equal(await items.nth(r).locator("[data-path]").last().getAttribute("title"), String(end));
     }
-    const all = await page.locator("main").innerText();
-    assert.ok(
-      all.indexOf("max-margin solution, the matrix of least") < all.search(/W\s*mm|W\u1d50\u1d50/),
-      "a symbol before its words",
-    );
+    await assertWordsFirst(page);
     await assertNumbers(page);
   }));
 

@@ -90,8 +90,8 @@ export function normWords(norm: string): string {
     fro: "Frobenius norm",
     nuc: "nuclear norm",
     spec: "spectral norm",
-    max: "largest entry",
-    l1: "sum of absolute entries",
+    max: "maximum norm",
+    l1: "l1 norm",
     lp: `entrywise norm of power ${power}`,
     schatten: `Schatten norm of power ${power}`,
   };

@@ -7,7 +7,7 @@ import { labelNodes } from "./label";
 import { queryLink, tokenName } from "./names";
 import { planeChart } from "./plane_chart";
 import { conflictWords } from "./proof";
-import { normWords, predicted, runNames } from "./runs";
+import { normWords, predicted, type Prediction, runNames } from "./runs";
 import type { Store } from "./state";
 import { predictionChart } from "./training";
 
@@ -27,7 +27,10 @@ const finds = {
 function headline(data: Report): string {
   const { check, runs } = data;
   const names = runNames(data);
-  if (runs.length > 1) return `${runs.map((run, r) => `${names[r]} ${finds[run.verdict]}`).join("; ")}`;
+  const [first] = runs;
+  if (first && runs.length > 1 && runs.every((run) => run.verdict === first.verdict))
+    return `All ${runs.length} runs ${finds[first.verdict]}`;
+  if (runs.length > 1) return runs.map((run, r) => `${names[r]} ${finds[run.verdict]}`).join("; ");
   if (runs.length > 0 && check?.verdict !== "infeasible" && data.queries.kept.some((tokens) => tokens.length > 1))
     return "Training keeps several tokens";
   if (check) return runs.length > 0 ? `Training ${finds[check.verdict]}` : verdicts[check.verdict];
@@ -35,44 +38,84 @@ function headline(data: Report): string {
 }
 
 /** What W^mm is, in words, before its symbol stands anywhere. */
-const meaning = (norm: string): string =>
-  `the matrix of least ${normWords(norm)} that keeps every selected token ahead of all others by 1`;
+const meaning = (least: string): string =>
+  `the matrix ${least} that keeps every selected token ahead of all others by 1`;
 
-function runSentence(data: Report, run: Run, r: number): Child[] {
+/** How far a run ended from what theory predicts for it. */
+function distance(run: Run, aim: Prediction): Child[] {
   const last = run.norm.length - 1;
-  const trained: Child[] = [
-    data.runs.length > 1 ? `${runNames(data)[r]}` : "W",
-    " was trained",
-    ...(run.step
-      ? [" for ", num(`runs.${r}.step.${last}`, run.step[last]), run.step[last] === 1 ? " step" : " steps"]
-      : []),
-    run.implied && data.runs.length === 1 ? ` by ${run.implied.optimizer}` : "",
-  ];
-  const aim = predicted(run, r);
-  if (run.verdict === "infeasible") return [...trained, ", and no W keeps all of the tokens that it selects."];
-  if (!aim) return [...trained, "; theory predicts no direction for this training."];
-  const value = num(`${aim.path}.${last}`, aim.distances[last]);
-  return [
+  const measure = aim.measure === "1 \u2212 correlation" ? `${aim.measure} with it` : `${aim.measure} in that norm`;
+  return [` ${measure} is `, num(`${aim.path}.${last}`, aim.distances[last])];
+}
+
+function duration(run: Run, r: number): Child[] {
+  const last = run.norm.length - 1;
+  if (!run.step) return [];
+  return [" for ", num(`runs.${r}.step.${last}`, run.step[last]), run.step[last] === 1 ? " step" : " steps"];
+}
+
+const source = (run: Run): string => (run.implied?.proven ? "theory predicts" : "theory for linear models suggests"); // see ImpliedNorm
+
+function oneRun(run: Run): HTMLElement {
+  const aim = predicted(run, 0);
+  const trained: Child[] = ["W was trained", ...duration(run, 0), run.implied ? ` by ${run.implied.optimizer}` : ""];
+  if (run.verdict === "infeasible")
+    return h("p", { class: "lead" }, ...trained, ", and no W keeps all of the tokens that it selects.");
+  if (!aim) return h("p", { class: "lead" }, ...trained, "; theory predicts no direction for this training.");
+  return h(
+    "p",
+    { class: "lead" },
     ...trained,
-    "; theory predicts that its direction becomes that of the max-margin solution, ",
-    meaning(aim.norm),
+    `; ${source(run)} that its direction becomes that of the max-margin solution, `,
+    meaning(`of least ${normWords(aim.norm)}`),
     " (written ",
     ...labelNodes(aim.label),
-    ` below), and at the end ${aim.measure} with it is `,
-    value,
+    " below), and at the end",
+    ...distance(run, aim),
     ".",
+  );
+}
+
+function severalRuns(data: Report): HTMLElement[] {
+  const names = runNames(data);
+  const item = (run: Run, r: number): HTMLElement => {
+    const aim = predicted(run, r);
+    const trained: Child[] = [h("strong", {}, names[r]), " was trained", ...duration(run, r)];
+    if (run.verdict === "infeasible") return h("li", {}, ...trained, "; no W keeps all of the tokens that it selects.");
+    if (!aim) return h("li", {}, ...trained, "; theory names no norm for it.");
+    return h(
+      "li",
+      {},
+      ...trained,
+      `; ${source(run)} the least ${normWords(aim.norm)} (written `,
+      ...labelNodes(aim.label),
+      " below), and at the end",
+      ...distance(run, aim),
+      ".",
+    );
+  };
+  return [
+    h(
+      "p",
+      { class: "lead" },
+      "Theory predicts that the direction of every run becomes that of a max-margin solution: ",
+      meaning("of least norm"),
+      ", in the norm that the training favours.",
+    ),
+    h("ul", { class: "lead" }, ...data.runs.map(item)),
   ];
 }
 
 function sentences(data: Report): HTMLElement[] {
-  if (data.runs.length > 0) return data.runs.map((run, r) => h("p", { class: "lead" }, ...runSentence(data, run, r)));
+  const [run] = data.runs;
+  if (run) return data.runs.length > 1 ? severalRuns(data) : [oneRun(run)];
   const first = data.solutions[0];
   if (!first || first.objective === null || first.margin === null) return [];
   return [
     h(
       "p",
       { class: "lead" },
-      `The max-margin solution, ${meaning(first.norm)} (written `,
+      `The max-margin solution, ${meaning(`of least ${normWords(first.norm)}`)} (written `,
       ...labelNodes(first.label),
       " below), has norm ",
       num("solutions.0.objective", first.objective),
