@@ -1,7 +1,6 @@
 #include "report/way_out.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "attsvm/margin.h"

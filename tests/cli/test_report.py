@@ -222,12 +222,15 @@ def test_margins_of_the_run(report, task, run):
 
 
 def test_the_same_bytes_for_any_number_of_threads(attsvm, task, run, tmp_path):
-    pages = []
-    for threads in (1, 3):
-        out = tmp_path / "same.html"
-        assert attsvm("report", task, "--run", run, "--threads", threads, "-o", out, "--force").code == 0
-        pages.append(out.read_bytes())
-    assert pages[0] == pages[1]
+    apart = tmp_path / "apart.npz"
+    assert attsvm("generate", "random", "--n", 10, "--T", 5, "--d", 3, "--seed", 1, "-o", apart).code == 0
+    for args in ([task, "--run", run], [task, "--run", run, "--run", run], [apart]):
+        pages = []
+        for threads in (1, 3):
+            out = tmp_path / "same.html"
+            assert attsvm("report", *args, "--threads", threads, "-o", out, "--force").code == 0
+            pages.append(out.read_bytes())
+        assert pages[0] == pages[1], args
 
 
 def test_solutions_of_the_readers_own(attsvm, report, task, tmp_path):

@@ -7,7 +7,7 @@ import { labelText } from "./label";
 import { evenSplits, logSplits, type Range } from "./ranges";
 import { colour } from "./theme";
 
-export type Side = "x" | "y";
+type Side = "x" | "y";
 
 /** Room for the numbers beside an axis, and for one of them along it, in pixels. */
 export const room = { x: { beside: 32, along: 50 }, y: { beside: 58, along: 36 } };

@@ -9,7 +9,7 @@ import { drawBands, drawTags } from "./tags";
 import { colour, look } from "./theme";
 
 /** What of a chart is shown. */
-export interface Shown {
+interface Shown {
   ranges: { x: Range; y: Range };
   log: { x: boolean; y: boolean };
   off: ReadonlySet<string>;

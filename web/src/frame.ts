@@ -7,7 +7,7 @@ import { type Pen, SvgPen } from "./pen";
 import { onPrint } from "./print";
 
 /** A chart as a picture of its own: draws it `width` wide, and returns how high it is. */
-export type Picture = (pen: Pen, width: number, ratio: number) => number;
+type Picture = (pen: Pen, width: number, ratio: number) => number;
 
 const paper = 680; // the width of printed charts
 

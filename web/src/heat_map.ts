@@ -113,8 +113,8 @@ export class HeatMap {
     this.frame.describe(
       "attention-map",
       `Attention map${several}`,
-      "One row per query, one cell per token: the stronger its colour, the more attention at this step. Framed: the tokens that the " +
-        `run selects in the end. Click a row, or press Enter, to open that query. ${parts.join(" ")}`,
+      "One row per query, one cell per token: the stronger its colour, the more attention at this step. Framed: the " +
+        `tokens that the run selects in the end. Click a row, or press Enter, to open that query. ${parts.join(" ")}`,
     );
     this.paintCells();
     this.draw();

@@ -11,7 +11,7 @@ import type { State, Store } from "./state";
 
 type Point = [number, number];
 
-export interface Pair {
+interface Pair {
   x: number;
   y: number;
 }
