@@ -161,21 +161,26 @@ void save(const AttentionTask& task, const Story& W, const std::string& out) {
   save_solution(file("nuclear.npz"), stored(problem, W.check.nuclear.value(), tolerance), true);
 }
 
-/// Writes the page of the run of W. Returns its file; empty where this build has no page.
-std::string write_page(const AttentionTask& task, const Story& W, const DemoOptions& options, Threads& threads) {
-  if (!page_problem().empty()) return {};
-  std::string file = (std::filesystem::path(options.out) / "report.html").string();
-  ReportRun run{.file = "the run of this demo, W trained", .run = {.settings = W.settings, .W = W.run.W}};
-  for (const Record& record : W.run.records) {
+ReportRun page_run(const Story& story, std::string name) {
+  ReportRun run{.file = std::move(name), .run = {.settings = story.settings, .W = story.run.W}};
+  for (const Record& record : story.run.records) {
     run.run.record_step.push_back(record.step);
     run.run.record.emplace_back(record.W.data(), record.W.rows(), record.W.cols());
     run.run.record_loss.push_back(record.loss);
     run.run.record_log_gradient.push_back(record.log_gradient);
   }
+  return run;
+}
+
+/// Writes the page of both runs. Returns its file; empty where this build has no page.
+std::string write_page(const AttentionTask& task, const Story& W, const Story& KQ, const DemoOptions& options,
+                       Threads& threads) {
+  if (!page_problem().empty()) return {};
+  std::string file = (std::filesystem::path(options.out) / "report.html").string();
   const ReportRequest request{
       .title = "A random attention task",
       .command = fmt::format("attsvm demo --seed {} --out {}", options.seed, shell_word(options.out)),
-      .run = std::move(run)};
+      .runs = {page_run(W, "the demo's run of W"), page_run(KQ, "the demo's run of K and Q")}};
   write_report(file, report_data(task, request, threads), true);
   return file;
 }
@@ -197,7 +202,7 @@ ExitCode run_demo(Session& session, const DemoOptions& options) {
   const std::vector<std::string> conflict = infeasible_example(options.seed, threads);
   const double seconds = watch.seconds();
   save(task, W, options.out);
-  const std::string page = write_page(task, W, options, threads);
+  const std::string page = write_page(task, W, KQ, options, threads);
   if (session.json) {
     Json list = Json::array();
     for (const DemoFinding& one : findings) {

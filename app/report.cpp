@@ -10,8 +10,8 @@ namespace attsvm::internal {
 namespace {
 
 struct ReportOptions {
-  std::string task, run, out = "report.html", coordinates;
-  std::vector<std::string> solutions;
+  std::string task, out = "report.html", coordinates;
+  std::vector<std::string> runs, solutions;
   double threshold = CheckSettings{}.threshold;
 };
 
@@ -21,7 +21,7 @@ std::string command_line(const ReportOptions& options) {
     words.emplace_back(name);
     words.push_back(value);
   };
-  if (!options.run.empty()) add("--run", options.run);
+  for (const std::string& run : options.runs) add("--run", run);
   for (const std::string& solution : options.solutions) add("--solution", solution);
   if (!options.coordinates.empty()) add("--coordinates", options.coordinates);
   if (options.threshold != CheckSettings{}.threshold) add("--threshold", fmt::format("{}", options.threshold));
@@ -48,9 +48,10 @@ void print_table(const Json& data, const ReportOptions& options, std::uintmax_t 
       line("solution", fmt::format("{} {:.12g}", name, solution.at("objective").get<double>()));
     }
   }
-  if (!data.at("run").is_null())
-    line("run",
-         fmt::format("{}: {}", options.run, counted(data.at("run").at("records").get<Index>(), "recorded point")));
+  for (const Json& run : data.at("runs")) {
+    line("run", fmt::format("{}: {}", run.at("file").get<std::string>(),
+                            counted(run.at("records").get<Index>(), "recorded point")));
+  }
   if (!data.at("check").is_null()) line("verdict", data.at("check").at("verdict").get<std::string>());
 }
 
@@ -67,7 +68,7 @@ Json to_json(const Json& data, const ReportOptions& options, std::uintmax_t byte
   return {{"file", options.out},
           {"bytes", bytes},
           {"task", options.task},
-          {"run", options.run.empty() ? Json(nullptr) : Json(options.run)},
+          {"runs", options.runs},
           {"solutions", std::move(solutions)},
           {"verdict", check.is_null() ? Json(nullptr) : check.at("verdict")},
           {"threshold", options.threshold},
@@ -80,7 +81,7 @@ ExitCode run_report(Session& session, const ReportOptions& options) {
   if (const std::string problem = page_problem(); !problem.empty()) throw InputError(problem);
   require_writable(options.out, session.force);
   require_other_file(options.out, options.task);
-  if (!options.run.empty()) require_other_file(options.out, options.run);
+  for (const std::string& run : options.runs) require_other_file(options.out, run);
   for (const std::string& solution : options.solutions) require_other_file(options.out, solution);
   Threads threads(session.threads);
   const AttentionTask task = load_task(options.task, threads);
@@ -88,7 +89,7 @@ ExitCode run_report(Session& session, const ReportOptions& options) {
                         .command = command_line(options),
                         .token_names = load_token_names(options.task, task, threads),
                         .threshold = options.threshold};
-  if (!options.run.empty()) request.run = {options.run, load_run(options.run, threads)};
+  for (const std::string& file : options.runs) request.runs.push_back({file, load_run(file, threads)});
   for (const std::string& file : options.solutions) request.solutions.push_back({file, load_solution(file, threads)});
   if (!options.coordinates.empty()) {
     request.coordinates =
@@ -112,17 +113,18 @@ ExitCode run_report(Session& session, const ReportOptions& options) {
 
 void add_report(CLI::App& program, Session& session) {
   auto options = std::make_shared<ReportOptions>();
-  CLI::App* verb =
-      session.add_verb(program, "report", "Write a page that shows a task, its SVMs and a run", R"(Examples:
+  CLI::App* verb = session.add_verb(program, "report", "Write a page that shows a task, its SVMs and runs", R"(Examples:
   attsvm report task.npz -o report.html                      the task and both of its SVMs
   attsvm train task.npz --record every:20 -o run.npz
   attsvm report task.npz --run run.npz -o report.html        also the training run, step by step
+  attsvm report task.npz --run gd.npz --run adam.npz -o report.html   runs against each other
   attsvm report task.npz --solution mine.npz -o report.html  an answer of your own, verified
 The page is one file that works from disk. Its slider moves over the recorded steps. If the task file has an array
 x_token_names, the page shows these names for the tokens.)",
-                       [&session, options] { return run_report(session, *options); });
+                                    [&session, options] { return run_report(session, *options); });
   verb->add_option("TASK", options->task, "Task file")->required();
-  verb->add_option("--run", options->run, "Run of attsvm train to show");
+  verb->add_option("--run", options->runs, "Run of attsvm train to show; can be given several times")
+      ->allow_extra_args(false);
   verb->add_option("--solution", options->solutions, "Solution file to show; can be given several times");
   verb->add_option("--coordinates", options->coordinates,
                    "Key coordinates to offer as axes of the plane, such as 0,3,5");

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,7 +25,7 @@ struct ReportRun {
 struct ReportRequest {
   std::string title;                        ///< title of the page: the name of the task
   std::string command;                      ///< command line that makes the same page again
-  std::optional<ReportRun> run{};           ///< the run to show
+  std::vector<ReportRun> runs{};            ///< the runs to show; the page follows the tokens of the first
   std::vector<ReportSolution> solutions{};  ///< the solutions to show
   std::vector<std::string> token_names{};   ///< (N), in the order of the task; empty: tokens are shown by number
   std::vector<Index> coordinates{};         ///< key coordinates that the plane view offers; empty: the first few
@@ -34,7 +33,8 @@ struct ReportRequest {
 };
 
 /// The data of a report page as JSON text (docs/page.md): task, selection, verdict, solutions with their proofs, and
-/// the run. The selection is the run's, else that of the first solution, else the task's own, else the optimal tokens.
+/// the runs. The selection is the first run's, else that of the first solution, else the task's own, else the optimal
+/// tokens.
 /// Its Frobenius and nuclear SVMs are solved unless the request has a solution for them. Every solution is verified.
 /// The same request gives the same bytes for any number of threads. InputError if task, run and solutions do not fit
 /// together.

@@ -1,6 +1,7 @@
 #include "report/plane.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/decompositions.h"
 #include "base/refuse.h"
@@ -16,41 +17,47 @@ constexpr Index kShownTokens = 200'000;   // most tokens shown
 
 }  // namespace
 
-Axes::Axes(const AttentionTask& task, const RowMatrix* W, std::span<const Index> coordinates) {
+Axes::Axes(const AttentionTask& task, const RowMatrix* W, std::span<const Index> coordinates) : task_(task) {
   while (shown_ < task.sequences() && (shown_ == 0 || task.offset(shown_ + 1) <= kShownTokens)) ++shown_;
-  if (W != nullptr && task.key_size() > 1) follow(task, *W);
-  if (task.key_size() > 1 && task.key_size() <= kLargest) add_components(task);
+  if (W != nullptr && task.key_size() > 1) W_ = *W;
+  if (task.key_size() > 1 && task.key_size() <= kLargest) add_components();
   std::vector<Index> chosen(coordinates.begin(), coordinates.end());
   const Index room = std::max<Index>(2, kPageNumbers / task.offset(shown_) - kComponents);
   for (Index k = 0; coordinates.empty() && k < std::min({task.key_size(), kCoordinates, room}); ++k)
     chosen.push_back(k);
   for (const Index k : chosen) {
     if (k < 0 || k >= task.key_size()) refuse("coordinate {}; must be 0 to {}", k, task.key_size() - 1);
-    directions_.push_back({.coordinate = k});
+    shared_.push_back({.coordinate = k});
   }
 }
 
-void Axes::follow(const AttentionTask& task, const RowMatrix& W) {
-  if (task.queries() != task.sequences()) return;
-  RowMatrix of_query(task.queries(), task.key_size());
-  for (Index i = 0; i < task.queries(); ++i) {
-    if (task.sequence(i) != i) return;
-    const Eigen::VectorXd u = W * task.query(i);
-    const double length = u.stableNorm();
-    of_query.row(i) = (length > 0 ? u / length : u).transpose();
-  }
-  directions_.push_back({.of_query = std::move(of_query)});
+Axes::Frame Axes::frame(Index query) const {
+  if (!own()) return {};
+  const Index d = task_.key_size();
+  Frame frame{.along = W_ * task_.query(query), .across = {}};
+  const double length = frame.along.stableNorm();
+  if (length > 0) frame.along /= length;
+  const bool components = shared_.size() > 1 && shared_[1].coordinate < 0;
+  const auto candidate = [&](Index k) -> Eigen::VectorXd {
+    return components ? shared_[static_cast<std::size_t>(k)].component : Eigen::VectorXd::Unit(d, k);
+  };
+  frame.across = candidate(0);
+  // Of two orthonormal directions, one at most is closer to W z than 45 degrees.
+  if (std::abs(frame.across.dot(frame.along)) > std::sqrt(0.5)) frame.across = candidate(1);
+  for (int k = 0; k < 2; ++k) frame.across -= frame.across.dot(frame.along) * frame.along;  // twice: rounding
+  frame.across.normalize();
+  return frame;
 }
 
-void Axes::add_components(const AttentionTask& task) {
-  const Index d = task.key_size(), N = task.tokens();
+void Axes::add_components() {
+  const Index d = task_.key_size(), N = task_.tokens();
   const double work = static_cast<double>(N) * static_cast<double>(d * d);
   const auto stride = static_cast<Index>(work / kCovarianceWork) + 1;
   RowMatrix sample((N + stride - 1) / stride, d);
   Index row = 0;
-  for (Index s = 0, next = 0; s < task.sequences(); ++s) {
-    const ConstRows keys = task.keys(s);
-    for (; next < task.offset(s + 1); next += stride) sample.row(row++) = keys.row(next - task.offset(s));
+  for (Index s = 0, next = 0; s < task_.sequences(); ++s) {
+    const ConstRows keys = task_.keys(s);
+    for (; next < task_.offset(s + 1); next += stride) sample.row(row++) = keys.row(next - task_.offset(s));
   }
   const Eigen::RowVectorXd mean = sample.colwise().mean();
   sample.rowwise() -= mean;
@@ -63,18 +70,20 @@ void Axes::add_components(const AttentionTask& task) {
     Index largest = 0;
     component.cwiseAbs().maxCoeff(&largest);
     if (component(largest) < 0) component = -component;  // fixes the arbitrary sign
-    directions_.push_back(
+    shared_.push_back(
         {.component = std::move(component), .share = std::max(0.0, eigen.eigenvalues()(d - 1 - k)) / total});
   }
 }
 
 Json Axes::json() const {
   Json list = Json::array();
+  if (own()) {
+    for (const char* kind : {"max-margin", "across"})
+      list.push_back({{"kind", kind}, {"index", 0}, {"share", nullptr}});
+  }
   Index components = 0;
-  for (const Direction& one : directions_) {
-    if (one.of_query.size() > 0) {
-      list.push_back({{"kind", "max-margin"}, {"index", 0}, {"share", nullptr}});
-    } else if (one.coordinate < 0) {
+  for (const Direction& one : shared_) {
+    if (one.coordinate < 0) {
       list.push_back({{"kind", "principal"}, {"index", components++}, {"share", one.share}});
     } else {
       list.push_back({{"kind", "coordinate"}, {"index", one.coordinate}, {"share", nullptr}});
@@ -83,27 +92,61 @@ Json Axes::json() const {
   return list;
 }
 
-double Axes::along(Index axis, Index query, const double* x) const {
-  const Direction& one = directions_[static_cast<std::size_t>(axis)];
-  if (one.of_query.size() > 0)
-    return one.of_query.row(query).dot(Eigen::Map<const Eigen::RowVectorXd>(x, one.of_query.cols()));
+double Axes::along(Index axis, const Frame& frame, const double* x) const {
+  if (own() && axis < 2) return (axis == 0 ? frame.along : frame.across).dot(ConstVector(x, frame.along.size()));
+  const Direction& one = shared_[static_cast<std::size_t>(axis - (own() ? 2 : 0))];
   return one.coordinate >= 0 ? x[one.coordinate] : one.component.dot(ConstVector(x, one.component.size()));
 }
 
-Json Axes::tokens_json(const AttentionTask& task) const {
+Json Axes::tokens_json() const {
   std::vector<Index> offsets{0};
-  for (Index s = 0; s < shown_; ++s) offsets.push_back(task.offset(s + 1));
+  for (Index s = 0; s < shown_; ++s) offsets.push_back(task_.offset(s + 1));
   Json coordinates = Json::array();
   for (Index a = 0; a < count(); ++a) {
+    if (own() && a < 2) {
+      coordinates.push_back(nullptr);
+      continue;
+    }
     std::vector<double> list;
     list.reserve(static_cast<std::size_t>(offsets.back()));
     for (Index s = 0; s < shown_; ++s) {
-      const ConstRows keys = task.keys(s);
-      for (Index t = 0; t < keys.rows(); ++t) list.push_back(along(a, s, keys.row(t).data()));
+      const ConstRows keys = task_.keys(s);
+      for (Index t = 0; t < keys.rows(); ++t) list.push_back(along(a, {}, keys.row(t).data()));
     }
     coordinates.push_back(std::move(list));
   }
-  return {{"offsets", offsets}, {"coordinates", std::move(coordinates)}};
+
+  Index queries = 0;
+  for (Index room = kPageNumbers; queries < task_.queries() && task_.sequence(queries) < shown_; ++queries) {
+    room -= 3 * task_.visible(queries);
+    if (room < 0 && queries > 0) break;
+  }
+  Json along_own, across_own, scores;
+  const std::vector<double> values = task_.head().kind != HeadKind::none ? head_values(task_) : std::vector<double>{};
+  for (Index i = 0; i < queries; ++i) {
+    const Index s = task_.sequence(i), T = task_.visible(i);
+    const Frame own_frame = frame(i);
+    const ConstRows keys = task_.keys(s);
+    const auto list = [T](const auto& value_of) {
+      std::vector<double> made(static_cast<std::size_t>(T));
+      for (Index t = 0; t < T; ++t) made[static_cast<std::size_t>(t)] = value_of(t);
+      return made;
+    };
+    if (own()) {
+      along_own.push_back(list([&](Index t) { return along(0, own_frame, keys.row(t).data()); }));
+      across_own.push_back(list([&](Index t) { return along(1, own_frame, keys.row(t).data()); }));
+    }
+    if (!values.empty()) {
+      scores.push_back(
+          list([&](Index t) { return task_.label(i) * values[static_cast<std::size_t>(task_.offset(s) + t)]; }));
+    }
+  }
+  return {{"offsets", offsets},
+          {"axes", json()},
+          {"coordinates", std::move(coordinates)},
+          {"along", std::move(along_own)},
+          {"across", std::move(across_own)},
+          {"scores", std::move(scores)}};
 }
 
 Json directions_json(const AttentionTask& task, const Axes& axes, const Eigen::Ref<const RowMatrix>& W, Index queries) {
@@ -111,10 +154,11 @@ Json directions_json(const AttentionTask& task, const Axes& axes, const Eigen::R
   std::vector<double> lengths;
   for (Index i = 0; i < queries; ++i) {
     const Eigen::VectorXd u = W * task.query(i);
+    const Axes::Frame frame = axes.frame(i);
     const double length = u.stableNorm();
     lengths.push_back(length);
     for (Index a = 0; a < axes.count(); ++a) {
-      coordinates[static_cast<std::size_t>(a)].push_back(length > 0 ? Json(axes.along(a, i, u.data()) / length)
+      coordinates[static_cast<std::size_t>(a)].push_back(length > 0 ? Json(axes.along(a, frame, u.data()) / length)
                                                                     : Json(nullptr));
     }
   }

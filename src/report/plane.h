@@ -14,32 +14,41 @@ using Json = nlohmann::ordered_json;
 /// it quickly.
 inline constexpr Index kPageNumbers = 500'000;
 
-/// Directions of key space that a reader can put on the axes of the plane: where W z_i points (each query's own; tasks
-/// with one query per sequence), principal components of the keys, and coordinates.
+/// Directions of key space that a reader can put on the axes of the plane: principal components of the keys and
+/// coordinates, and before them two that every query has of its own: along W z, and across it, at right angles.
 class Axes {
  public:
-  /// `W` may be null: no axis follows it. InputError if a coordinate is not one of the keys'. Empty: the first ones.
+  /// The two directions of a query, of length 1; `along` is 0 where W z = 0.
+  struct Frame {
+    Eigen::VectorXd along, across;
+  };
+
+  /// `W` may be null: queries then have no axes of their own. InputError if a coordinate is not one of the keys'.
+  /// Empty: the first ones.
   Axes(const AttentionTask& task, const RowMatrix* W, std::span<const Index> coordinates);
 
-  Index count() const { return static_cast<Index>(directions_.size()); }
+  Index count() const { return (own() ? 2 : 0) + static_cast<Index>(shared_.size()); }
   Json json() const;
-  /// The tokens of as many sequences as fit: where each begins, and their coordinates along every axis.
-  Json tokens_json(const AttentionTask& task) const;
+  /// The tokens of as many sequences as fit: where each begins, their coordinates along the shared axes, and for as
+  /// many queries as fit those of the tokens that each sees along its own axes, and their scores.
+  Json tokens_json() const;
   Index shown_sequences() const { return shown_; }
-  /// The coordinate along an axis; `query` matters only where every query has its own axis.
-  double along(Index axis, Index query, const double* x) const;
+  Frame frame(Index query) const;
+  /// The coordinate of x along an axis, for the query of that frame.
+  double along(Index axis, const Frame& frame, const double* x) const;
 
  private:
-  void follow(const AttentionTask& task, const RowMatrix& W);
-  void add_components(const AttentionTask& task);
+  void add_components();
+  bool own() const { return W_.size() > 0; }
 
   struct Direction {
     Index coordinate = -1;        // −1: none
     Eigen::VectorXd component{};  // (d), of length 1; empty: none
     double share = 0;             // of the variance
-    RowMatrix of_query{};         // (q,d), of length 1, or 0 where W z = 0; empty: none
   };
-  std::vector<Direction> directions_;
+  const AttentionTask& task_;
+  RowMatrix W_;                    // empty: none
+  std::vector<Direction> shared_;  // components come first
   Index shown_ = 0;
 };
 

@@ -11,6 +11,7 @@
 #include "io/file.h"
 #include "report/page.h"
 #include "report/run_part.h"
+#include "report/way_out.h"
 
 namespace attsvm {
 
@@ -40,12 +41,14 @@ std::vector<Norm> shared_norms(const AttentionTask& task) {
   return small ? CheckSettings{}.norms : std::vector<Norm>{Norm::frobenius(), Norm::nuclear()};
 }
 
+Check judge_run(const AttentionTask& task, const ReportRequest& request, const ReportRun& run, Threads& threads) {
+  const CheckSettings settings{.threshold = request.threshold, .norms = shared_norms(task)};
+  return check_run(task, trace_of(run.run), settings, threads);
+}
+
 Judgement judge(const AttentionTask& task, const ReportRequest& request, std::span<const Answer> answers,
                 Threads& threads) {
-  if (request.run) {
-    const CheckSettings settings{.threshold = request.threshold, .norms = shared_norms(task)};
-    return {check_run(task, trace_of(request.run->run), settings, threads), true};
-  }
+  if (!request.runs.empty()) return {judge_run(task, request, request.runs.front(), threads), true};
   Selection selection;
   if (const Answer* first = first_valid(answers)) {
     selection = Selection::from_array(first->stored.select, task.visible(), task.longest(), "select");
@@ -132,24 +135,15 @@ Json check_json(const Judgement& judgement) {
 
 /// The tokens in the plane, with what is known about each of them.
 Json plane_json(const AttentionTask& task, const Axes& axes, const std::vector<std::string>& names) {
-  Json plane = axes.tokens_json(task);
-  const auto shown = static_cast<std::size_t>(task.offset(axes.shown_sequences()));
-  Json values;
-  if (task.head().kind != HeadKind::none) {
-    std::vector<double> all = head_values(task);
-    all.resize(shown);
-    values = std::move(all);
-  }
-  plane["axes"] = axes.json();
-  plane["head_values"] = std::move(values);
-  plane["names"] =
-      names.empty() ? Json(nullptr)
-                    : Json(std::vector<std::string>(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown)));
+  Json plane = axes.tokens_json();
+  const auto shown = static_cast<std::ptrdiff_t>(task.offset(axes.shown_sequences()));
+  plane["names"] = names.empty() ? Json(nullptr) : Json(std::vector<std::string>(names.begin(), names.begin() + shown));
   return plane;
 }
 
 std::string selection_words(const ReportRequest& request, const AttentionTask& task, bool of_solution) {
-  if (request.run) return "chosen by training";
+  if (request.runs.size() > 1) return "chosen by the first run";
+  if (!request.runs.empty()) return "chosen by training";
   if (of_solution) return "of the first solution";
   return task.select() ? "given with the task" : "the optimal tokens";
 }
@@ -157,17 +151,20 @@ std::string selection_words(const ReportRequest& request, const AttentionTask& t
 void require_fitting(const AttentionTask& task, const ReportRequest& request) {
   if (!request.token_names.empty() && static_cast<Index>(request.token_names.size()) != task.tokens())
     refuse("{} token names; the task has {} tokens", request.token_names.size(), task.tokens());
-  if (!request.run) return;
-  with_place(request.run->file, [&] { require_run_of(task, request.run->run); });
+  for (const ReportRun& run : request.runs) with_place(run.file, [&] { require_run_of(task, run.run); });
+}
+
+/// The task as the run saw it: a run that trained its head is judged by that head.
+AttentionTask task_of(const AttentionTask& task, const ReportRun& run) {
+  if (run.run.v.size() == 0) return task;
+  return with_place(run.file, [&] { return with_head(task, run.run.v); });
 }
 
 }  // namespace
 
 std::string report_data(const AttentionTask& given_task, const ReportRequest& request, Threads& threads) {
   require_fitting(given_task, request);
-  const bool own_head = request.run && request.run->run.v.size() > 0;  // then the check uses that head
-  const AttentionTask task =
-      own_head ? with_place(request.run->file, [&] { return with_head(given_task, request.run->run.v); }) : given_task;
+  const AttentionTask task = request.runs.empty() ? given_task : task_of(given_task, request.runs.front());
   std::vector<Answer> answers;
   for (const ReportSolution& given : request.solutions) answers.push_back(judged(task, given));
   const bool of_solution = first_valid(answers) != nullptr;
@@ -192,10 +189,17 @@ std::string report_data(const AttentionTask& given_task, const ReportRequest& re
             {"plane", plane_json(task, axes, request.token_names)},
             {"solutions", std::move(solutions)},
             {"main", main != answers.end() ? Json(std::distance(answers.begin(), main)) : Json(nullptr)},
-            {"run", nullptr}};
-  if (request.run) {
-    data["run"] =
-        run_json(task, axes, *request.run, judgement.check, answers, main != answers.end() ? &*main : nullptr, threads);
+            {"way_out", way_out_json(task, judgement.check, threads)},
+            {"runs", Json::array()}};
+  for (std::size_t k = 0; k < request.runs.size(); ++k) {
+    const ReportRun& run = request.runs[k];
+    const AttentionTask own = task_of(given_task, run);
+    const Check check = k == 0 ? judgement.check : judge_run(own, request, run, threads);
+    const bool same = check.selection == judgement.check.selection;
+    std::vector<Answer> others;  // a run that selects other tokens is compared with their SVMs
+    if (!same) add_solved(own, check, others);
+    data["runs"].push_back(run_json(own, axes, run, check, {.answers = same ? answers : others, .shown = same},
+                                    main != answers.end() ? &*main : nullptr, threads));
   }
   return data.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

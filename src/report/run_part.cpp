@@ -11,15 +11,31 @@ namespace {
 
 constexpr std::size_t kRecords = 200;    // most recorded points shown
 constexpr Index kPathNumbers = 400'000;  // most numbers of paths, and of attention weights
+constexpr Index kMapBytes = 4'000'000;   // most weights of attention maps
 constexpr std::size_t kTokens = 12;      // most tokens per query whose weights are shown
 constexpr double kSpectrumWork = 2e9;    // above it, only the singular values of the last point are computed
 
-/// At most kRecords evenly spread numbers of 0 … count−1, including the first and the last.
-std::vector<std::size_t> spread(std::size_t count) {
-  std::vector<std::size_t> list(std::min(count, kRecords));
+/// At most `most` evenly spread numbers of 0 … count−1, including the last and, unless it is alone, the first.
+std::vector<std::size_t> spread(std::size_t count, std::size_t most) {
+  if (most == 1) return {count - 1};
+  std::vector<std::size_t> list(std::min(count, most));
   for (std::size_t k = 0; k < list.size(); ++k)
     list[k] = list.size() == count ? k : k * (count - 1) / (list.size() - 1);
   return list;
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t k = 0; k < bytes.size(); k += 3) {
+    const auto byte = [&](std::size_t at) {
+      return at < bytes.size() ? static_cast<unsigned>(static_cast<unsigned char>(bytes[at])) : 0U;
+    };
+    const unsigned three = byte(k) << 16U | byte(k + 1) << 8U | byte(k + 2);
+    for (std::size_t part = 0; part < 4; ++part)
+      text.push_back(k + part <= bytes.size() ? kLetters[three >> (18 - 6 * part) & 63U] : '=');
+  }
+  return text;
 }
 
 class RunPart {
@@ -29,28 +45,32 @@ class RunPart {
     if (given.run.record.empty()) {
       points_.emplace_back(given.run.W.data(), given.run.W.rows(), given.run.W.cols());
     } else {
-      record_ = spread(given.run.record.size());
+      record_ = spread(given.run.record.size(), kRecords);
       for (const std::size_t k : record_) points_.push_back(given.run.record[k]);
     }
   }
 
-  Json json(const Check& check, std::span<const Answer> answers, const Answer* rows_of) const {
+  Json json(const Check& check, const Compared& compared, const Answer* rows_of) const {
     const StoredRun& run = given_.run;
     std::vector<double> norms;
     for (const ConstRows& point : points_) norms.push_back(point.stableNorm());
     return {{"file", given_.file},
             {"settings", run.settings.empty() ? Json(nullptr) : Json(run.settings)},
             {"records", run.record.size()},
+            {"verdict", name_of(check.verdict)},
+            {"reason", check.reason},
+            {"kept", kept(check.selection)},
             {"step", part_of(run.record_step)},
             {"norm", norms},
             {"loss", part_of(run.record_loss)},
-            {"log_gradient", part_of(run.record_log_gradient)},
-            {"correlations", correlations(check, answers)},
+            {"log10_gradient", part_of(in_tens(run.record_log_gradient))},
+            {"correlations", correlations(check, compared)},
             {"implied", implied(check)},
             {"shares", shares(check)},
             {"singular_values", spectra()},
             {"directions", directions()},
             {"attention", attention(check.selection)},
+            {"map", map()},
             {"margins", rows_of != nullptr ? margins(rows_of->stored) : Json(nullptr)}};
   }
 
@@ -64,29 +84,45 @@ class RunPart {
     return part;
   }
 
-  Json correlations(const Check& check, std::span<const Answer> answers) const {
+  static std::vector<double> in_tens(std::vector<double> logs) {
+    for (double& log : logs) log /= std::log(10.0);
+    return logs;
+  }
+
+  static Json kept(const Selection& selection) {
     Json list = Json::array();
-    for (std::size_t k = 0; k < answers.size(); ++k) {
-      if (!answers[k].has_W()) continue;
+    for (Index i = 0; i < selection.queries(); ++i) {
+      const auto tokens = selection.kept(i);
+      list.push_back(std::vector<Index>(tokens.begin(), tokens.end()));
+    }
+    return list;
+  }
+
+  Json correlations(const Check& check, const Compared& compared) const {
+    Json list = Json::array();
+    for (std::size_t k = 0; k < compared.answers.size(); ++k) {
+      const Answer& answer = compared.answers[k];
+      if (!answer.has_W()) continue;
       std::vector<double> values;
-      for (const ConstRows& point : points_) values.push_back(correlation(point, answers[k].stored.W));
-      list.push_back(curve_json(answers[k].label(), k, values));
+      for (const ConstRows& point : points_) values.push_back(correlation(point, answer.stored.W));
+      list.push_back(curve_json(answer.label(), compared.shown ? Json(k) : Json(nullptr), answer.stored.norm, values));
     }
     const auto add = [&](const char* label, const std::vector<double>& all) {
       if (all.empty()) return;
       std::vector<double> values;
       for (const std::size_t k : record_) values.push_back(all[k]);
-      list.push_back(curve_json(label, nullptr, values));
+      list.push_back(curve_json(label, nullptr, nullptr, values));
     };
     add("W_{fin} + R W^{mm}", check.correlation_equivalence);
     add("SVM of the largest token alone", check.correlation_single);
     return list;
   }
 
-  static Json curve_json(const std::string& label, const Json& solution, const std::vector<double>& values) {
+  static Json curve_json(const std::string& label, const Json& solution, const Json& norm,
+                         const std::vector<double>& values) {
     std::vector<double> distances(values.size());
     std::transform(values.begin(), values.end(), distances.begin(), [](double value) { return 1 - value; });
-    return {{"label", label}, {"solution", solution}, {"values", values}, {"distances", distances}};
+    return {{"label", label}, {"solution", solution}, {"norm", norm}, {"values", values}, {"distances", distances}};
   }
 
   /// The norm that theory names for the optimizer, and the optimizer; null if it names none.
@@ -143,11 +179,31 @@ class RunPart {
     const Index each = static_cast<Index>(points_.size() * (kTokens + 1));
     const Index queries = std::clamp<Index>(kPathNumbers / each, 1, task_.queries());
     std::vector<RowMatrix> logs;  // per point: (queries, T)
-    for (const ConstRows& point : points_)
-      logs.emplace_back(attention_map(task_, point, threads_).log_weights.topRows(queries));
+    for (const ConstRows& point : points_) logs.emplace_back(log_weights(point).topRows(queries));
     Json list = Json::array();
     for (Index i = 0; i < queries; ++i) list.push_back(query_attention(selection, logs, i));
     return list;
+  }
+
+  RowMatrix log_weights(const ConstRows& point) const { return attention_map(task_, point, threads_).log_weights; }
+
+  /// The weights of all tokens that the queries see, as pictures at as many points as fit, for as many queries as fit.
+  /// A weight is a byte, 255 times its root (small weights differ too), in base64.
+  Json map() const {
+    Index queries = 0, size = 0;
+    for (; queries < task_.queries() && (queries == 0 || size + task_.visible(queries) <= kMapBytes); ++queries)
+      size += task_.visible(queries);
+    const std::vector<std::size_t> shown =
+        spread(points_.size(), std::clamp<std::size_t>(static_cast<std::size_t>(kMapBytes / size), 1, points_.size()));
+    std::string bytes;
+    for (const std::size_t k : shown) {
+      const RowMatrix log = log_weights(points_[k]);
+      for (Index i = 0; i < queries; ++i) {
+        for (Index t = 0; t < task_.visible(i); ++t)
+          bytes.push_back(static_cast<char>(std::lround(255 * std::exp(log(i, t) / 2))));
+      }
+    }
+    return {{"queries", queries}, {"points", shown}, {"weights", base64(bytes)}};
   }
 
   Json query_attention(const Selection& selection, const std::vector<RowMatrix>& logs, Index i) const {
@@ -202,8 +258,8 @@ class RunPart {
 }  // namespace
 
 Json run_json(const AttentionTask& task, const Axes& axes, const ReportRun& given, const Check& check,
-              std::span<const Answer> answers, const Answer* rows_of, Threads& threads) {
-  return RunPart(task, axes, given, threads).json(check, answers, rows_of);
+              const Compared& compared, const Answer* rows_of, Threads& threads) {
+  return RunPart(task, axes, given, threads).json(check, compared, rows_of);
 }
 
 }  // namespace attsvm::internal

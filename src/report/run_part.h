@@ -5,9 +5,15 @@
 
 namespace attsvm::internal {
 
-/// The run on the page: its recorded points (evenly thinned where they are many) with loss, norm, correlations,
+/// The SVMs of the tokens that a run selects.
+struct Compared {
+  std::span<const Answer> answers;
+  bool shown;  ///< they are the solutions of the page
+};
+
+/// A run on the page: its recorded points (evenly thinned where they are many) with loss, norm, correlations,
 /// spectrum, directions and attention, and how far the last point keeps the rows of `rows_of` ahead.
 Json run_json(const AttentionTask& task, const Axes& axes, const ReportRun& given, const Check& check,
-              std::span<const Answer> answers, const Answer* rows_of, Threads& threads);
+              const Compared& compared, const Answer* rows_of, Threads& threads);
 
 }  // namespace attsvm::internal

@@ -1,5 +1,6 @@
 """attsvm report: what the page holds, as the other verbs say it; refusals; names that would be markup."""
 
+import base64
 import json
 import os
 import pathlib
@@ -92,11 +93,11 @@ def test_numbers_are_those_of_solve_verify_and_check(attsvm, report, task, run, 
     assert support["count"] == len(check["support"])
     for name in ("query", "token", "score_gap", "slack"):
         assert support[name] == [one[name] for one in check["support"]]
-    assert data["run"]["step"] == check["record_step"]
-    for curve, name in zip(data["run"]["correlations"], ("correlation_fro", "correlation_nuc")):
+    assert data["runs"][0]["step"] == check["record_step"]
+    for curve, name in zip(data["runs"][0]["correlations"], ("correlation_fro", "correlation_nuc")):
         assert curve["values"] == check[name]
         assert curve["distances"] == [None if one is None else 1 - one for one in check[name]]
-    shown = data["run"]
+    shown = data["runs"][0]
     assert shown["implied"]["norm"] == check["implied_norm"] and shown["implied"]["proven"] == check["implied_norm_proven"]
     assert {one["norm"] for one in shown["shares"]} == set(check["rho"])
     for one in shown["shares"]:
@@ -110,15 +111,17 @@ def test_run_and_plane_are_those_of_the_files(report, task, run):
     data = report(task, "--run", run)
     tokens, queries = np.load(task)["tokens"], np.load(task)["queries"]
     file = np.load(run)
-    shown = data["run"]
+    shown = data["runs"][0]
     assert shown["records"] == len(file["record_step"])
     np.testing.assert_allclose(shown["norm"], file["record_norm"], rtol=1e-12)
     np.testing.assert_allclose(shown["loss"], file["record_loss"], rtol=1e-15)
     for i, query in enumerate(shown["attention"]):
         end = [weights[-1] for weights in query["weights"]]
         np.testing.assert_allclose(end, file["attention"][i, query["tokens"]], rtol=1e-9)
+    gradients = [None if one == -np.inf else one / np.log(10) for one in file["record_log_gradient"]]
+    assert shown["log10_gradient"] == pytest.approx(gradients, rel=1e-15)
     kinds = [axis["kind"] for axis in data["plane"]["axes"]]
-    assert kinds == ["max-margin", "principal", "principal"] + ["coordinate"] * 8
+    assert kinds == ["max-margin", "across", "principal", "principal"] + ["coordinate"] * 8
     flat = tokens.reshape(-1, tokens.shape[2])
     for axis, column in zip(data["plane"]["axes"], data["plane"]["coordinates"]):
         if axis["kind"] == "coordinate":
@@ -130,17 +133,83 @@ def test_run_and_plane_are_those_of_the_files(report, task, run):
         for i, z in enumerate(queries):
             u = W @ z
             assert shown["directions"][k]["length"][i] == pytest.approx(np.linalg.norm(u))
-            here = [column[i] for column in shown["directions"][k]["coordinates"]][3:]
+            here = [column[i] for column in shown["directions"][k]["coordinates"]][4:]
             if np.any(u):
                 np.testing.assert_allclose(here, (u / np.linalg.norm(u))[:8], atol=1e-12)
             else:
                 assert here == [None] * 8
-    # Along the max-margin direction the kept token is ahead of every other by at least the margin, its support by that.
-    main = data["solutions"][0]
-    for i, kept in enumerate(data["queries"]["kept"]):
-        ahead = np.array(data["plane"]["coordinates"][0][8 * i:8 * i + 8])
+    np.testing.assert_allclose(data["plane"]["scores"], tokens @ np.load(task)["head"] * np.load(task)["labels"][:, None]
+                               if "labels" in np.load(task) else tokens @ np.load(task)["head"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["random", "causal", "self", "ragged"])
+def test_the_max_margin_direction_stands_upright(attsvm, report, tmp_path, kind):
+    """Every query has axes of its own: along W z of the solution, and one at right angles."""
+    task = tmp_path / "t.npz"
+    assert attsvm("generate", kind, "--seed", 3, "-o", task).code == 0
+    data = report(task)
+    main, plane, queries = data["solutions"][0], data["plane"], data["queries"]
+    assert [axis["kind"] for axis in plane["axes"][:2]] == ["max-margin", "across"]
+    assert plane["coordinates"][:2] == [None, None] and len(plane["along"]) == data["task"]["queries"]
+    for i, kept in enumerate(queries["kept"]):
+        up, across = (main["directions"]["coordinates"][axis][i] for axis in (0, 1))
+        if up is None:
+            continue
+        assert up == pytest.approx(1, abs=1e-12) and across == pytest.approx(0, abs=1e-12)
+        # The kept token is ahead of every other by at least the margin, its support tokens by that.
+        ahead = np.array(plane["along"][i])
+        assert len(ahead) == len(plane["across"][i]) == queries["visible"][i]
         gaps = np.delete(ahead[kept[0]] - ahead, kept[0])
-        assert gaps.min() == pytest.approx(1 / main["directions"]["length"][i], rel=1e-6)
+        margin = 1 / main["directions"]["length"][i]
+        assert len(gaps) == 0 or gaps.min() >= margin * (1 - 1e-6)
+        rows = main["rows"]
+        for k in rows["support"]:
+            if rows["query"][k] == i:
+                assert ahead[kept[0]] - ahead[rows["drop"][k]] == pytest.approx(margin, rel=1e-5)
+        # A rotation of the space that the axes span: lengths are kept up to what lies outside of the plane.
+        keys = np.load(task)["tokens"] if kind == "random" else None
+        if keys is not None:
+            assert np.all(np.hypot(ahead, plane["across"][i]) <= np.linalg.norm(keys[i], axis=1) * (1 + 1e-12))
+
+
+def test_the_attention_map_holds_every_weight(report, task, run):
+    shown = report(task, "--run", run)["runs"][0]
+    queries, T = np.load(run)["attention"].shape
+    weights = np.frombuffer(base64.b64decode(shown["map"]["weights"]), np.uint8).reshape(-1, queries, T)
+    assert shown["map"]["queries"] == queries and shown["map"]["points"] == list(range(len(shown["norm"])))
+    tokens, z = np.load(task)["tokens"], np.load(task)["queries"]
+    for W, picture in zip(np.load(run)["record_W"], weights, strict=True):
+        logits = np.einsum("itk,kl,il->it", tokens, W, z)
+        attention = np.exp(logits - logits.max(axis=1, keepdims=True))
+        attention /= attention.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(picture, 255 * np.sqrt(attention), atol=0.5 + 1e-9)
+
+
+def test_several_runs(attsvm, report, task, run, tmp_path):
+    """The page follows the tokens of the first run; every run is judged by its own."""
+    other = tmp_path / "kq.npz"
+    assert attsvm("train", task, "--param", "KQ", "--seed", 1, "--record", "every:50", "-o", other).code == 0
+    files = [run, other]
+    data = report(task, "--run", run, "--run", other)
+    assert [one["file"] for one in data["runs"]] == [str(file) for file in files]
+    assert data["runs"][0]["kept"] != data["runs"][1]["kept"]  # so that it matters
+    assert data["selection"] == "chosen by the first run" and data["queries"]["kept"] == data["runs"][0]["kept"]
+    for file, shown in zip(files, data["runs"]):
+        check = attsvm("check", task, "--run", file, "--json").json()
+        assert [kept[0] for kept in shown["kept"]] == check["selected"]
+        assert shown["verdict"] == check["verdict"] and shown["reason"] == check["reason"]
+        assert {one["norm"]: one["rho"] for one in shown["shares"]} == check["rho"]
+        for curve, name in zip(shown["correlations"], ("correlation_fro", "correlation_nuc")):
+            assert curve["values"] == pytest.approx(check[name], nan_ok=True)
+            assert curve["norm"] == name.removeprefix("correlation_")
+            assert (curve["solution"] is None) == (shown["kept"] != data["queries"]["kept"])
+    assert data["runs"][0] == report(task, "--run", run)["runs"][0]
+    said = attsvm("report", task, "--run", run, "--run", other, "-o", tmp_path / "both.html", "--json").json()
+    assert said["runs"] == [str(file) for file in files]
+    stranger = tmp_path / "stranger.npz"
+    assert attsvm("generate", "random", "--seed", 2, "-o", tmp_path / "t2.npz").code == 0
+    assert attsvm("train", tmp_path / "t2.npz", "--steps", 5, "-o", stranger).code == 0
+    refused(attsvm, tmp_path, task, "--run", run, "--run", stranger, words=[str(stranger), "another task"])
 
 
 def test_margins_of_the_run(report, task, run):
@@ -149,16 +218,19 @@ def test_margins_of_the_run(report, task, run):
     tokens, queries = np.load(task)["tokens"], np.load(task)["queries"]
     rows = data["solutions"][data["main"]]["rows"]
     want = [(tokens[i, a] - tokens[i, t]) @ W @ queries[i] / np.linalg.norm(W) for i, a, t in zip(rows["query"], rows["keep"], rows["drop"])]
-    np.testing.assert_allclose(data["run"]["margins"], want, atol=1e-12)
+    np.testing.assert_allclose(data["runs"][0]["margins"], want, atol=1e-12)
 
 
 def test_the_same_bytes_for_any_number_of_threads(attsvm, task, run, tmp_path):
-    pages = []
-    for threads in (1, 3):
-        out = tmp_path / "same.html"
-        assert attsvm("report", task, "--run", run, "--threads", threads, "-o", out, "--force").code == 0
-        pages.append(out.read_bytes())
-    assert pages[0] == pages[1]
+    apart = tmp_path / "apart.npz"
+    assert attsvm("generate", "random", "--n", 10, "--T", 5, "--d", 3, "--seed", 1, "-o", apart).code == 0
+    for args in ([task, "--run", run], [task, "--run", run, "--run", run], [apart]):
+        pages = []
+        for threads in (1, 3):
+            out = tmp_path / "same.html"
+            assert attsvm("report", *args, "--threads", threads, "-o", out, "--force").code == 0
+            pages.append(out.read_bytes())
+        assert pages[0] == pages[1], args
 
 
 def test_solutions_of_the_readers_own(attsvm, report, task, tmp_path):
@@ -219,7 +291,7 @@ def test_every_kind_of_task(attsvm, report, tmp_path, kind):
     assert data["solutions"] and all(one["valid"] for one in data["solutions"])
     if attsvm("train", task, "--steps", 50, "-o", run).code == 0:
         data = report(task, "--run", run)
-        assert data["run"]["step"] == list(range(51))
+        assert data["runs"][0]["step"] == list(range(51))
 
 
 def test_joint_runs_are_judged_by_their_own_head(attsvm, report, tmp_path):
@@ -236,7 +308,7 @@ def test_joint_runs_are_judged_by_their_own_head(attsvm, report, tmp_path):
 def test_many_records_are_thinned(attsvm, report, task, tmp_path):
     run = tmp_path / "long.npz"
     assert attsvm("train", task, "--steps", 1000, "--record", "every:1", "-o", run).code == 0
-    shown = report(task, "--run", run)["run"]
+    shown = report(task, "--run", run)["runs"][0]
     assert shown["records"] == 1001 and len(shown["step"]) == 200
     assert shown["step"][0] == 0 and shown["step"][-1] == 1000
     assert max(np.diff(shown["step"])) <= 6
@@ -299,7 +371,9 @@ def test_demo_writes_its_page(attsvm, tmp_path):
     result = attsvm("demo", "--out", tmp_path / "d")
     assert result.code == 0 and f"{tmp_path}/d/report.html" in result.out
     data = data_of(tmp_path / "d" / "report.html")
-    assert data["run"]["step"][-1] == 20000 and data["run"]["records"] > 50
+    assert [run["implied"]["norm"] for run in data["runs"]] == ["fro", "nuc"]
+    for run in data["runs"]:
+        assert run["step"][-1] == 20000 and run["records"] > 50
     assert attsvm("demo", "--out", tmp_path / "d", "--json").json()["report"] == f"{tmp_path}/d/report.html"
 
 
@@ -322,3 +396,47 @@ def test_a_conflict_that_is_exact(report, tmp_path):
     assert shown["residual"] == 0 and shown["norm_bound"] is None
     assert "add up to zero: no W meets them all." in shown["words"][1] and "inf" not in " ".join(shown["words"])
     assert [row["arrow"][1] for row in shown["conflict"]["rows"]] == [0, 0]
+
+
+def test_ways_out_of_a_conflict(attsvm, report, tmp_path):
+    """The queries to relax, and the tokens to choose instead, do what the page says of them."""
+    task, solution = tmp_path / "t.npz", tmp_path / "s.npz"
+    assert attsvm("generate", "random", "--n", 10, "--T", 5, "--d", 3, "--seed", 1, "-o", task).code == 0
+    data = report(task)
+    way = data["way_out"]
+    queries = range(data["task"]["queries"])
+    assert attsvm("solve", task, "-o", solution).code == 3
+    assert way["relax"] is None  # even without margins, only W = 0 would do
+    # Without the queries that are left out there is a W; none of them is there for nothing.
+    arrays = dict(np.load(task))
+
+    def without(left):
+        kept = [i for i in queries if i not in left]
+        part = {**arrays, "tokens": arrays["tokens"][kept], "queries": arrays["queries"][kept]}
+        part.update({name: arrays[name][kept] for name in ("labels", "select") if name in arrays})
+        np.savez(tmp_path / "part.npz", **{name: array for name, array in part.items() if not name.startswith("x_")})
+        return attsvm("solve", tmp_path / "part.npz", "-o", solution, "--force").code
+
+    assert without(way["leave"]) == 0
+    assert all(without([one for one in way["leave"] if one != query]) == 3 for query in way["leave"])
+    tokens = [kept[0] for kept in data["queries"]["kept"]]
+    scores = data["plane"]["scores"]
+    assert [one["query"] for one in way["instead"]] == way["leave"]
+    for one in way["instead"]:
+        i, t = one["query"], one["token"]
+        assert one["score_gap"] == pytest.approx(scores[i][tokens[i]] - scores[i][t])
+        tokens[i] = t
+    select = ",".join(map(str, tokens))
+    assert attsvm("solve", task, "--select", select, "-o", solution, "--force").code == 0
+    assert report(task, "--solution", solution)["way_out"] is None
+
+
+def test_relaxing_is_a_way_out_where_it_helps(attsvm, report, tmp_path):
+    task, solution = tmp_path / "t.npz", tmp_path / "s.npz"
+    # Two queries ask opposite things of one number; a third asks nothing of it.
+    np.savez(task, tokens=np.array([[[0.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [0.0, 0.0]]]),
+             select=np.array([0, 0, 0]))
+    way = report(task)["way_out"]
+    assert way["relax"] is not None and len(way["relax"]) == 2 and way["leave"] in ([0], [1])
+    assert attsvm("solve", task, "--relax", ",".join(map(str, way["relax"])), "-o", solution).code == 0
+    assert way["instead"] == [{"query": way["leave"][0], "token": 1, "score_gap": None}]

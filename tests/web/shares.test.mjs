@@ -30,7 +30,7 @@ async function on(file, use) {
 
 test("margins in each norm are drawn and listed, the implied norm above all", () =>
   on("cubic.html", async (page) => {
-    const { run } = dataOf(page);
+    const [run] = dataOf(page).runs;
     assert.equal(run.implied.norm, "lp:3");
     const names = run.shares.map((one) => one.norm);
     assert.deepEqual(names, ["fro", "nuc", "spec", "max", "l1", "lp:3"]);
@@ -40,7 +40,7 @@ test("margins in each norm are drawn and listed, the implied norm above all", ()
     assert.match(await chart.textContent(), /Theory for attention names the norm lp:3 for mirror:3/);
     await chart.locator(".plot").focus();
     await page.keyboard.press("End");
-    const read = chart.locator(".readout [data-path^='run.shares']").first();
+    const read = chart.locator(".readout [data-path^='runs.0.shares']").first();
     assert.equal(await read.getAttribute("title"), String(run.shares[0].distances.at(-1)));
     const table = page.locator(".card", { hasText: "Margins in each norm" });
     const rows = table.locator("tbody tr");
@@ -58,14 +58,14 @@ test("margins in each norm are drawn and listed, the implied norm above all", ()
 
 test("where nothing separates there is no largest margin", () =>
   on("stuck.html", async (page) => {
-    assert.ok(dataOf(page).run.shares.every((one) => one.status === "infeasible"));
+    assert.ok(dataOf(page).runs[0].shares.every((one) => one.status === "infeasible"));
     await page.getByText("There is no largest margin to compare with").first().waitFor();
     await page.getByText("not known: infeasible").first().waitFor();
   }));
 
 test("a run without records is one point", () =>
   on("point.html", async (page) => {
-    const { run } = dataOf(page);
+    const [run] = dataOf(page).runs;
     assert.deepEqual([run.step, run.implied, run.shares[0].rho.length], [null, null, 1]);
     assert.ok(Math.abs(run.shares[0].distances[0]) < 1e-9, "the point is the Frobenius solution");
     await page.getByText("Theory names no norm for this training.").first().waitFor();

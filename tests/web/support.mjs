@@ -94,14 +94,18 @@ export async function assertNumbers(page) {
       }
       return undefined;
     };
-    // Six digits, or three with an exponent: what the page promises.
-    const agrees = (text, value) =>
-      Number(text) === value || Number(text) === Number(value.toPrecision(text.includes("e") ? 3 : 6));
-    const near = (text) => {
+    // Six digits, or three with an exponent: what the page promises. Shares are in percent.
+    const agrees = (text, value) => {
+      if (text.endsWith("%")) return agrees(text.slice(0, -2), Number((100 * value).toPrecision(6)));
+      return Number(text) === value || Number(text) === Number(value.toPrecision(text.includes("e") ? 3 : 6));
+    };
+    const near = (words) => {
+      const text = words.replace("\u202f%", "");
+      const unit = text === words ? 1 : 100;
       const [lead, power = "0"] = text.toLowerCase().split("e");
       const room = 0.5 * 10 ** (Number(power) - (lead.split(".")[1] ?? "").length) * (1 + 1e-6),
         middle = Number(text);
-      return (value) => Math.abs(value - middle) <= room;
+      return (value) => Math.abs(unit * value - middle) <= room;
     };
     const small = (_all, above, below) => above?.replace("-", "\u2212") ?? below; // W^mm is written with a superscript
     const found = [];
@@ -137,7 +141,7 @@ export async function assertNumbers(page) {
     const walker = document.createTreeWalker(document.getElementById("page"), NodeFilter.SHOW_TEXT);
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
       if (node.parentElement.closest("[data-path],[data-json],[data-token],option,sup,sub")) continue;
-      for (const text of node.textContent.match(/-?\d+\.\d+(e-?\d+)?|-?\d+e-?\d+/g) ?? []) {
+      for (const text of node.textContent.match(/(-?\d+\.\d+(e-?\d+)?|-?\d+e-?\d+)(\u202f%)?/g) ?? []) {
         if (!numbers.some(near(text)) && !strings.some((one) => one.includes(text)))
           found.push(`"${node.textContent}" has ${text}, which is not in the data`);
       }
@@ -223,6 +227,30 @@ export async function assertContrast(page) {
     return [...new Set(found)];
   });
   assert.deepEqual(weak, []);
+}
+
+const axe = readFileSync(path.join(import.meta.dirname, "node_modules/axe-core/axe.min.js"), "utf8");
+
+/** axe-core finds nothing. */
+export async function assertAccessible(page) {
+  await page.evaluate(axe);
+  const found = await page.evaluate(async () => (await globalThis.axe.run(document)).violations);
+  assert.deepEqual(
+    found.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`),
+    [],
+  );
+}
+
+/** The tip at a point: inside the window, and beside the point. */
+export async function assertTip(page, chart) {
+  const box = await chart.locator(".readout").boundingBox();
+  const { width, height } = page.viewportSize();
+  assert.ok(box, "no tip");
+  assert.ok(
+    box.x >= 0 && box.y >= 0 && box.x + box.width <= width && box.y + box.height <= height,
+    JSON.stringify(box),
+  );
+  return box;
 }
 
 /** What a chart's canvases show now, as text to compare. */

@@ -1,38 +1,37 @@
-// Axes as uPlot draws them.
+// Axes: where their lines are and what stands beside them, on the screen (uPlot draws) and in files (we do).
 import type uPlot from "uplot";
 
 import type { ChartAxis } from "./chart_spec";
-import { formatted, power } from "./format";
+import { formatted, percent, power } from "./format";
 import { labelText } from "./label";
-import { logSplits, type Range } from "./ranges";
+import { evenSplits, logSplits, type Range } from "./ranges";
 import { colour } from "./theme";
 
-/** Steps between ticks of counts. */
-const wholes = [1, 2, 5]
-  .flatMap((lead) => Array.from({ length: 9 }, (_, power) => lead * 10 ** power))
-  .sort((a, b) => a - b);
+type Side = "x" | "y";
 
 /** Room for the numbers beside an axis, and for one of them along it, in pixels. */
-const room = { x: { beside: 32, along: 44 }, y: { beside: 58, along: 24 } };
+export const room = { x: { beside: 32, along: 50 }, y: { beside: 58, along: 36 } };
+export const labelRoom = 22;
 
-/** `range` is what is shown now. */
-export function axisOf(axis: ChartAxis, log: boolean, side: "x" | "y", range: () => Range): uPlot.Axis {
-  const words = (value: number): string => {
-    if (value === null || (axis.whole && !Number.isInteger(value))) return "";
-    if (!log) return formatted(Number(value.toPrecision(12))).replace(/\.?0+e/, "e");
-    const [low, high] = range();
-    return power(value, high / low < 300); // few powers of ten: 2 and 5 are named too
-  };
-  const lines: uPlot.Axis = {
-    splits: (u, _axis, low, high) => {
-      const length = (side === "x" ? u.bbox.width : u.bbox.height) / devicePixelRatio;
-      return logSplits([low, high], Math.max(2, Math.min(10, Math.floor(length / room[side].along))));
-    },
-    filter: (_u, splits) => splits,
-  };
+/** Lines of an axis of this length, in pixels. */
+export function splitsOf(axis: ChartAxis, log: boolean, side: Side, range: Range, length: number): number[] {
+  const along = room[side].along * (log ? 0.7 : 1);
+  const most = Math.max(2, Math.min(10, Math.floor(length / along)));
+  return log ? logSplits(range, most) : evenSplits(range, most, axis.whole ?? false);
+}
+
+export function tickWords(axis: ChartAxis, log: boolean, range: Range, value: number): string {
+  if (axis.whole && !Number.isInteger(value)) return "";
+  if (axis.percent && !log) return percent(value);
+  if (!log) return formatted(Number(value.toPrecision(12))).replace(/\.?0+e/, "e");
+  return power(value, range[1] / range[0] < 300); // few powers of ten: 2 and 5 are named too
+}
+
+export function axisOf(axis: ChartAxis, log: boolean, side: Side): uPlot.Axis {
+  const shown = (u: uPlot): Range => [u.scales[side]?.min ?? 0, u.scales[side]?.max ?? 1];
   return {
     label: labelText(axis.label),
-    labelSize: 22,
+    labelSize: labelRoom,
     labelFont: "13px system-ui, sans-serif",
     font: "12px system-ui, sans-serif",
     gap: 4,
@@ -40,8 +39,10 @@ export function axisOf(axis: ChartAxis, log: boolean, side: "x" | "y", range: ()
     stroke: () => colour("text"),
     grid: { stroke: () => colour("grid"), width: 1 },
     ticks: { stroke: () => colour("grid"), width: 1, size: 5 },
-    values: (_u, splits) => splits.map(words),
-    ...(log ? lines : axis.whole ? { incrs: wholes } : {}),
+    splits: (u, _axis, low, high) =>
+      splitsOf(axis, log, side, [low, high], (side === "x" ? u.bbox.width : u.bbox.height) / devicePixelRatio),
+    filter: (_u, splits) => splits,
+    values: (u, splits) => splits.map((value) => tickWords(axis, log, shown(u), value)),
   };
 }
 

@@ -1,18 +1,17 @@
 // A chart: uPlot does axes, zoom and pixels, marks.ts draws the marks; a legend of switches, the values of the point
-// under the pointer or the keyboard, and the numbers as a table for those who cannot see it.
+// under the pointer, the finger or the keyboard, and the numbers as a table for those who cannot see it.
 import uPlot from "uplot";
 
-import { type ChartSpec, reachAcross, type Series, valueNode } from "./chart_spec";
-import { chartCsv, chartTable } from "./chart_table";
 import { axisOf, scaleOf } from "./axes";
-import { button, freshId, h } from "./dom";
-import { csvButton } from "./download";
-import { num } from "./format";
-import { labelNodes } from "./label";
+import { type ChartSpec, reachAcross, reading, type Series } from "./chart_spec";
+import { chartCsv, chartTable } from "./chart_table";
+import { button, h } from "./dom";
+import { drawFigure, drawOver, mapperOf } from "./figure";
+import { Frame } from "./frame";
 import { legend } from "./legend";
 import { drawCurve, type Mapper, trace } from "./marks";
-import { drawBands, drawTags } from "./tags";
 import { fitted, type Range, rangeOf, squared } from "./ranges";
+import { drawBands } from "./tags";
 import { colour, look, onTheme } from "./theme";
 
 interface Hit {
@@ -20,13 +19,12 @@ interface Hit {
   point: number;
 }
 
+const reachOf = { mouse: 24, touch: 40 }; // how near to a point counts as on it, in pixels
+
 export class Chart {
-  readonly root: HTMLElement;
+  private readonly frame: Frame;
   private spec: ChartSpec;
-  private readonly plot: HTMLElement;
   private readonly legend = h("div", { class: "legend" });
-  private readonly readout = h("output", { class: "readout", "aria-live": "polite" });
-  private readonly bar = h("div", { class: "bar" });
   private readonly details: HTMLDetailsElement;
   private readonly off = new Set<string>();
   private readonly known = new Set<string>(); // labels whose switch the reader may have moved
@@ -40,36 +38,18 @@ export class Chart {
 
   constructor(host: HTMLElement, spec: ChartSpec) {
     this.spec = spec;
-    const id = freshId();
-    this.plot = h("div", {
-      class: "plot",
-      tabindex: 0,
-      role: "group",
-      "aria-roledescription": "chart",
-      "aria-labelledby": `${id}-title`,
-      "aria-describedby": `${id}-summary`,
+    this.frame = new Frame(host, "chart", (pen, width, ratio) => {
+      const { log, off, marker } = this;
+      const ranges = this.zoomed ? this.ranges : this.full();
+      return drawFigure(pen, this.spec, { ranges, log, off, marker }, { width, height: this.height(), ratio });
     });
     this.details = h("details", { class: "numbers" }, h("summary", {}, "Numbers of this chart"));
     this.details.addEventListener("toggle", () => this.fillTable());
-    this.root = h(
-      "figure",
-      { class: "chart" },
-      h(
-        "figcaption",
-        {},
-        h("h3", { id: `${id}-title` }, ...labelNodes(spec.title)),
-        h("p", { id: `${id}-summary`, class: "summary" }),
-      ),
-      this.bar,
-      this.plot,
-      this.legend,
-      this.readout,
-      this.details,
-    );
-    host.append(this.root);
-    this.plot.addEventListener("keydown", (event) => this.key(event));
-    this.plot.addEventListener("blur", () => this.point(null));
-    new ResizeObserver(() => this.resize()).observe(this.plot);
+    this.frame.root.append(this.legend, this.details);
+    const { plot } = this.frame;
+    plot.addEventListener("keydown", (event) => this.key(event));
+    plot.addEventListener("blur", () => this.point(null));
+    new ResizeObserver(() => this.resize()).observe(plot);
     onTheme(() => this.paint());
     this.update(spec);
   }
@@ -82,10 +62,7 @@ export class Chart {
       if (series.hidden && !this.known.has(series.label)) this.off.add(series.label);
       this.known.add(series.label);
     }
-    const caption = this.root.querySelector("figcaption");
-    caption?.querySelector("h3")?.replaceChildren(...labelNodes(spec.title));
-    const summary = caption?.querySelector("p");
-    summary?.replaceChildren(spec.summary, spec.more ? h("span", { class: "unseen" }, ` ${spec.more}`) : "");
+    this.frame.describe(spec.name, spec.title, spec.summary, spec.more);
     this.hit = null;
     this.zoomed = false;
     this.legend.replaceChildren(...legend(spec, this.off, () => this.paint()));
@@ -116,41 +93,33 @@ export class Chart {
     const ctx = canvas.getContext("2d");
     if (!ctx) return;
     ctx.clearRect(0, 0, width, height);
-    const map = this.mapper(false);
-    for (const overlay of this.spec.overlays ?? []) {
-      if (this.off.has(overlay.label)) continue;
-      ctx.save();
-      const style = look(overlay.style);
-      ctx.strokeStyle = style.colour;
-      ctx.fillStyle = style.colour;
-      ctx.lineWidth = (overlay.width ?? 2) * ratio;
-      ctx.setLineDash(overlay.dash.map((part) => part * ratio));
-      overlay.draw(ctx, map);
-      ctx.restore();
-    }
-    if (this.marker !== null) {
-      const x = map.x(this.marker);
-      ctx.strokeStyle = colour("muted");
-      ctx.lineWidth = ratio;
-      ctx.beginPath();
-      ctx.moveTo(x, 0);
-      ctx.lineTo(x, height);
-      ctx.stroke();
-    }
+    const box = { left: 0, top: 0, width, height };
+    const map = this.mapper(box);
+    drawOver(ctx, this.spec, { off: this.off, marker: this.marker }, map, box);
     this.drawHit(ctx, map);
+    this.show();
+  }
+
+  private height(): number {
+    return this.spec.height ?? 320;
   }
 
   private drawHit(ctx: CanvasRenderingContext2D, map: Mapper): void {
-    const series = this.hit ? this.spec.series[this.hit.series] : undefined;
-    if (!series || !this.hit) return;
-    const x = series.x[this.hit.point],
-      y = series.y[this.hit.point];
-    if (typeof x !== "number" || typeof y !== "number") return;
+    const at = this.place(map);
+    if (!at) return;
     ctx.strokeStyle = colour("text");
     ctx.lineWidth = 2 * map.ratio;
     ctx.beginPath();
-    trace(ctx, "ring", map.x(x), map.y(y), 7 * map.ratio);
+    trace(ctx, "ring", at.x, at.y, 7 * map.ratio);
     ctx.stroke();
+  }
+
+  /** Where the point that is read lies. */
+  private place(map: Mapper): { x: number; y: number } | null {
+    const series = this.hit ? this.spec.series[this.hit.series] : undefined;
+    const x = series?.x[this.hit?.point ?? 0],
+      y = series?.y[this.hit?.point ?? 0];
+    return typeof x === "number" && typeof y === "number" ? { x: map.x(x), y: map.y(y) } : null;
   }
 
   private drawBar(): void {
@@ -167,42 +136,23 @@ export class Chart {
       );
       return made;
     };
-    this.bar.replaceChildren();
-    if (!this.spec.square) this.bar.append(...(this.spec.logs ?? (["x", "y"] as const)).map(toggle));
-    this.bar.append(
-      button("Show all", () => this.reset(), { class: "quiet", title: "Or press 0 in the chart; + and \u2212 zoom" }),
-      csvButton(this.spec.name, () => chartCsv(this.spec)),
-    );
+    const logs = this.spec.square ? [] : (this.spec.logs ?? (["x", "y"] as const)).map(toggle);
+    const all = button("Show all", () => this.reset(), {
+      class: "quiet",
+      title: "Or press 0 in the chart; + and \u2212 zoom",
+    });
+    this.frame.buttons([...logs, all], () => chartCsv(this.spec));
   }
 
-  private mapper(canvas: boolean): Mapper {
+  private mapper(box: { left: number; top: number; width: number; height: number }): Mapper {
+    return mapperOf(this.spec, { ranges: this.scales(), log: this.log }, box, devicePixelRatio);
+  }
+
+  /** The ranges as drawn; on a square plot one unit is as long on either axis. */
+  private scales(): { x: Range; y: Range } {
     const u = this.u;
-    const ratio = devicePixelRatio;
-    if (!u) return { x: () => NaN, y: () => NaN, ratio, visible: () => false };
-    const one = (key: "x" | "y"): ((value: number) => number) => {
-      const scale = u.scales[key];
-      const low = scale?.min ?? 0,
-        high = scale?.max ?? 1;
-      const log = this.log[key];
-      const at = (value: number): number => (canvas ? u.valToPos(value, key, true) : u.valToPos(value, key) * ratio);
-      const from = log ? Math.log(low) : low,
-        to = log ? Math.log(high) : high;
-      const start = at(low),
-        slope = (at(high) - start) / (to - from);
-      const floor = this.spec[key].floor ?? 0;
-      return log
-        ? (value) => (value > 0 || floor > 0 ? start + slope * (Math.log(Math.max(value, floor)) - from) : NaN)
-        : (value) => start + slope * (value - from);
-    };
-    const { left, top, width, height } = u.bbox;
-    const [x0, y0] = canvas ? [left, top] : [0, 0];
-    const edge = 20 * ratio;
-    return {
-      x: one("x"),
-      y: one("y"),
-      ratio,
-      visible: (x, y) => x > x0 - edge && x < x0 + width + edge && y > y0 - edge && y < y0 + height + edge,
-    };
+    if (!u || !this.spec.square) return this.ranges;
+    return squared(this.ranges.x, this.ranges.y, u.bbox.width, u.bbox.height);
   }
 
   private shown(): Series[] {
@@ -231,43 +181,44 @@ export class Chart {
     this.u?.destroy();
     this.u = null;
     this.over = null;
-    const width = this.plot.clientWidth;
+    const width = this.frame.plot.clientWidth;
     if (width === 0) return;
     if (!this.zoomed) this.ranges = this.full();
     this.u = new uPlot(
       {
         width,
-        height: this.spec.height ?? 320,
+        height: this.height(),
         legend: { show: false },
         padding: [10, 14, 0, 0],
         scales: { x: scaleOf(this.log.x, this.ranges.x), y: scaleOf(this.log.y, this.ranges.y) },
-        axes: [
-          axisOf(this.spec.x, this.log.x, "x", () => this.ranges.x),
-          axisOf(this.spec.y, this.log.y, "y", () => this.ranges.y),
-        ],
+        axes: [axisOf(this.spec.x, this.log.x, "x"), axisOf(this.spec.y, this.log.y, "y")],
         series: [{}, { paths: () => null, points: { show: false } }],
         cursor: { drag: { x: true, y: true, uni: 10, setScale: false }, points: { show: false }, x: false, y: false },
         hooks: { draw: [() => this.paintCurves()], setSelect: [(u) => this.zoomTo(u)] },
       },
       [this.ranges.x, this.ranges.y],
-      this.plot,
+      this.frame.plot,
     );
     this.over = h("canvas", { class: "over", "aria-hidden": "true" });
     this.u.over.append(this.over);
     this.u.root.setAttribute("aria-hidden", "true");
-    this.u.over.addEventListener("mousemove", (event) => this.point(this.nearest(event.offsetX, event.offsetY)));
-    this.u.over.addEventListener("mouseleave", () => this.point(null));
+    for (const name of ["pointermove", "pointerdown"] as const)
+      this.u.over.addEventListener(name, (event) =>
+        this.point(
+          this.nearest(event.offsetX, event.offsetY, reachOf[event.pointerType === "mouse" ? "mouse" : "touch"]),
+        ),
+      );
+    this.u.over.addEventListener("pointerleave", (event) => {
+      if (event.pointerType === "mouse") this.point(null); // a finger leaves when it is lifted
+    });
     this.u.over.addEventListener("dblclick", () => this.reset());
     this.apply();
   }
 
-  /** Scales as wanted; on a square plot one unit is as long on either axis. */
   private apply(): void {
     const u = this.u;
     if (!u) return;
-    const { x, y } = this.spec.square
-      ? squared(this.ranges.x, this.ranges.y, u.bbox.width, u.bbox.height)
-      : this.ranges;
+    const { x, y } = this.scales();
     u.batch(() => {
       u.setScale("x", { min: x[0], max: x[1] });
       u.setScale("y", { min: y[0], max: y[1] });
@@ -308,11 +259,11 @@ export class Chart {
   }
 
   private resize(): void {
-    const width = this.plot.clientWidth;
+    const width = this.frame.plot.clientWidth;
     if (width === 0) return;
     if (!this.u) this.rebuild();
     else if (this.u.width !== width) {
-      this.u.setSize({ width, height: this.spec.height ?? 320 });
+      this.u.setSize({ width, height: this.height() });
       this.apply();
     }
   }
@@ -330,19 +281,21 @@ export class Chart {
     u.ctx.beginPath();
     u.ctx.rect(left, top, width, height);
     u.ctx.clip();
-    const map = this.mapper(true);
+    const map = this.mapper(u.bbox);
     drawBands(u.ctx, this.spec.bands ?? [], map, u.bbox, { line: colour("line"), text: colour("muted") });
     for (const series of this.shown()) drawCurve(u.ctx, series, map, look(series.style));
-    drawTags(u.ctx, this.shown(), map, u.bbox, { text: colour("text"), around: colour("surface") });
     u.ctx.restore();
   }
 
-  private nearest(x: number, y: number): Hit | null {
-    const map = this.mapper(false);
-    const px = x * map.ratio,
-      py = y * map.ratio;
+  private nearest(x: number, y: number, reach: number): Hit | null {
+    const over = this.u?.over;
+    if (!over) return null;
+    const ratio = devicePixelRatio;
+    const map = this.mapper({ left: 0, top: 0, width: over.clientWidth * ratio, height: over.clientHeight * ratio });
+    const px = x * ratio,
+      py = y * ratio;
     let best: Hit | null = null,
-      least = (24 * map.ratio) ** 2;
+      least = (reach * ratio) ** 2;
     this.spec.series.forEach((series, s) => {
       if (this.off.has(series.label)) return;
       for (let k = 0; k < series.x.length; k += 1) {
@@ -363,42 +316,21 @@ export class Chart {
     if (hit?.series === this.hit?.series && hit?.point === this.hit?.point) return;
     this.hit = hit;
     this.paintOver();
-    this.show();
   }
 
+  /** The values of the point that is read, beside it. */
   private show(): void {
+    const over = this.u?.over;
     const series = this.hit ? this.spec.series[this.hit.series] : undefined;
-    if (!series || !this.hit) {
-      this.readout.replaceChildren(h("span", { class: "hint" }, "Point, or use the arrow keys, to read values."));
-      return;
-    }
-    const k = this.hit.point;
-    const value = (key: "x" | "y"): Node => {
-      const number = series[key][k] ?? null;
-      return valueNode(series, key, k, number);
-    };
-    const spread =
-      series.low && series.high && series.path
-        ? [
-            " (",
-            num(`${series.path.y.replace(/\.y$/, ".low")}.${k}`, series.low[k]),
-            " to ",
-            num(`${series.path.y.replace(/\.y$/, ".high")}.${k}`, series.high[k]),
-            ")",
-          ]
-        : [];
-    this.readout.replaceChildren(
-      h("strong", {}, ...labelNodes(series.label)),
-      series.name ? ` ${series.name(k)}` : "",
-      ": ",
-      ...labelNodes(this.spec.x.label),
-      " = ",
-      value("x"),
-      ", ",
-      ...labelNodes(this.spec.y.label),
-      " = ",
-      value("y"),
-      ...spread,
+    if (!over || !series || !this.hit) return this.frame.read(null);
+    const map = this.mapper({ left: 0, top: 0, width: over.clientWidth, height: over.clientHeight });
+    const at = this.place(map);
+    if (!at) return this.frame.read(null);
+    const plot = this.frame.plot.getBoundingClientRect(),
+      inner = over.getBoundingClientRect();
+    this.frame.read(
+      { x: inner.left - plot.left + at.x, y: inner.top - plot.top + at.y },
+      ...reading(this.spec, series, this.hit.point),
     );
   }
 
@@ -411,14 +343,18 @@ export class Chart {
       visible.findIndex(({ s }) => s === this.hit?.series),
     );
     const here = visible[place];
-    const move = (to: number): void => {
-      if (here) this.point({ series: here.s, point: Math.min(here.n - 1, Math.max(0, to)) });
-    };
     const at = this.hit?.point ?? -1;
-    const jump = (by: number): void => {
-      const next = visible[(place + by + visible.length) % visible.length];
-      if (next) this.point({ series: next.s, point: Math.min(Math.max(0, at), next.n - 1) });
+    /** To a point of a curve, or the next one that there is. */
+    const go = (to: { s: number; n: number } | undefined, wanted: number): void => {
+      if (!to) return;
+      const { x = [], y = [] } = this.spec.series[to.s] ?? {};
+      const back = wanted < at || wanted >= to.n - 1;
+      let point = Math.min(to.n - 1, Math.max(0, wanted));
+      while (point >= 0 && point < to.n && (x[point] === null || y[point] === null)) point += back ? -1 : 1;
+      if (point >= 0 && point < to.n) this.point({ series: to.s, point });
     };
+    const move = (to: number): void => go(here, to);
+    const jump = (by: number): void => go(visible[(place + by + visible.length) % visible.length], at);
     const actions: Record<string, () => void> = {
       ArrowRight: () => move(at + 1),
       ArrowLeft: () => move(at < 0 ? 0 : at - 1),

@@ -1,7 +1,9 @@
 // The description of a chart.
-import { h } from "./dom";
-import { formatted, num } from "./format";
+import { type Child, h } from "./dom";
+import { formatted, num, share } from "./format";
+import { labelNodes } from "./label";
 import type { Curve, Mapper } from "./marks";
+import type { Pen } from "./pen";
 import type { Range } from "./ranges";
 
 export interface Series extends Curve {
@@ -9,6 +11,7 @@ export interface Series extends Curve {
   style: number;
   path?: { x?: string | undefined; y: string } | undefined; // lists of the data; left out for x: it counts
   name?: ((point: number) => string) | undefined; // of a point
+  more?: ((point: number) => Child[]) | undefined; // what else is known about it, in place of its coordinates
   hidden?: boolean | undefined; // until its switch is used
   tag?: ((point: number) => string) | undefined; // written beside it, where there is room
 }
@@ -20,7 +23,7 @@ export interface Overlay {
   mark: "arrow" | "rule";
   dash: number[];
   width?: number; // of lines, in pixels; 2 unless said
-  draw: (ctx: CanvasRenderingContext2D, map: Mapper) => void;
+  draw: (pen: Pen, map: Mapper, box: { left: number; top: number; width: number; height: number }) => void;
 }
 
 export interface ChartAxis {
@@ -28,6 +31,7 @@ export interface ChartAxis {
   log?: boolean;
   range?: Range | null;
   whole?: boolean; // counts: no ticks between them
+  percent?: boolean; // shares of a whole
   floor?: number; // a logarithmic axis draws smaller values here: they are rounding, or zero
 }
 
@@ -55,9 +59,31 @@ export interface ChartSpec {
 }
 
 /** A value of a point, with its place in the data where it has one. */
-export function valueNode(series: Series, key: "x" | "y", k: number, value: number | null): Node {
+export function valueNode(spec: ChartSpec, series: Series, key: "x" | "y", k: number): Node {
+  const value = series[key][k] ?? null;
   const path = series.path?.[key];
-  return path ? num(`${path}.${k}`, value) : h("span", { class: "num", "data-derived": "" }, formatted(value));
+  if (!path) return h("span", { class: "num", "data-derived": "" }, formatted(value));
+  return (spec[key].percent ? share : num)(`${path}.${k}`, value);
+}
+
+/** What is said about a point. */
+export function reading(spec: ChartSpec, series: Series, k: number): Child[] {
+  const bound = (key: "low" | "high"): Node =>
+    num(`${series.path?.y.replace(/\.y$/, `.${key}`)}.${k}`, series[key]?.[k]);
+  const heading = [h("strong", {}, ...labelNodes(series.label)), series.name ? ` ${series.name(k)}` : ""];
+  if (series.more) return [...heading, ...series.more(k)];
+  return [
+    ...heading,
+    ": ",
+    ...labelNodes(spec.x.label),
+    " = ",
+    valueNode(spec, series, "x", k),
+    ", ",
+    ...labelNodes(spec.y.label),
+    " = ",
+    valueNode(spec, series, "y", k),
+    ...(series.low && series.high && series.path ? [" (", bound("low"), " to ", bound("high"), ")"] : []),
+  ];
 }
 
 /** Where a series lies on the x axis: boxes reach to both sides of their places. */

@@ -52,7 +52,7 @@ export function chartTable(spec: ChartSpec): HTMLElement {
       if (!at) return [];
       const { series, k } = at;
       const name = h("span", {}, ...labelNodes(series.label), series.name ? ` ${series.name(k)}` : "");
-      return [name, valueNode(series, "x", k, series.x[k] ?? null), valueNode(series, "y", k, series.y[k] ?? null)];
+      return [name, valueNode(spec, series, "x", k), valueNode(spec, series, "y", k)];
     },
   });
 }

@@ -1,7 +1,8 @@
 // Controls for the current query and step.
 import type { Report } from "./data";
-import { button, freshId, h } from "./dom";
+import { button, choice, freshId, h } from "./dom";
 import { num } from "./format";
+import { runNames } from "./runs";
 import type { Store } from "./state";
 
 export function queryControl(data: Report, store: Store, count = data.task.queries): HTMLElement {
@@ -35,9 +36,20 @@ export function queryControl(data: Report, store: Store, count = data.task.queri
   );
 }
 
+/** Chooses one of several runs; nothing where there is one. */
+export function runControl(data: Report, store: Store): HTMLElement | null {
+  if (data.runs.length < 2) return null;
+  const made = choice("Run", runNames(data), store.get().run, (run) => store.set({ run }));
+  store.on(() => {
+    const select = made.querySelector("select");
+    if (select) select.selectedIndex = store.get().run;
+  });
+  return made;
+}
+
 /** The slider over recorded steps, with a button that plays them. */
 export function stepControl(data: Report, store: Store): HTMLElement | null {
-  const run = data.run;
+  const run = data.runs[0];
   if (!run || run.norm.length < 2) return null;
   const last = run.norm.length - 1;
   const id = freshId();
@@ -65,7 +77,7 @@ export function stepControl(data: Report, store: Store): HTMLElement | null {
     const { step } = store.get();
     slider.value = String(step);
     const value = run.step?.[step] ?? null;
-    at.replaceChildren(...(run.step ? [num(`run.step.${step}`, value)] : [`point ${step}`]));
+    at.replaceChildren(...(run.step ? [num(`runs.0.step.${step}`, value)] : [`point ${step}`]));
     slider.setAttribute("aria-valuetext", run.step ? `step ${value}` : `point ${step}`);
   };
   slider.addEventListener("input", () => {

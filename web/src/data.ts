@@ -4,16 +4,18 @@
 export type Maybe = number | null;
 
 export interface Axis {
-  kind: "max-margin" | "principal" | "coordinate";
+  kind: "max-margin" | "across" | "principal" | "coordinate";
   index: number;
   share: Maybe;
 }
 
 export interface Plane {
   offsets: number[];
-  coordinates: number[][];
   axes: Axis[];
-  head_values: number[] | null;
+  coordinates: (number[] | null)[];
+  along: number[][] | null;
+  across: number[][] | null;
+  scores: number[][] | null;
   names: string[] | null;
 }
 
@@ -106,6 +108,7 @@ export interface Solution {
 export interface CorrelationCurve {
   label: string;
   solution: Maybe;
+  norm: string | null;
   values: Maybe[];
   distances: Maybe[];
 }
@@ -132,21 +135,37 @@ export interface QueryAttention {
   rest: number[] | null;
 }
 
+export interface AttentionMap {
+  queries: number;
+  points: number[];
+  weights: string;
+}
+
 export interface Run {
   file: string;
   settings: string | null;
   records: number;
+  verdict: Check["verdict"];
+  reason: string;
+  kept: number[][];
   step: number[] | null;
   norm: number[];
   loss: Maybe[] | null;
-  log_gradient: Maybe[] | null;
+  log10_gradient: Maybe[] | null;
   correlations: CorrelationCurve[];
   implied: ImpliedNorm | null;
   shares: MarginShares[];
   singular_values: (Spectrum | null)[];
   directions: Directions[];
   attention: QueryAttention[];
+  map: AttentionMap;
   margins: Maybe[] | null;
+}
+
+export interface WayOut {
+  relax: number[] | null;
+  leave: number[] | null;
+  instead: { query: number; token: number; score_gap: Maybe }[] | null;
 }
 
 export interface Report {
@@ -177,7 +196,8 @@ export interface Report {
   plane: Plane;
   solutions: Solution[];
   main: Maybe;
-  run: Run | null;
+  way_out: WayOut | null;
+  runs: Run[];
 }
 
 export type Mark = "line" | "points" | "band" | "bars" | "boxes";

@@ -17,6 +17,22 @@ export function num(path: string, value: number | null | undefined): HTMLElement
   return h("span", { class: "num", "data-path": path, title: value ?? null }, formatted(value));
 }
 
+/** A share of a whole, in percent. */
+export function share(path: string, value: number | null | undefined): HTMLElement {
+  return h("span", { class: "num", "data-path": path, title: value ?? null }, percent(value));
+}
+
+export function percent(value: number | null | undefined): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "\u2013";
+  return `${formatted(Number((100 * value).toPrecision(plain)))}\u202f%`;
+}
+
+/** 1 token, 2 tokens, 3 queries. */
+export function counted(count: number, noun: string): string {
+  const many = noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : `${noun}s`;
+  return `${count} ${count === 1 ? noun : many}`;
+}
+
 /** A text of the data. */
 export function text(path: string, value: string): HTMLElement {
   return h("span", { "data-path": path }, value);

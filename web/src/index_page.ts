@@ -4,6 +4,7 @@ import type { Experiment, FigureGrid, FigurePanel, Index } from "./data";
 import { freshId, h } from "./dom";
 import { formatted, num, text } from "./format";
 import { labelText, sentenceNodes } from "./label";
+import { onPrint } from "./print";
 import { themeButton } from "./theme";
 
 /** Where every curve begins and ends, for those who cannot see it. */
@@ -186,17 +187,22 @@ function cells(one: Experiment, e: number): HTMLElement {
   );
 }
 
-/** Charts are created when they come near the screen: creating all of them at once would block the page. */
+/** Charts are created when they come near the screen, or are printed: creating all at once would block the page. */
 function whenNear(element: HTMLElement, make: () => void): void {
+  let made = false;
+  const once = (): void => {
+    observer.disconnect();
+    if (!made) make();
+    made = true;
+  };
   const observer = new IntersectionObserver(
     (entries) => {
-      if (!entries.some((entry) => entry.isIntersecting)) return;
-      observer.disconnect();
-      make();
+      if (entries.some((entry) => entry.isIntersecting)) once();
     },
     { rootMargin: "600px" },
   );
   observer.observe(element);
+  onPrint(once, () => undefined);
 }
 
 function experiment(one: Experiment, e: number): HTMLElement {
@@ -243,9 +249,9 @@ function experiment(one: Experiment, e: number): HTMLElement {
         num(`${path}.seed`, one.seed),
         ", ",
         num(`${path}.runs`, one.runs),
-        " runs, ",
+        one.runs === 1 ? " run, " : " runs, ",
         num(`${path}.rejected`, one.rejected),
-        " draws rejected.",
+        one.rejected === 1 ? " draw rejected." : " draws rejected.",
       ),
       ...files,
     ),

@@ -5,8 +5,10 @@ import type { Report, Rows, Solution } from "./data";
 import { choice, h } from "./dom";
 import { num } from "./format";
 import { labelText } from "./label";
-import { tokenName } from "./names";
+import { queryLink, tokenName } from "./names";
 import { rangeOf } from "./ranges";
+import { literal, runNames, runStyle } from "./runs";
+import type { Store } from "./state";
 import { pagedTable } from "./table";
 
 function rowName(data: Report, rows: Rows, k: number): string {
@@ -33,19 +35,20 @@ function parts(data: Report, s: number, rows: Rows, shown: "slack" | "margin"): 
     name: (k) => rowName(data, rows, k),
   });
   const list = [pick("rows with room", 6, "circle", 3, false), pick("rows met with equality", 1, "triangle", 5, true)];
-  const margins = data.run?.margins;
-  if (shown === "margin" && margins && data.main === s) {
+  const names = runNames(data);
+  data.runs.forEach(({ margins }, r) => {
+    if (shown !== "margin" || !margins || data.main !== s) return;
     list.push({
-      label: "W of training, at the end",
-      style: 2,
+      label: data.runs.length > 1 ? `W of ${literal(names[r] ?? "")}, at the end` : "W of training, at the end",
+      style: runStyle(r),
       mark: "points",
-      shape: "cross",
+      shape: r === 0 ? "cross" : "box",
       size: 3,
       x: index,
       y: margins,
       name: (k) => rowName(data, rows, k),
     });
-  }
+  });
   return list;
 }
 
@@ -73,7 +76,7 @@ function words(solution: Solution, rows: Rows, shown: "slack" | "margin"): strin
   );
 }
 
-function rowTable(data: Report, s: number, rows: Rows, only: boolean): HTMLElement {
+function rowTable(data: Report, store: Store, s: number, rows: Rows, only: boolean): HTMLElement {
   const all = rows.query.map((_, k) => k);
   const order = only ? rows.support : all;
   const path = (name: string, k: number): string => `solutions.${s}.rows.${name}.${k}`;
@@ -88,7 +91,7 @@ function rowTable(data: Report, s: number, rows: Rows, only: boolean): HTMLEleme
       const k = order[row] ?? 0,
         query = rows.query[k] ?? 0;
       return [
-        cell("query", k),
+        queryLink(store, query, cell("query", k)),
         h("span", { "data-token": "" }, token(query, rows.keep[k] ?? -1)),
         h("span", { "data-token": "" }, token(query, rows.drop[k] ?? -1)),
         h("span", {}, rows.equal[k] ? "= " : "\u2265 ", cell("rhs", k)),
@@ -114,7 +117,7 @@ function rowTable(data: Report, s: number, rows: Rows, only: boolean): HTMLEleme
 /** Rows that a W meets; those of a conflict stand with its proof. */
 export const hasMargins = (solution: Solution): boolean => (solution.rows?.margin ?? null) !== null;
 
-export function marginsView(panel: HTMLElement, data: Report): void {
+export function marginsView(panel: HTMLElement, data: Report, store: Store): void {
   const able = data.solutions.map((solution, s) => ({ solution, s })).filter(({ solution }) => hasMargins(solution));
   let at = 0,
     only = true;
@@ -145,7 +148,7 @@ export function marginsView(panel: HTMLElement, data: Report): void {
     };
     if (chart) chart.update(spec);
     else chart = new Chart(frame, spec);
-    tables.replaceChildren(rowTable(data, chosen.s, rows, only));
+    tables.replaceChildren(rowTable(data, store, chosen.s, rows, only));
   };
   const label = (solution: Solution): string =>
     `${labelText(solution.label)}, ${solution.norm_words}${solution.file ? ` (${solution.file})` : ""}`;

@@ -1,6 +1,7 @@
 // What charts draw: lines, points, bands, bars, boxes and arrows, on a canvas, in pixels of the device.
 import type { Mark } from "./data";
 import { svg } from "./dom";
+import type { Pen } from "./pen";
 import type { Look, Shape } from "./theme";
 
 export interface Mapper {
@@ -26,7 +27,7 @@ export interface Curve {
 
 const many = 4000; // points from which on each is a plain square: shapes of that number cannot be told apart
 
-export function trace(ctx: CanvasRenderingContext2D, shape: Shape, x: number, y: number, r: number): void {
+export function trace(ctx: Pen, shape: Shape, x: number, y: number, r: number): void {
   switch (shape) {
     case "circle":
     case "ring":
@@ -56,6 +57,16 @@ export function trace(ctx: CanvasRenderingContext2D, shape: Shape, x: number, y:
       ctx.lineTo(x - r * 1.35, y);
       ctx.closePath();
       break;
+    case "star":
+      for (let k = 0; k < 10; k += 1) {
+        const reach = (k % 2 === 0 ? 1.5 : 0.62) * r,
+          angle = (k * Math.PI) / 5;
+        const at: [number, number] = [x + reach * Math.sin(angle), y - reach * Math.cos(angle)];
+        if (k === 0) ctx.moveTo(...at);
+        else ctx.lineTo(...at);
+      }
+      ctx.closePath();
+      break;
     case "cross":
       ctx.moveTo(x - r, y - r);
       ctx.lineTo(x + r, y + r);
@@ -65,7 +76,7 @@ export function trace(ctx: CanvasRenderingContext2D, shape: Shape, x: number, y:
   }
 }
 
-const hollow = (shape: Shape): boolean => shape === "ring" || shape === "box" || shape === "cross";
+const hollow = (shape: Shape): boolean => ["ring", "box", "cross", "star"].includes(shape);
 
 /** The pixels of every point that can be drawn, in order; a gap ends a line. */
 function* pixels(curve: Curve, map: Mapper): Generator<[number, number, number] | null> {
@@ -78,7 +89,7 @@ function* pixels(curve: Curve, map: Mapper): Generator<[number, number, number] 
   }
 }
 
-function drawPoints(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapper, look: Look, every = 1): void {
+function drawPoints(ctx: Pen, curve: Curve, map: Mapper, look: Look, every = 1): void {
   const shape = curve.shape ?? look.shape;
   const r = (curve.size ?? 3.5) * map.ratio;
   if (curve.x.length > many && every === 1) {
@@ -101,12 +112,12 @@ function drawPoints(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapper, lo
   finish(ctx, shape);
 }
 
-function finish(ctx: CanvasRenderingContext2D, shape: Shape): void {
+function finish(ctx: Pen, shape: Shape): void {
   if (hollow(shape)) ctx.stroke();
   else ctx.fill();
 }
 
-function drawLine(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapper): void {
+function drawLine(ctx: Pen, curve: Curve, map: Mapper): void {
   ctx.beginPath();
   let open = false;
   for (const at of pixels(curve, map)) {
@@ -127,7 +138,7 @@ function bound(values: ArrayLike<number | null> | undefined, k: number, y: numbe
   return Number.isFinite(at) ? at : 1e5;
 }
 
-function drawBand(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapper): void {
+function drawBand(ctx: Pen, curve: Curve, map: Mapper): void {
   const points = [...pixels(curve, map)].filter((at) => at !== null);
   ctx.save();
   ctx.globalAlpha = 0.16;
@@ -139,7 +150,7 @@ function drawBand(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapper): voi
   ctx.restore();
 }
 
-function drawBars(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapper): void {
+function drawBars(ctx: Pen, curve: Curve, map: Mapper): void {
   const cap = 3 * map.ratio;
   ctx.save();
   ctx.setLineDash([]);
@@ -162,12 +173,7 @@ function drawBars(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapper): voi
 }
 
 /** Lines across a box, of a slope of its own, so that boxes differ without colour too. */
-function hatch(
-  ctx: CanvasRenderingContext2D,
-  [x, y, width, height]: [number, number, number, number],
-  slope: number,
-  ratio: number,
-): void {
+function hatch(ctx: Pen, [x, y, width, height]: [number, number, number, number], slope: number, ratio: number): void {
   ctx.save();
   ctx.beginPath();
   ctx.rect(x, y, width, height);
@@ -181,7 +187,7 @@ function hatch(
   ctx.restore();
 }
 
-function drawBoxes(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapper, look: Look): void {
+function drawBoxes(ctx: Pen, curve: Curve, map: Mapper, look: Look): void {
   const slope = { circle: 0, square: 1, triangle: -1 }[look.shape as string] ?? 0;
   const half = (curve.width ?? 0.8) / 2;
   for (let k = 0; k < curve.x.length; k += 1) {
@@ -202,7 +208,7 @@ function drawBoxes(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapper, loo
   }
 }
 
-export function drawCurve(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapper, look: Look): void {
+export function drawCurve(ctx: Pen, curve: Curve, map: Mapper, look: Look): void {
   ctx.save();
   ctx.strokeStyle = look.colour;
   ctx.fillStyle = look.colour;
@@ -232,12 +238,7 @@ export function drawCurve(ctx: CanvasRenderingContext2D, curve: Curve, map: Mapp
 }
 
 /** An arrow between two points of the canvas. */
-export function drawArrow(
-  ctx: CanvasRenderingContext2D,
-  from: [number, number],
-  to: [number, number],
-  ratio: number,
-): void {
+export function drawArrow(ctx: Pen, from: [number, number], to: [number, number], ratio: number): void {
   const angle = Math.atan2(to[1] - from[1], to[0] - from[0]);
   const length = Math.hypot(to[0] - from[0], to[1] - from[1]);
   if (!(length > 0)) return;
@@ -304,7 +305,63 @@ function outline(shape: Shape): string {
       return "M14 11.4 L18 4 H10 Z";
     case "diamond":
       return "M14 2.2 L18.8 7 L14 11.8 L9.2 7 Z";
+    case "star":
+      return "M14 1 L15.4 5.1 H19.7 L16.2 7.7 L17.5 11.8 L14 9.3 L10.5 11.8 L11.8 7.7 L8.3 5.1 H12.6 Z";
     case "cross":
       return "M10.8 3.8 L17.2 10.2 M10.8 10.2 L17.2 3.8";
   }
+}
+
+/** The line through two points, from edge to edge of a box, with a name where the fewest of the given points are. */
+export function drawNamedLine(
+  pen: Pen,
+  [from, to]: [[number, number], [number, number]],
+  box: { left: number; top: number; width: number; height: number },
+  name: string,
+  points: [number, number][],
+  ratio: number,
+): void {
+  const [dx, dy] = [to[0] - from[0], to[1] - from[1]];
+  let first = -Infinity,
+    last = Infinity; // the part of the line that is in the box
+  for (const [delta, start, low, length] of [
+    [dx, from[0], box.left, box.width],
+    [dy, from[1], box.top, box.height],
+  ] as const) {
+    if (Math.abs(delta) < 1e-12) {
+      if (start < low || start > low + length) return;
+      continue;
+    }
+    const ends = [(low - start) / delta, (low + length - start) / delta];
+    first = Math.max(first, Math.min(...ends));
+    last = Math.min(last, Math.max(...ends));
+  }
+  if (first >= last) return;
+  const point = (k: number): [number, number] => [from[0] + k * dx, from[1] + k * dy];
+  pen.beginPath();
+  pen.moveTo(...point(first));
+  pen.lineTo(...point(last));
+  pen.stroke();
+  pen.font = `${11.5 * ratio}px system-ui, sans-serif`;
+  const width = pen.measureText(name).width;
+  const room = 20 * ratio; // that the name and the marks of points take up and down
+  const parts = Array.from({ length: 13 }, (_, k) => point(first + ((last - first) * k) / 12));
+  const places = parts
+    .sort((a, b) => b[0] - a[0])
+    .flatMap(([x, y]) =>
+      [-1, 1].map((side) => {
+        const right = box.left + box.width - width - 6 * ratio;
+        const left = Math.max(box.left + 6 * ratio, Math.min(x - width / 2, right));
+        const middle = y + 9 * side * ratio;
+        const taken = points.filter(
+          ([px, py]) => px > left - room / 2 && px < left + width + room / 2 && Math.abs(py - middle) < room,
+        ).length;
+        const out = middle - room / 2 < box.top || middle + room / 2 > box.top + box.height ? points.length + 1 : 0;
+        return { left, middle, cost: taken + out };
+      }),
+    );
+  const best = places.reduce((a, b) => (b.cost < a.cost ? b : a));
+  pen.textAlign = "left";
+  pen.textBaseline = "middle";
+  pen.fillText(name, best.left, best.middle);
 }

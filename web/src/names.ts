@@ -1,5 +1,7 @@
-// Names of tokens and steps.
+// Names of tokens, axes and queries.
 import type { Axis, Report } from "./data";
+import { type Child, h } from "./dom";
+import type { Store } from "./state";
 
 /** A token of a query: its number, and its name where the task has names. */
 export function tokenName(data: Report, query: number, token: number): string {
@@ -19,20 +21,24 @@ function isolated(name: string): string {
 
 export function axisName(axis: Axis | undefined): string {
   if (!axis) return "";
-  if (axis.kind === "max-margin") return "along W^{mm} z";
+  if (axis.kind === "max-margin") return "along the max-margin direction W^{mm} z";
+  if (axis.kind === "across") return "at right angles to W^{mm} z";
   return axis.kind === "principal" ? `principal component ${axis.index + 1}` : `coordinate ${axis.index}`;
 }
 
-/** The number of the i-th recorded step; runs that recorded none have only their last point. */
-export function stepOf(data: Report, record: number): number | null {
-  return data.run?.step?.[record] ?? null;
-}
-
-/** Steps on an axis: numbers of steps, or of points where the file has none. */
-export function stepAxis(data: Report): { label: string; values: number[]; path: string; log: boolean } {
-  const steps = data.run?.step;
-  if (!steps) return { label: "recorded point", values: (data.run?.norm ?? []).map((_, k) => k), path: "", log: false };
-  const last = steps.at(-1) ?? 0,
-    middle = steps[Math.floor(steps.length / 2)] ?? 0;
-  return { label: "step", values: steps, path: "run.step", log: middle * 10 < last };
+/** A query that leads to its plane. */
+export function queryLink(store: Store, query: number, ...words: Child[]): HTMLElement {
+  const to = { view: "plane", query };
+  return h(
+    "a",
+    {
+      href: store.address(to),
+      class: "query-link",
+      onclick: (event: Event) => {
+        event.preventDefault();
+        store.set(to);
+      },
+    },
+    ...(words.length > 0 ? words : [String(query)]),
+  );
 }

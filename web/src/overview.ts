@@ -1,63 +1,15 @@
-// The page in one screen: the task, the verdict, the answers, how it was made.
+// The page in one screen: the story, and below it in tables the task, the verdict, the answers, how it was made.
 import type { Report } from "./data";
-import { button, type Child, h } from "./dom";
+import { button, h } from "./dom";
 import { saveText } from "./download";
 import { num, text } from "./format";
 import { labelNodes } from "./label";
-import { tokenName } from "./names";
+import { queryLink, tokenName } from "./names";
 import { badge } from "./proof";
+import { predicted, runNames } from "./runs";
+import type { Store } from "./state";
+import { story } from "./story";
 import { type Fact, facts, pagedTable } from "./table";
-
-const verdicts = {
-  global: "Every query keeps its best token",
-  local: "A local optimum",
-  neither: "Neither global nor local",
-  infeasible: "No W keeps these tokens",
-};
-const ends = {
-  global: "Training found the best token of every query",
-  local: "Training ended at a local optimum",
-  neither: "Training ended at neither a global nor a local optimum",
-  infeasible: "Training ended at tokens that no W keeps",
-};
-
-/** The page in a sentence or two. */
-function lead(data: Report): HTMLElement {
-  const { run, check, queries } = data;
-  const first = data.solutions[0];
-  const parts: Child[] = [];
-  if (run && check && queries.optimal) {
-    const best = queries.optimal.filter((token, i) => queries.kept[i]?.includes(token)).length;
-    parts.push(`Of ${queries.kept.length} queries, ${best} keep the token with the best score. `);
-    const last = run.norm.length - 1;
-    const ways = run.correlations.map((curve, k) => ({ curve, k, end: curve.distances[last] ?? Infinity }));
-    const nearest = ways.sort((a, b) => a.end - b.end)[0];
-    if (nearest && nearest.end < Infinity)
-      parts.push(
-        "Of the max-margin directions of these tokens W is nearest to ",
-        ...labelNodes(nearest.curve.label),
-        ", with 1 \u2212 correlation ",
-        num(`run.correlations.${nearest.k}.distances.${last}`, nearest.end),
-        ". ",
-      );
-  } else if (first?.objective !== null && first?.objective !== undefined && first.margin !== null) {
-    parts.push(
-      ...labelNodes(first.label),
-      " is the smallest matrix that keeps every selected token ahead by 1: norm ",
-      num("solutions.0.objective", first.objective),
-      ", margin ",
-      num("solutions.0.margin", first.margin),
-      ". ",
-    );
-  }
-  if (first?.conflict)
-    parts.push(
-      `Of ${first.constraints} rows, ${first.conflict.total} contradict each other: no W keeps all of these tokens. `,
-      h("a", { href: "#proof" }, "The proof"),
-      " shows which, and why.",
-    );
-  return h("p", { class: "lead" }, ...parts);
-}
 
 function taskCard(data: Report): HTMLElement {
   const { task } = data;
@@ -75,7 +27,7 @@ function taskCard(data: Report): HTMLElement {
           count("tokens"),
           " in ",
           count("sequences"),
-          task.ragged ? " sequences of up to " : " sequences of ",
+          task.sequences === 1 ? " sequence of " : task.ragged ? " sequences of up to " : " sequences of ",
           count("longest"),
         ],
       ],
@@ -94,7 +46,7 @@ function taskCard(data: Report): HTMLElement {
 }
 
 function verdictCard(data: Report): HTMLElement {
-  const { check, run } = data;
+  const { check } = data;
   const list: Fact[] = [["selected tokens", text("selection", data.selection)]];
   if (check) {
     list.unshift(["because", text("check.reason", check.reason)]);
@@ -106,29 +58,48 @@ function verdictCard(data: Report): HTMLElement {
     list.push(["support tokens", num("check.support.count", check.support.count)]);
     if (check.ties > 0) list.push(["queries with tied scores", num("check.ties", check.ties)]);
   }
-  if (run) {
-    const last = run.norm.length - 1;
-    list.push(["run", h("code", { "data-path": "run.file" }, run.file)]);
-    if (run.settings) list.push(["training", text("run.settings", run.settings)]);
-    if (run.step) list.push(["steps taken", num(`run.step.${last}`, run.step[last])]);
-    run.correlations
-      .slice(0, 2)
-      .forEach((curve, k) =>
-        list.push([
-          ["correlation with ", ...labelNodes(curve.label)],
-          num(`run.correlations.${k}.values.${last}`, curve.values[last]),
-        ]),
-      );
-  }
-  const several = run !== null && data.queries.kept.some((tokens) => tokens.length > 1);
-  const title = several
-    ? "Training keeps several tokens"
-    : check
-      ? (run ? ends : verdicts)[check.verdict]
-      : data.solutions[0]?.conflict
-        ? "These tokens cannot be kept together"
-        : "The selected tokens and their SVMs";
-  return h("section", { class: "card verdict" }, h("h2", {}, title), lead(data), facts(list));
+  return h("section", { class: "card verdict" }, h("h2", {}, "The verdict"), facts(list));
+}
+
+/** One row per run: how it was trained, and how it ended. */
+function runsCard(data: Report): HTMLElement | null {
+  if (data.runs.length === 0) return null;
+  const names = runNames(data);
+  return h(
+    "section",
+    { class: "card wide" },
+    h("h2", {}, data.runs.length > 1 ? "The runs" : "The run"),
+    pagedTable({
+      name: "runs",
+      caption: "How each was trained, and how it ended",
+      header: [
+        "run",
+        "training",
+        "steps",
+        "verdict",
+        "queries that keep their best token",
+        "distance predicted to vanish",
+      ],
+      rows: data.runs.length,
+      cells: (r) => {
+        const run = data.runs[r];
+        if (!run) return [];
+        const last = run.norm.length - 1;
+        const aim = predicted(run, r);
+        const best = data.queries.optimal?.filter((token, i) => run.kept[i]?.includes(token)).length;
+        return [
+          h("span", { class: "run" }, names[r], h("br"), h("code", { "data-path": `runs.${r}.file` }, run.file)),
+          run.settings ? text(`runs.${r}.settings`, run.settings) : "\u2013",
+          run.step ? num(`runs.${r}.step.${last}`, run.step[last]) : "\u2013",
+          text(`runs.${r}.verdict`, run.verdict),
+          best === undefined ? "\u2013" : `${best} of ${run.kept.length}`,
+          aim
+            ? h("span", {}, `${aim.measure}: `, num(`${aim.path}.${last}`, aim.distances[last]), ` (${aim.norm})`)
+            : "\u2013",
+        ];
+      },
+    }),
+  );
 }
 
 function answersCard(data: Report): HTMLElement {
@@ -170,7 +141,7 @@ function answersCard(data: Report): HTMLElement {
   );
 }
 
-function selectionCard(data: Report): HTMLElement {
+function selectionCard(data: Report, store: Store): HTMLElement {
   const { queries } = data;
   const kept = (i: number): string => (queries.kept[i] ?? []).map((token) => tokenName(data, i, token)).join(", ");
   const best = (i: number): string => (queries.optimal ? tokenName(data, i, queries.optimal[i] ?? 0) : "\u2013");
@@ -186,7 +157,7 @@ function selectionCard(data: Report): HTMLElement {
       header: ["query", "sequence", "sees", "label", "selected", "best score"],
       rows: queries.sequence.length,
       cells: (i) => [
-        h("span", { "data-row": "" }, String(i)),
+        queryLink(store, i),
         num(`queries.sequence.${i}`, queries.sequence[i]),
         num(`queries.visible.${i}`, queries.visible[i]),
         num(`queries.label.${i}`, queries.label[i]),
@@ -221,7 +192,7 @@ function madeCard(data: Report): HTMLElement {
       ),
     { class: "quiet" },
   );
-  const several = data.run !== null && data.task.head !== "linear"; // nonlinear heads keep all tokens above a threshold
+  const several = data.runs.length > 0 && data.task.head !== "linear"; // nonlinear heads keep all tokens above a threshold
   return h(
     "section",
     { class: "card wide" },
@@ -243,15 +214,17 @@ function madeCard(data: Report): HTMLElement {
   );
 }
 
-export function overviewView(panel: HTMLElement, data: Report): void {
+export function overviewView(panel: HTMLElement, data: Report, store: Store): void {
+  story(panel, data, store);
   panel.append(
     h(
       "div",
       { class: "cards" },
+      runsCard(data),
       verdictCard(data),
       taskCard(data),
       answersCard(data),
-      selectionCard(data),
+      selectionCard(data, store),
       madeCard(data),
     ),
   );

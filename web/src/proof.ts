@@ -2,10 +2,11 @@
 import { Chart } from "./chart";
 import type { ConflictRow, Report, Solution } from "./data";
 import { h } from "./dom";
-import { formatted, num, text } from "./format";
+import { num, percent, text } from "./format";
 import { labelNodes } from "./label";
 import { drawArrow } from "./marks";
-import { tokenName } from "./names";
+import { queryLink, tokenName } from "./names";
+import type { Store } from "./state";
 import { facts, pagedTable } from "./table";
 
 function status(solution: Solution): [string, string] {
@@ -85,7 +86,7 @@ function conflictPicture(host: HTMLElement, data: Report, solution: Solution): v
         ? "Head to tail they lead back to where they began: they add up to zero. The inner product of their sum with " +
           "a W that met every row would be at least 1, so there is no such W."
         : `The heaviest ${conflict.rows.length} of ${conflict.total} are drawn; all of them add up to zero.`) +
-      ` The plane shows a share of ${formatted(conflict.share)} of their squared lengths.`,
+      ` The plane shows ${percent(conflict.share)} of their squared lengths.`,
     x: { label: "longest direction" },
     y: { label: flat ? "there and back, drawn apart" : "second longest" },
     series: [
@@ -108,11 +109,11 @@ function conflictPicture(host: HTMLElement, data: Report, solution: Solution): v
         style: 1,
         mark: "arrow",
         dash: [],
-        draw: (ctx, map) => {
+        draw: (pen, map) => {
           rows.forEach((_, k) => {
             const from = corners[k] ?? [0, 0],
               to = corners[k + 1] ?? [0, 0];
-            drawArrow(ctx, [map.x(from[0]), map.y(flat ? to[1] : from[1])], [map.x(to[0]), map.y(to[1])], map.ratio);
+            drawArrow(pen, [map.x(from[0]), map.y(flat ? to[1] : from[1])], [map.x(to[0]), map.y(to[1])], map.ratio);
           });
         },
       },
@@ -122,7 +123,7 @@ function conflictPicture(host: HTMLElement, data: Report, solution: Solution): v
 
 const angle = ({ arrow: [x = 0, y = 0] }: ConflictRow): number => Math.atan2(y, x);
 
-function conflictTable(data: Report, solution: Solution, s: number): HTMLElement | null {
+function conflictTable(data: Report, store: Store, solution: Solution, s: number): HTMLElement | null {
   const conflict = solution.conflict;
   if (!conflict) return null;
   const path = (k: number, name: string): string => `solutions.${s}.conflict.rows.${k}.${name}`;
@@ -135,7 +136,7 @@ function conflictTable(data: Report, solution: Solution, s: number): HTMLElement
       const row = conflict.rows[k];
       return row
         ? [
-            num(path(k, "query"), row.query),
+            queryLink(store, row.query, num(path(k, "query"), row.query)),
             h("span", { "data-token": "" }, tokenName(data, row.query, row.keep)),
             h("span", { "data-token": "" }, row.drop < 0 ? "\u2013" : tokenName(data, row.query, row.drop)),
             num(path(k, "weight"), row.weight),
@@ -149,7 +150,17 @@ function conflictTable(data: Report, solution: Solution, s: number): HTMLElement
   });
 }
 
-export function proofView(panel: HTMLElement, data: Report): void {
+/** The rows of a contradiction in words, each leading to its query. */
+export function conflictWords(data: Report, store: Store, s: number, most = Infinity): HTMLElement[] {
+  const { rows = [], words = [] } = data.solutions[s]?.conflict ?? {};
+  return words.slice(0, most).map((line, k) => {
+    const shown = text(`solutions.${s}.conflict.words.${k}`, line);
+    const row = rows[k];
+    return h("li", {}, row && line.startsWith("query ") ? queryLink(store, row.query, shown) : shown);
+  });
+}
+
+export function proofView(panel: HTMLElement, data: Report, store: Store): void {
   data.solutions.forEach((solution, s) => {
     const card = h(
       "article",
@@ -173,16 +184,9 @@ export function proofView(panel: HTMLElement, data: Report): void {
     );
     panel.append(card);
     if (solution.conflict) {
-      card.append(
-        h("h4", {}, "In words"),
-        h(
-          "ul",
-          {},
-          ...solution.conflict.words.map((words, k) => h("li", {}, text(`solutions.${s}.conflict.words.${k}`, words))),
-        ),
-      );
+      card.append(h("h4", {}, "In words"), h("ul", {}, ...conflictWords(data, store, s)));
       conflictPicture(card, data, solution);
-      const table = conflictTable(data, solution, s);
+      const table = conflictTable(data, store, solution, s);
       if (table) card.append(table);
     }
   });

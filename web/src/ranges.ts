@@ -60,3 +60,15 @@ export function logSplits([low, high]: Range, most: number): number[] {
   }
   return lines;
 }
+
+/** Where another axis has its lines: at multiples of 1, 2 or 5 times a power of ten, at most `most` of them. */
+export function evenSplits([low, high]: Range, most: number, whole: boolean): number[] {
+  const rough = (high - low) / most;
+  const ten = 10 ** Math.floor(Math.log10(rough));
+  let step = ([1, 2, 5, 10].find((lead) => lead * ten >= rough) ?? 10) * ten;
+  if (whole) step = Math.max(1, step);
+  const lines: number[] = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k += 1)
+    lines.push(Number((k * step).toPrecision(12)));
+  return lines;
+}

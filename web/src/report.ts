@@ -6,6 +6,7 @@ import { h } from "./dom";
 import { hasMargins, marginsView } from "./margins";
 import { overviewView } from "./overview";
 import { planeView } from "./plane";
+import { firstAxes } from "./plane_chart";
 import { proofView } from "./proof";
 import { spectrumView } from "./spectrum";
 import { Store } from "./state";
@@ -13,25 +14,53 @@ import { type Tab, tabs } from "./tabs";
 import { themeButton } from "./theme";
 import { trainingView } from "./training";
 
+/**
+ * The query to open on: the heaviest of a contradiction, else the first that sees several tokens; the first ones of
+ * causal attention see hardly any.
+ */
+function firstQuery(data: Report): number {
+  const heaviest = data.solutions.find((solution) => solution.conflict)?.conflict?.rows[0];
+  if (heaviest) return heaviest.query;
+  const several = Math.min(8, data.task.longest);
+  const seen = data.queries.visible;
+  return Math.max(
+    0,
+    seen.findIndex((count) => count >= several),
+  );
+}
+
 export function reportPage(root: HTMLElement, data: Report): void {
-  const store = new Store({ query: 0, step: Math.max(0, (data.run?.norm.length ?? 1) - 1) });
-  const slider = stepControl(data, store);
-  const moving = new Set(["plane", "training", "attention", "spectrum"]); // views that follow the slider
-  const list: Tab[] = [
-    { name: "overview", title: "Overview", make: (panel) => overviewView(panel, data) },
-    { name: "plane", title: "Plane", make: (panel) => planeView(panel, data, store) },
-  ];
-  if (data.run) {
-    list.push({ name: "training", title: "Training", make: (panel) => trainingView(panel, data, store) });
-    list.push({ name: "attention", title: "Attention", make: (panel) => attentionView(panel, data, store) });
+  const last = Math.max(0, (data.runs[0]?.norm.length ?? 1) - 1);
+  const axes = firstAxes(data);
+  const trained = data.runs.length > 0;
+  const list: Tab[] = [];
+  const add = (name: string, title: string, view: (panel: HTMLElement, data: Report, store: Store) => void): void => {
+    list.push({ name, title, make: (panel) => view(panel, data, store) });
+  };
+  add("overview", "Overview", overviewView);
+  add("plane", "Plane", planeView);
+  if (trained) {
+    add("training", "Training", trainingView);
+    add("attention", "Attention", attentionView);
   }
-  if (data.solutions.some(hasMargins))
-    list.push({ name: "margins", title: "Margins", make: (panel) => marginsView(panel, data) });
-  if (data.run || data.solutions.some((solution) => solution.singular_values))
-    list.push({ name: "spectrum", title: "Spectrum", make: (panel) => spectrumView(panel, data, store) });
-  list.push({ name: "proof", title: "Proof", make: (panel) => proofView(panel, data) });
+  if (data.solutions.some(hasMargins)) add("margins", "Margins", marginsView);
+  if (trained || data.solutions.some((solution) => solution.singular_values)) add("spectrum", "Spectrum", spectrumView);
+  add("proof", "Proof", proofView);
+  const store = new Store(
+    { view: "overview", query: firstQuery(data), step: last, run: 0, across: axes.x, up: axes.y },
+    {
+      query: data.task.queries - 1,
+      step: last,
+      run: Math.max(0, data.runs.length - 1),
+      across: data.plane.axes.length - 1,
+      up: data.plane.axes.length - 1,
+    },
+    list.map((tab) => tab.name),
+  );
+  const slider = stepControl(data, store);
+  const moving = new Set(["overview", "plane", "training", "attention", "spectrum"]); // views that follow the slider
   const sticky = h("div", { class: "sticky" }, slider);
-  const views = tabs(list, (name) => {
+  const views = tabs(list, store, (name) => {
     sticky.hidden = !slider || !moving.has(name);
   });
   views.firstElementChild?.after(sticky);

@@ -1,8 +1,10 @@
-// The share of the largest margin that a run has reached, in each norm.
+// The share of the largest margin that runs have reached, in each norm.
 import { Chart } from "./chart";
-import type { MarginShares, Run } from "./data";
-import { type Child, h } from "./dom";
-import { formatted, num } from "./format";
+import type { ChartSpec } from "./chart_spec";
+import type { MarginShares, Report, Run } from "./data";
+import { type Child, choice, h } from "./dom";
+import { num, percent, share } from "./format";
+import { literal, normWords, runNames, runStyle, stepAxis } from "./runs";
 import { pagedTable } from "./table";
 
 const rounding = 2 ** -53; // the accuracy of shares
@@ -14,7 +16,7 @@ function impliedWords(run: Run): string {
   const source = implied.proven ? "Theory for attention" : "Theory for linear models";
   const shares = run.shares.find((one) => one.norm === implied.norm);
   const last = shares?.rho.at(-1);
-  const end = typeof last === "number" ? `; its share is ${formatted(last)} at the end${trendWords(shares)}` : "";
+  const end = typeof last === "number" ? `; its share is ${percent(last)} at the end${trendWords(shares)}` : "";
   return `${source} names the norm ${implied.norm} for ${implied.optimizer} (${implied.why})${end}.`;
 }
 
@@ -26,75 +28,96 @@ function trendWords(shares: MarginShares | undefined): string {
   return ` and rises${fit} over the last decade of steps`;
 }
 
-function summary(run: Run): string {
-  const meaning =
-    "The smallest margin of W divided by a norm of W, as a share \u03c1 of the largest that any W has in that norm; " +
-    "where 1 \u2212 \u03c1 falls to 0, W tends to a max-margin solution in that norm. ";
-  if (run.shares.every((one) => one.status !== "optimal"))
+const meaning =
+  "The smallest margin of W divided by a norm of W, as a share \u03c1 of the largest that any W has in that norm; " +
+  "where 1 \u2212 \u03c1 falls to 0, W tends to a max-margin solution in that norm. ";
+
+function summary(data: Report): string {
+  if (data.runs.every((run) => run.shares.every((one) => one.status !== "optimal")))
     return "There is no largest margin to compare with: the selected tokens cannot be separated, or no solve ended.";
-  return meaning + impliedWords(run);
+  const names = runNames(data);
+  return (
+    meaning + data.runs.map((run, r) => (data.runs.length > 1 ? `${names[r]}: ` : "") + impliedWords(run)).join(" ")
+  );
 }
 
 const riseWords = (rises: boolean | null): string => (rises === null ? "\u2013" : rises ? "rises" : "does not rise");
 
-/** One row per norm: what is reached at the end, and where it is heading. */
-export function sharesTable(run: Run): HTMLElement {
-  const last = run.norm.length - 1;
+/** One row per run and norm: what is reached at the end, and where it is heading. */
+export function sharesTable(data: Report): HTMLElement {
+  const names = runNames(data);
+  const several = data.runs.length > 1;
+  const rows = data.runs.flatMap((run, r) =>
+    run.shares.map((one, s) => ({ run, r, one, s, last: one.rho.length - 1 })),
+  );
+  const header = ["norm", "\u03c1", "1 \u2212 \u03c1", "trend", "exponent of 1 \u2212 \u03c1"];
   const table = pagedTable({
     name: "margins",
     caption: "Share of the largest margin at the end, and its trend over the last decade of steps",
-    header: ["norm", "\u03c1", "1 \u2212 \u03c1", "trend", "exponent of 1 \u2212 \u03c1"],
-    rows: run.shares.length,
+    header: several ? ["run", ...header] : header,
+    rows: rows.length,
     cells: (row): Child[] => {
-      const one = run.shares[row];
-      if (!one) return [];
+      const at = rows[row];
+      if (!at) return [];
+      const { run, r, one, s, last } = at;
       const name = one.norm === run.implied?.norm ? h("strong", {}, `${one.norm} (implied)`) : one.norm;
-      if (one.status !== "optimal") return [name, `not known: ${one.status}`, "\u2013", "\u2013", "\u2013"];
+      const first = several ? [names[r], name] : [name];
+      if (one.status !== "optimal") return [...first, `not known: ${one.status}`, "\u2013", "\u2013", "\u2013"];
       return [
-        name,
-        num(`run.shares.${row}.rho.${last}`, one.rho[last]),
-        num(`run.shares.${row}.distances.${last}`, one.distances[last]),
+        ...first,
+        share(`runs.${r}.shares.${s}.rho.${last}`, one.rho[last]),
+        num(`runs.${r}.shares.${s}.distances.${last}`, one.distances[last]),
         riseWords(one.rises),
-        num(`run.shares.${row}.exponent`, one.exponent),
+        num(`runs.${r}.shares.${s}.exponent`, one.exponent),
       ];
     },
     values: (row) => {
-      const one = run.shares[row];
-      return one
-        ? [one.norm, one.rho[last] ?? "", one.distances[last] ?? "", String(one.rises), one.exponent ?? ""]
-        : [];
+      const at = rows[row];
+      if (!at) return [];
+      const { r, one, last } = at;
+      const numbers = [one.norm, one.rho[last] ?? "", one.distances[last] ?? "", String(one.rises), one.exponent ?? ""];
+      return several ? [names[r], ...numbers] : numbers;
     },
   });
-  return h("div", { class: "card" }, h("h3", {}, "Margins in each norm"), table);
+  return h("div", { class: "card wide" }, h("h3", {}, "Margins in each norm"), table);
 }
 
-/** 1 − ρ over steps, one line per norm. */
-export function sharesChart(
-  grid: HTMLElement,
-  run: Run,
-  axis: { label: string; values: number[]; path: string },
-): Chart {
-  return new Chart(grid, {
-    title: "Distance from the largest margin, in each norm",
-    name: "shares",
-    summary: summary(run),
+/** 1 − ρ over steps: every norm of one run, or every run in one norm, which a control chooses. */
+export function sharesChart(grid: HTMLElement, controls: HTMLElement, data: Report): Chart {
+  const names = runNames(data);
+  const axis = stepAxis(data);
+  const norms = [...new Set(data.runs.flatMap((run) => run.shares.map((one) => one.norm)))];
+  const several = data.runs.length > 1;
+  const spec = (norm: string | null): ChartSpec => ({
+    title:
+      norm === null ? "Distance from the largest margin, in each norm" : `Distance from the largest margin: ${norm}`,
+    name: norm === null ? "shares" : `shares-${norm.replace(":", "-")}`,
+    summary: (norm === null ? "" : `In the norm ${norm}, ${normWords(norm)}. `) + summary(data),
     x: { label: axis.label, log: axis.path !== "" },
     y: { label: "1 \u2212 \u03c1", log: true, floor: rounding },
     include: { x: [], y: [1] },
-    series: run.shares.flatMap((one, k) => {
-      if (one.status !== "optimal") return [];
-      const implied = one.norm === run.implied?.norm;
-      return [
-        {
-          label: implied ? `${one.norm} (implied)` : one.norm,
-          style: k,
-          mark: "line" as const,
-          bold: implied,
-          x: axis.values,
-          y: one.distances,
-          path: axis.path ? { x: axis.path, y: `run.shares.${k}.distances` } : undefined,
-        },
-      ];
-    }),
+    series: data.runs.flatMap((run, r) =>
+      run.shares.flatMap((one, k) => {
+        if (one.status !== "optimal" || (norm !== null && one.norm !== norm)) return [];
+        const implied = one.norm === run.implied?.norm;
+        const steps = stepAxis(data, r);
+        return [
+          {
+            label: `${several ? literal(names[r] ?? "") : one.norm}${implied ? " (implied)" : ""}`,
+            style: several ? runStyle(r) : k,
+            mark: "line" as const,
+            bold: implied,
+            x: steps.values,
+            y: one.distances,
+            path: steps.path ? { x: steps.path, y: `runs.${r}.shares.${k}.distances` } : undefined,
+          },
+        ];
+      }),
+    ),
   });
+  if (!several) return new Chart(grid, spec(null));
+  const first = Math.max(0, norms.indexOf(data.runs[0]?.implied?.norm ?? ""));
+  const chart = new Chart(grid, spec(norms[first] ?? ""));
+  controls.append(choice("Norm", norms, first, (value) => chart.update(spec(norms[value] ?? ""))));
+  return chart;
 }

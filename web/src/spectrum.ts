@@ -4,6 +4,7 @@ import type { ChartSpec, Series } from "./chart_spec";
 import type { Report, Spectrum } from "./data";
 import { choice, h } from "./dom";
 import { labelText } from "./label";
+import { literal, pointAt, runNames, runStyle } from "./runs";
 import type { Store } from "./state";
 
 const floor = 1e-16; // below this share of the largest there is rounding alone
@@ -36,14 +37,20 @@ export function spectrumView(panel: HTMLElement, data: Report, store: Store): vo
         [0, 3, 4, 5][k % 4] ?? 0,
         solution.singular_values,
         `solutions.${k}.singular_values`,
-        data.run !== null && k === 0, // training may end on it, and both are to be seen
+        data.runs.length > 0 && k === 0, // training may end on it, and both are to be seen
       ),
     );
-    const run = data.run;
-    if (run) {
-      const step = run.singular_values[store.get().step] ? store.get().step : run.singular_values.length - 1;
-      add("W of training", 2, run.singular_values[step], `run.singular_values.${step}`);
-    }
+    const names = runNames(data);
+    data.runs.forEach((run, r) => {
+      const at = pointAt(data, r, store.get().step);
+      const point = run.singular_values[at] ? at : run.singular_values.length - 1;
+      add(
+        data.runs.length > 1 ? `W of ${literal(names[r] ?? "")}` : "W of training",
+        runStyle(r),
+        run.singular_values[point],
+        `runs.${r}.singular_values.${point}`,
+      );
+    });
     return list;
   };
   const spec = (): ChartSpec => {
@@ -62,6 +69,7 @@ export function spectrumView(panel: HTMLElement, data: Report, store: Store): vo
       x: { label: "number", whole: true },
       y: {
         label: shown === "relative" ? "share of the largest" : "singular value",
+        percent: shown === "relative",
         log: shown === "relative",
         range: null,
       },
@@ -90,6 +98,6 @@ export function spectrumView(panel: HTMLElement, data: Report, store: Store): vo
   );
   const chart = new Chart(panel, trimmed());
   store.on((changed) => {
-    if (changed.step !== undefined) chart.update(trimmed());
+    if (changed.has("step")) chart.update(trimmed());
   });
 }

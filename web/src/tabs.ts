@@ -1,5 +1,8 @@
-// Tabs as the ARIA practices describe them: arrows, Home and End move; a panel is created when it is first shown.
+// Tabs as the ARIA practices describe them: arrows, Home and End move; a panel is created when it is first shown, or
+// when the page is printed, which shows all of them.
 import { freshId, h } from "./dom";
+import { onPrint } from "./print";
+import type { Store } from "./state";
 
 export interface Tab {
   name: string;
@@ -7,14 +10,25 @@ export interface Tab {
   make: (panel: HTMLElement) => void;
 }
 
-export function tabs(list: Tab[], onshow: (name: string) => void): HTMLElement {
+export function tabs(list: Tab[], store: Store, onshow: (name: string) => void): HTMLElement {
   const heads: HTMLElement[] = [];
   const panels: HTMLElement[] = [];
   const made = new Set<number>();
   const bar = h("div", { role: "tablist", class: "tabs", "aria-label": "Views" });
   const body = h("div", { class: "panels" });
 
-  const show = (index: number, focus: boolean): void => {
+  const make = (index: number): void => {
+    const tab = list[index];
+    const panel = panels[index];
+    if (!tab || !panel || made.has(index)) return;
+    made.add(index);
+    tab.make(panel);
+  };
+  const show = (): void => {
+    const index = Math.max(
+      0,
+      list.findIndex((tab) => tab.name === store.get().view),
+    );
     heads.forEach((head, k) => {
       head.setAttribute("aria-selected", String(k === index));
       head.tabIndex = k === index ? 0 : -1;
@@ -22,24 +36,22 @@ export function tabs(list: Tab[], onshow: (name: string) => void): HTMLElement {
     panels.forEach((panel, k) => {
       panel.hidden = k !== index;
     });
-    const tab = list[index];
-    const panel = panels[index];
-    if (!tab || !panel) return;
-    onshow(tab.name);
-    if (!made.has(index)) {
-      made.add(index);
-      tab.make(panel);
-    }
+    onshow(list[index]?.name ?? "");
+    make(index);
     heads[index]?.scrollIntoView({ block: "nearest", inline: "nearest" });
-    if (focus) heads[index]?.focus();
-    if (location.hash !== `#${tab.name}`) history.replaceState(null, "", `#${tab.name}`);
   };
 
   list.forEach((tab, k) => {
     const id = freshId();
     const head = h(
       "button",
-      { type: "button", role: "tab", id, "aria-controls": `${id}-panel`, onclick: () => show(k, false) },
+      {
+        type: "button",
+        role: "tab",
+        id,
+        "aria-controls": `${id}-panel`,
+        onclick: () => store.set({ view: tab.name }),
+      },
       tab.title,
     );
     head.addEventListener("keydown", (event) => {
@@ -47,21 +59,33 @@ export function tabs(list: Tab[], onshow: (name: string) => void): HTMLElement {
       const to = moves[event.key];
       if (to === undefined) return;
       event.preventDefault();
-      show((to + list.length) % list.length, true);
+      const index = (to + list.length) % list.length;
+      store.set({ view: list[index]?.name ?? "" });
+      heads[index]?.focus();
     });
     heads.push(head);
     bar.append(head);
     panels.push(
-      h("section", { role: "tabpanel", id: `${id}-panel`, "aria-labelledby": id, class: `view view-${tab.name}` }),
+      h(
+        "section",
+        { role: "tabpanel", id: `${id}-panel`, "aria-labelledby": id, class: `view view-${tab.name}` },
+        h("h2", { class: "unseen" }, tab.title),
+      ),
     );
   });
   body.append(...panels);
-  const wanted = (): number => list.findIndex((tab) => `#${tab.name}` === location.hash);
-  addEventListener("hashchange", () => {
-    const index = wanted();
-    if (index >= 0) show(index, false);
+  store.on((changed) => {
+    if (changed.has("view")) show();
   });
-  const root = h("div", {}, bar, body);
-  queueMicrotask(() => show(Math.max(0, wanted()), false));
-  return root;
+  onPrint(
+    () =>
+      list.forEach((_, k) => {
+        make(k);
+        const panel = panels[k];
+        if (panel) panel.hidden = false;
+      }),
+    show,
+  );
+  queueMicrotask(show);
+  return h("div", {}, bar, body);
 }

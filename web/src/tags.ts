@@ -1,6 +1,7 @@
 // Text inside a chart: names of points and of stretches of the x axis; each only where there is room.
 import type { Band, Series } from "./chart_spec";
 import type { Mapper } from "./marks";
+import type { Pen } from "./pen";
 
 interface Box {
   left: number;
@@ -25,7 +26,7 @@ function shortened(name: string): string {
 
 /** Names beside points: above, right, left or below, wherever no point and no other name is. */
 export function drawTags(
-  ctx: CanvasRenderingContext2D,
+  ctx: Pen,
   list: Series[],
   map: Mapper,
   plot: Box,
@@ -76,7 +77,7 @@ export function drawTags(
 
 /** Lines between stretches of the x axis, and their names at the top. */
 export function drawBands(
-  ctx: CanvasRenderingContext2D,
+  ctx: Pen,
   bands: Band[],
   map: Mapper,
   plot: Box,

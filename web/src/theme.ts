@@ -1,7 +1,7 @@
 // Colours come from the style sheet, so that light and dark are decided in one place.
 import { button } from "./dom";
 
-export type Shape = "circle" | "square" | "triangle" | "diamond" | "down" | "ring" | "box" | "cross";
+export type Shape = "circle" | "square" | "triangle" | "diamond" | "down" | "ring" | "box" | "cross" | "star";
 
 export interface Look {
   colour: string;
@@ -41,7 +41,8 @@ export function onTheme(listener: () => void): void {
   listeners.add(listener);
 }
 
-const announce = (): void => listeners.forEach((listener) => listener());
+/** Colours have changed. */
+export const announce = (): void => listeners.forEach((listener) => listener());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", announce);
 
 /** A button that turns from light to dark and back; before its first use the page follows the system. */

@@ -1,0 +1,117 @@
+// Several runs on one page.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import {
+  assertFits,
+  assertNumbers,
+  assertSchema,
+  attsvm,
+  dataOf,
+  download,
+  open,
+  showTab,
+  startBrowser,
+} from "./support.mjs";
+
+const files = ["gd.npz", "adam.npz", "signum.npz"];
+let browser;
+
+before(async () => {
+  attsvm("generate", "random", "--seed", 1, "-o", "task.npz");
+  for (const [k, file] of files.entries()) {
+    const records = k === 0 ? [] : ["--record", `every:${4 + 3 * k}`]; // at other moments than the first
+    attsvm("train", "task.npz", "--optimizer", file.replace(".npz", ""), "--steps", 400, ...records, "-o", file);
+  }
+  attsvm("report", "task.npz", ...files.flatMap((file) => ["--run", file]), "-o", "runs.html");
+  attsvm("demo", "--out", "demo");
+  browser = await startBrowser();
+});
+after(() => browser?.close());
+
+async function on(file, hash, use) {
+  const opened = await open(browser, file, { hash });
+  await use(opened.page);
+  await opened.close();
+}
+
+test("every view shows every run, and every number is the data's", () =>
+  on("runs.html", "", async (page) => {
+    const data = dataOf(page);
+    assertSchema(data);
+    assert.deepEqual(
+      data.runs.map((run) => run.file),
+      files,
+    );
+    for (const view of await page.getByRole("tab").allTextContents()) {
+      await showTab(page, view);
+      await assertNumbers(page);
+      await assertFits(page);
+    }
+    await showTab(page, "Plane");
+    const plane = page.locator("[role=tabpanel]:not([hidden]) .chart").first();
+    for (const name of ["gd", "adam", "signum"])
+      await plane.getByRole("button", { name: `W z of W by ${name}` }).waitFor();
+  }));
+
+test("optimizers are compared in every norm", () =>
+  on("runs.html", "#training", async (page) => {
+    const { runs } = dataOf(page);
+    const chart = page.locator(".chart", { hasText: "Distance from the largest margin" });
+    const choice = page.getByRole("combobox", { name: /^Norm/ });
+    const norms = await choice.locator("option").allTextContents();
+    assert.deepEqual(norms, [...new Set(runs.flatMap((run) => run.shares.map((one) => one.norm)))]);
+    for (const norm of norms) {
+      await choice.selectOption({ label: norm });
+      const { text } = await download(page, chart.getByRole("button", { name: /csv$/ }));
+      const lines = text
+        .trim()
+        .split("\n")
+        .slice(1)
+        .map((line) => line.split(","));
+      const expected = runs.flatMap((run) => run.shares.find((one) => one.norm === norm)?.distances ?? []);
+      assert.deepEqual(
+        lines.map((line) => (line[2] === "" ? null : Number(line[2]))),
+        expected,
+        norm,
+      );
+    }
+    const rows = page.locator(".card", { hasText: "Margins in each norm" }).locator("tbody tr");
+    assert.equal(
+      await rows.count(),
+      runs.reduce((sum, run) => sum + run.shares.length, 0),
+    );
+  }));
+
+test("one slider moves all runs, each to the last point that it had reached", () =>
+  on("runs.html", "#training", async (page) => {
+    const { runs } = dataOf(page);
+    const step = Math.floor(runs[0].step.length / 2);
+    await page.getByRole("slider", { name: "Step" }).fill(String(step));
+    for (const [r, run] of runs.entries()) {
+      const point = run.step.findLastIndex((one) => one <= runs[0].step[step]);
+      const norm = page.locator(`.facts [data-path='runs.${r}.norm.${point}']`);
+      assert.equal(await norm.getAttribute("title"), String(run.norm[point]));
+    }
+  }));
+
+test("the demo sets W against K and Q, each against what theory predicts for it", () =>
+  on("demo/report.html", "", async (page) => {
+    const { runs } = dataOf(page);
+    assert.deepEqual(
+      runs.map((run) => run.implied.norm),
+      ["fro", "nuc"],
+    );
+    const chart = page.locator(".pair .chart").nth(1);
+    const { text } = await download(page, chart.getByRole("button", { name: /csv$/ }));
+    const ends = runs.map((run) => run.correlations.find((one) => one.norm === run.implied.norm).distances);
+    const shown = text
+      .trim()
+      .split("\n")
+      .slice(1)
+      .map((line) => line.match(/,([^,]*),,,$/)[1]);
+    assert.deepEqual(
+      shown.map((one) => (one === "" ? null : Number(one))),
+      ends.flat(),
+    );
+  }));
