@@ -221,9 +221,8 @@ std::string implied_text(const Check& check, const StoredRun& run) {
   const std::string optimizer = optimizer_text(*rule) + (rule->param == Parametrization::KQ ? " on K and Q" : "");
   if (!check.implied) return optimizer + ": theory names no norm";
   const std::string norm = check.implied->norm.name();
-  std::string text =
-      fmt::format("{}: {} {}", optimizer,
-                  check.implied->proven ? "theory for attention names" : "theory for linear models names", norm);
+  std::string text = check.implied->proven ? fmt::format("{}: theory for attention names {}", optimizer, norm)
+                                           : fmt::format("{}: {} is expected, not proven", optimizer, norm);
   for (const MarginShares& shares : check.shares) {
     if (shares.norm == check.implied->norm && !std::isnan(shares.rho.back()))
       text += fmt::format("; rho_{} = {:.6g}{}", norm, shares.rho.back(), trend_text(shares.trend));

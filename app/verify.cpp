@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 
+#include "margin/stored_solution.h"
 #include "session.h"
 #include "verify/fields.h"
 
@@ -14,11 +15,6 @@ struct VerifyOptions {
   std::string task, solution, norm;
   VerifySettings settings{};
 };
-
-std::string norm_words(const std::string& norm) {
-  if (norm == "fro") return "Frobenius norm";
-  return norm == "nuc" ? "nuclear norm" : "entrywise norm " + norm;
-}
 
 // Twelve digits, rounded outwards so that the printed bound still holds.
 constexpr double kTwelveDigits = 5e-12, kSafely = 0.995;  // kSafely does the same for three digits

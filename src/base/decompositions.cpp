@@ -13,19 +13,12 @@ template Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>& Eigen::SelfAdjointEigen
     const Eigen::EigenBase<Eigen::MatrixXd>&, int);
 
 namespace attsvm::internal {
-namespace {
-
-constexpr Eigen::Index kLapack = 24;  // columns from which LAPACK is faster than Jacobi rotations
-constexpr double kSquares = 1e-100;
-
-}  // namespace
-
 // Eigen's divide and conquer is not used: for some matrices of low rank it returns NaN, or vectors that are not
 // singular vectors.
 ThinSvd thin_svd(const Eigen::MatrixXd& A) {
   const Eigen::Index small = std::min(A.rows(), A.cols());
   if (small == 0) return {Eigen::MatrixXd(A.rows(), 0), Eigen::MatrixXd(A.cols(), 0), {}};
-  if (small >= kLapack) {
+  if (small >= kLapackColumns) {
     const SingleThreadBlas single_thread;
     ThinSvd svd{Eigen::MatrixXd(A.rows(), small), {}, Eigen::VectorXd(small)};
     Eigen::MatrixXd lost = A, Vt(small, A.cols());
@@ -41,7 +34,7 @@ ThinSvd thin_svd(const Eigen::MatrixXd& A) {
 Eigen::VectorXd singular_values(const Eigen::MatrixXd& A) {
   const Eigen::Index small = std::min(A.rows(), A.cols());
   if (small == 0) return {};
-  if (small >= kLapack) {
+  if (small >= kLapackColumns) {
     const SingleThreadBlas single_thread;
     Eigen::VectorXd sigma(small);
     Eigen::MatrixXd lost = A;
@@ -55,9 +48,8 @@ Eigen::VectorXd singular_values(const Eigen::MatrixXd& A) {
   } else {
     columns.topRows(A.cols()) = A.transpose();
   }
-  // Squares of numbers beyond 1e±100 may leave the range of double.
-  const double largest = columns.cwiseAbs().maxCoeff();
-  if (kSquares < largest && largest < 1 / kSquares && orthogonalize(columns.data(), tall, tall, small)) {
+  const double largest = columns.cwiseAbs().maxCoeff<Eigen::PropagateNaN>();
+  if (kLeastToSquare < largest && largest < 1 / kLeastToSquare && orthogonalize(columns.data(), tall, tall, small)) {
     Eigen::VectorXd sigma = columns.colwise().norm();
     std::sort(sigma.begin(), sigma.end(), std::greater<>());
     return sigma;

@@ -10,6 +10,10 @@ extern template Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>& Eigen::SelfAdjoi
 
 namespace attsvm::internal {
 
+inline constexpr Eigen::Index kLapackColumns = 24;  ///< from which LAPACK is faster than Jacobi rotations
+/// Matrices whose largest entry is between this and its inverse have squares in the range of double.
+inline constexpr double kLeastToSquare = 1e-100;
+
 /// A = U diag(sigma) Vᵀ, largest first; U and V have as many columns as the smaller size of A.
 struct ThinSvd {
   Eigen::MatrixXd U, V;

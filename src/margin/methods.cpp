@@ -239,10 +239,11 @@ void wide_path(Pursuit& p) {
 /// False if a warm start was stopped, and offered what it had.
 bool has_frobenius_answer(const Pursuit& p) { return p.has_start; }
 
-/// If all else fails: the Frobenius answer is feasible, and is certified with its gap in the nuclear norm.
+/// If all else fails: the Frobenius answer is feasible, and is certified with its gap in the norm in question.
 void frobenius_answer(Pursuit& p) {
   MarginSolution& candidate = p.fresh();
-  balanced_factors(p.memory.frobenius.W, candidate.K, candidate.Q);
+  candidate.W = p.memory.frobenius.W;
+  if (p.norm.is_nuclear()) balanced_factors(candidate.W, candidate.K, candidate.Q);
   candidate.dual = p.memory.frobenius.dual;
   p.offer("Frobenius answer", 0);
 }
@@ -287,11 +288,13 @@ constexpr std::array kNuclear{
 constexpr std::array kPower{
     Pursuit::Method{always, frobenius_start},
     Pursuit::Method{always, power_path, true},
+    Pursuit::Method{has_frobenius_answer, frobenius_answer, true},
 };
 
 constexpr std::array kExtreme{
     Pursuit::Method{always, frobenius_start},
     Pursuit::Method{always, extreme_path, true},
+    Pursuit::Method{has_frobenius_answer, frobenius_answer, true},
 };
 
 }  // namespace

@@ -1,6 +1,28 @@
-#include "attsvm/margin.h"
+#include "margin/stored_solution.h"
+
+#include <array>
+#include <string_view>
+#include <utility>
 
 namespace attsvm {
+namespace internal {
+
+std::string norm_words(const std::string& name) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNamed{{{"fro", "Frobenius norm"},
+                                                                                 {"nuc", "nuclear norm"},
+                                                                                 {"spec", "spectral norm"},
+                                                                                 {"max", "maximum norm"},
+                                                                                 {"l1", "l1 norm"}}};
+  for (const auto& [named, words] : kNamed) {
+    if (name == named) return std::string(words);
+  }
+  const auto colon = name.find(':');
+  if (colon == std::string::npos) return "norm " + name;
+  return (name.starts_with("schatten") ? "Schatten norm of power " : "entrywise norm of power ") +
+         name.substr(colon + 1);
+}
+
+}  // namespace internal
 
 StoredSolution stored(const MarginProblem& problem, const MarginSolution& solution, double tolerance) {
   StoredSolution result{.norm = solution.norm.name(),

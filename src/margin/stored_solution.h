@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "attsvm/margin.h"
 
@@ -17,5 +18,8 @@ inline bool is_support(const StoredSolution& solution, std::size_t k) {
 inline Index rank_of(const StoredSolution& solution) {
   return solution.has_factors ? solution.K.cols() : numerical_rank(solution.W);
 }
+
+/// "spectral norm" for spec, "Schatten norm of power 3" for schatten:3; a name that no norm has stays as it is.
+std::string norm_words(const std::string& name);
 
 }  // namespace attsvm::internal

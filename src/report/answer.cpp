@@ -18,12 +18,6 @@ namespace {
 
 constexpr std::size_t kRows = 120'000;
 
-std::string norm_words(const std::string& norm) {
-  if (norm == "fro") return "Frobenius norm";
-  if (norm == "nuc") return "nuclear norm";
-  return "entrywise norm " + norm.substr(norm.find(':') + 1);
-}
-
 /// The problem that the answer's own select, relax and problem describe.
 MarginProblem problem_of(const AttentionTask& task, const StoredSolution& stored) {
   Selection selection = Selection::from_array(stored.select, task.visible(), task.longest(), "select");

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/refuse.h"
 #include "theory/run_shares.h"
+#include "train/optimizers.h"
 #include "train/settings.h"
 
 namespace attsvm {
@@ -18,12 +19,15 @@ double margin_share(const MarginProblem& problem, const MarginSolution& solution
 
 std::optional<ImpliedNorm> implied_norm(const TrainSettings& settings) {
   const bool factored = settings.param == Parametrization::KQ;
+  const StepRule rule = rule_of(settings);
+  const bool momentum = rule.averages();
+  if (rule.weight_decay > 0) return std::nullopt;  // W stays bounded
   switch (settings.optimizer) {
     case Optimizer::gd:
     case Optimizer::ngd:
     case Optimizer::polyak:
-      if (factored) return ImpliedNorm{Norm::nuclear(), true, "gradient descent on K and Q"};
-      return ImpliedNorm{Norm::frobenius(), true, "gradient descent on W"};
+      if (factored) return ImpliedNorm{Norm::nuclear(), false, "gradient descent on K and Q"};
+      return ImpliedNorm{Norm::frobenius(), !momentum, "gradient descent on W"};
     case Optimizer::mirror:
       if (factored) return std::nullopt;
       return ImpliedNorm{Norm::entrywise(settings.power), true, "mirror descent on W"};
@@ -37,9 +41,9 @@ std::optional<ImpliedNorm> implied_norm(const TrainSettings& settings) {
       return ImpliedNorm{Norm::spectral(), false, "spectral steps"};
     case Optimizer::steepest:
       if (factored && settings.norm == Norm::frobenius())
-        return ImpliedNorm{Norm::nuclear(), true, "gradient descent on K and Q"};
+        return ImpliedNorm{Norm::nuclear(), false, "gradient descent on K and Q"};
       if (factored && settings.norm != Norm::spectral()) return std::nullopt;
-      return ImpliedNorm{settings.norm, settings.norm == Norm::frobenius() && !factored,
+      return ImpliedNorm{settings.norm, settings.norm == Norm::frobenius() && !factored && !momentum,
                          "steepest descent in this norm"};
   }
   throw std::logic_error("unknown optimizer");

@@ -30,8 +30,10 @@ struct Polar {
   static HWY_INLINE V set(double x) { return hn::Set(tag, x); }
   static HWY_INLINE V zero() { return hn::Zero(tag); }
 
-  static constexpr double kOrthogonal = 0x1p-48;     // columns whose cosine is below this are orthogonal
-  static constexpr double kNearlyOrthogonal = 1e-8;  // a sweep squares cosines, so that one after this is the last
+  static constexpr double kOrthogonal = 0x1p-48;  // columns whose cosine is below this are orthogonal
+  // A sweep leaves cosines of the size of its largest cosine times its largest turn. It is the last if all cosines are
+  // below the first number, and the turns of all that are not mere rounding below the second.
+  static constexpr double kNearlyOrthogonal = 1e-8, kSmallTurn = 0x1p-20, kRounding = 0x1p-46;
   static constexpr double kNothing = 0x1p-106;  // a column whose square is this share of the largest is rounding error
   static constexpr int kMostSweeps = 40;
   static constexpr Index kMostColumns = kMostPolarColumns;
@@ -84,7 +86,7 @@ struct Polar {
   static HWY_INLINE void rotate(const Columns& columns, Pair pair, V nothing, M active, M& again) {
     const Index L = width(), end = columns.tall * L;
     Block<D, kPairs> ab, difference, inverse, square, root;
-    M turns[static_cast<std::size_t>(kPairs)];
+    M turns[static_cast<std::size_t>(kPairs)], notable[static_cast<std::size_t>(kPairs)];
     bool any = false;
     each<kPairs>([&](auto i) ATTSVM_INLINED {
       const auto [a, b] = pair(i);
@@ -98,6 +100,7 @@ struct Polar {
       const V cosine = hn::Mul(xy, xy), product = hn::Mul(xx, yy);
       const M counts = hn::And(active, hn::Gt(hn::Min(xx, yy), nothing));
       turns[i] = hn::And(counts, hn::Gt(cosine, hn::Mul(product, set(kOrthogonal * kOrthogonal))));
+      notable[i] = hn::And(counts, hn::Gt(cosine, hn::Mul(product, set(kRounding * kRounding))));
       const V far = hn::Mul(product, set(kNearlyOrthogonal * kNearlyOrthogonal));
       again = hn::Or(again, hn::And(counts, hn::Gt(cosine, far)));
       any = any || !hn::AllFalse(tag, turns[i]);
@@ -121,6 +124,7 @@ struct Polar {
       const V sine = hn::Mul(hn::Mul(ab[i], inverse[i]), root[i]);
       const V c = hn::IfThenElse(turns[i], hn::Mul(square[i], root[i]), set(1.0));
       const V s = hn::IfThenElseZero(turns[i], hn::IfThenElse(hn::Ge(difference[i], zero()), sine, hn::Neg(sine)));
+      again = hn::Or(again, hn::And(notable[i], hn::Gt(hn::Abs(s), set(kSmallTurn))));
       for (Index k = 0; k < end + columns.small * L; k += L) {
         const V x = load(a + k), y = load(b + k);
         store(hn::MulAdd(c, x, hn::Mul(s, y)), a + k);

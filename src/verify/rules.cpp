@@ -182,7 +182,7 @@ void require_factors(const Question& question, const StoredSolution& claim) {
   if (!K.allFinite() || !Q.allFinite()) reject("K and Q have entries that are not finite");
 }
 
-void require_nothing(const Question& question, const StoredSolution& claim) {
+void require_nothing(const Question& question, const Norm& norm, const StoredSolution& claim) {
   if ((claim.W.array() != 0).any()) reject("W is not zero; an infeasible file has none");
   for (std::size_t k = 0; k < claim.slack.size(); ++k) {
     if (claim.slack[k] != -claim.rhs[k])
@@ -190,7 +190,7 @@ void require_nothing(const Question& question, const StoredSolution& claim) {
   }
   if (!std::isnan(claim.objective) || !std::isnan(claim.dual_objective))
     reject("objective and dual_objective must be NaN in an infeasible file");
-  if (claim.norm != "nuc") {
+  if (!norm.is_nuclear()) {
     if (claim.has_factors) reject("K and Q belong to nuclear answers only");
     return;
   }

@@ -21,7 +21,7 @@ void require_tolerance(const StoredSolution& claim);                            
 void require_multipliers(const Question& question, const StoredSolution& claim);  // multipliers: finite, signs
 void require_matrix(const Question& question, const StoredSolution& claim);       // W: finite, of the right shape
 void require_factors(const Question& question, const StoredSolution& claim);      // rank: K, Q finite, right shape
-void require_nothing(const Question& question, const StoredSolution& claim);      // infeasible: no W in the file
+void require_nothing(const Question& question, const Norm& norm, const StoredSolution& claim);  // infeasible: no W
 
 void judge_rows(const Case& on);         // W, numbers stated: every row is met, slacks are as stated
 void judge_nearby(const Case& on);       // rows that ask for 0: a W that meets them is near an optimum

@@ -44,7 +44,7 @@ void require_status(const StoredSolution& claim) {
 }
 
 /// The rules that need no arithmetic.
-void check_contents(const Question& question, const StoredSolution& claim) {
+void check_contents(const Question& question, const Norm& norm, const StoredSolution& claim) {
   if (!claim.w_only) {
     require_status(claim);
     require_rows(question, claim);
@@ -52,7 +52,7 @@ void check_contents(const Question& question, const StoredSolution& claim) {
     require_tolerance(claim);
   }
   require_matrix(question, claim);
-  if (!claim.w_only && claim.status == "infeasible") require_nothing(question, claim);
+  if (!claim.w_only && claim.status == "infeasible") require_nothing(question, norm, claim);
 }
 
 double work_of(const Question& question, const Norm& norm) {
@@ -72,7 +72,7 @@ void prove(const AttentionTask& task, const StoredSolution& claim, const VerifyS
   const Norm norm = read_norm(claim);
   const Question question(task, claim);
   name_question(task, claim, result);
-  check_contents(question, claim);
+  check_contents(question, norm, claim);
   if (work_of(question, norm) > kLongWork) {
     const WorkingBits precision(kFirstBits);
     try {

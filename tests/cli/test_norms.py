@@ -55,9 +55,18 @@ def test_prompt_is_the_frobenius_answer(solve, attsvm, tmp_path):
     assert arrays["Q"].shape == (1, 1)
 
 
-def test_infeasible_has_empty_factors(solve, attsvm, tmp_path):
+@pytest.mark.parametrize("norm, words", [
+    ("fro", "Frobenius norm"), ("spec", "spectral norm"), ("max", "maximum norm"), ("l1", "l1 norm"),
+    ("lp:3", "entrywise norm of power 3"), ("schatten:3", "Schatten norm of power 3")])
+def test_the_theorem_names_the_norm(attsvm, task, tmp_path, norm, words):
+    assert attsvm("solve", task, "--norm", norm, "-o", tmp_path / "svm.npz").code == 0
+    assert f"of {words} at most" in attsvm("verify", task, tmp_path / "svm.npz").out
+
+
+@pytest.mark.parametrize("norm", ["nuc", "schatten:1"])
+def test_infeasible_has_empty_factors(solve, attsvm, tmp_path, norm):
     assert attsvm("generate", "infeasible", "--seed", 1, "-o", tmp_path / "no.npz").code == 0
-    fields, arrays, _ = solve(tmp_path / "no.npz", "--norm", "nuc", code=3)
+    fields, arrays, _ = solve(tmp_path / "no.npz", "--norm", norm, code=3)
     assert fields["rank"] is None and arrays["K"].shape == (10, 0) and arrays["Q"].shape == (10, 0)
     assert fields["conflict"] and (arrays["rhs"] @ arrays["dual"]) == pytest.approx(1)
     solve(tmp_path / "no.npz", "--norm", "lp:3", code=3)

@@ -59,11 +59,13 @@ def test_rho_is_what_it_says(attsvm, trained, tmp_path):
 
 @pytest.mark.parametrize("options, norm, proven, words", [
     ([], "fro", True, "ngd: theory for attention names fro; rho_fro = "),
-    (["--param", "KQ"], "nuc", True, "ngd on K and Q: theory for attention names nuc; rho_nuc = "),
-    (["--optimizer", "adam"], "max", False, "adam: theory for linear models names max; rho_max = "),
-    (["--optimizer", "muon"], "spec", False, "muon: theory for linear models names spec; rho_spec = "),
+    (["--momentum", "0.5"], "fro", False, "fro is expected, not proven; rho_fro = "),
+    (["--param", "KQ"], "nuc", False, "ngd on K and Q: nuc is expected, not proven; rho_nuc = "),
+    (["--optimizer", "adam"], "max", False, "adam: max is expected, not proven; rho_max = "),
+    (["--optimizer", "muon"], "spec", False, "muon: spec is expected, not proven; rho_spec = "),
     (["--optimizer", "mirror:3"], "lp:3", True, "mirror:3: theory for attention names lp:3; rho_lp:3 = "),
-    (["--optimizer", "steepest:schatten:3"], "schatten:3", False, "steepest:schatten:3: theory for linear models"),
+    (["--optimizer", "steepest:schatten:3"], "schatten:3", False, "steepest:schatten:3: schatten:3 is expected, not proven"),
+    (["--optimizer", "adamw"], None, False, "adamw: theory names no norm"),
     (["--optimizer", "adam", "--param", "KQ"], None, False, "adam on K and Q: theory names no norm"),
 ])
 def test_the_implied_norm_is_that_of_the_optimizer(attsvm, trained, options, norm, proven, words):

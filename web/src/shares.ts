@@ -13,11 +13,13 @@ const rounding = 2 ** -53; // the accuracy of shares
 function impliedWords(run: Run): string {
   const { implied } = run;
   if (!implied) return "Theory names no norm for this training.";
-  const source = implied.proven ? "Theory for attention" : "Theory for linear models";
   const shares = run.shares.find((one) => one.norm === implied.norm);
   const last = shares?.rho.at(-1);
   const end = typeof last === "number" ? `; its share is ${percent(last)} at the end${trendWords(shares)}` : "";
-  return `${source} names the norm ${implied.norm} for ${implied.optimizer} (${implied.why})${end}.`;
+  const named = implied.proven
+    ? `Theory for attention names the norm ${implied.norm} for ${implied.optimizer}`
+    : `The norm ${implied.norm} is expected, not proven, for ${implied.optimizer}`;
+  return `${named} (${implied.why})${end}.`;
 }
 
 function trendWords(shares: MarginShares | undefined): string {

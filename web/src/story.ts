@@ -54,7 +54,7 @@ function duration(run: Run, r: number): Child[] {
   return [" for ", num(`runs.${r}.step.${last}`, run.step[last]), run.step[last] === 1 ? " step" : " steps"];
 }
 
-const source = (run: Run): string => (run.implied?.proven ? "theory predicts" : "theory for linear models suggests"); // see ImpliedNorm
+const source = (run: Run): string => (run.implied?.proven ? "theory predicts" : "expected, not proven, is");
 
 function oneRun(run: Run): HTMLElement {
   const aim = predicted(run, 0);

@@ -309,7 +309,8 @@ void solve_again_lanes(const double* L, Index ld, Index s, double* x) {
     const double y = x[j] / c[j];
     const auto all = hn::Set(v, y);
     Index i = j + 1;
-    for (; i + w <= s; i += w) hn::StoreU(hn::NegMulAdd(all, hn::LoadU(v, c + i), hn::LoadU(v, x + i)), v, x + i);
+    // Not fused, so that all entries are rounded in the same way as the last few.
+    for (; i + w <= s; i += w) hn::StoreU(hn::Sub(hn::LoadU(v, x + i), hn::Mul(all, hn::LoadU(v, c + i))), v, x + i);
     for (; i < s; ++i) x[i] -= c[i] * y;
   }
   solve_upper_lanes(L, ld, s, x);

@@ -1,5 +1,6 @@
 #include "base/kernels/jacobi.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -16,13 +17,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr int kMostSweeps = 60;                                             // six are common from scratch
 constexpr double kOrthogonal = 4 * std::numeric_limits<double>::epsilon();  // cosine of two columns
 constexpr double kSteep = 1e9;  // slopes whose square hides the 1 beside it, and might overflow
-constexpr double kLast = 1e-8;  // a sweep squares small cosines: after one that met none larger, all are orthogonal
+// A sweep leaves cosines of the size of its largest cosine times its largest turn. Columns of nearly equal length turn
+// far however small their cosine is.
+constexpr double kLast = 64 * std::numeric_limits<double>::epsilon();
 
 bool orthogonalize_lanes(double* columns, Index stride, Index rows, Index count) {
   const hn::CappedTag<double, 4> v;  // as in dense.cpp
   const auto w = static_cast<Index>(hn::Lanes(v));
   for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
-    bool again = false;
+    double largest_cosine = 0, largest_turn = 0;
     for (Index p = 0; p < count; ++p) {
       for (Index q = p + 1; q < count; ++q) {
         double *x = columns + p * stride, *y = columns + q * stride;
@@ -35,10 +38,11 @@ bool orthogonalize_lanes(double* columns, Index stride, Index rows, Index count)
                      yy = hn::GetLane(hn::SumOfLanes(v, sum_yy));
         const double size = std::sqrt(xx) * std::sqrt(yy);
         if (!(std::abs(xy) > kOrthogonal * size)) continue;
-        again = again || std::abs(xy) > kLast * size;
+        largest_cosine = std::max(largest_cosine, std::abs(xy) / size);
         const double slope = (yy - xx) / (2 * xy);
         const double steep = std::abs(slope), root = steep < kSteep ? std::sqrt(1 + slope * slope) : steep;
         const double t = std::copysign(1 / (steep + root), slope);
+        largest_turn = std::max(largest_turn, std::abs(t));
         const double c = 1 / std::sqrt(1 + t * t);
         const auto cosine = hn::Set(v, c), sine = hn::Set(v, c * t);
         for (Index i = 0; i < stride; i += w) {
@@ -48,7 +52,7 @@ bool orthogonalize_lanes(double* columns, Index stride, Index rows, Index count)
         }
       }
     }
-    if (!again) return true;
+    if (!(largest_cosine * largest_turn > kLast)) return true;
   }
   return false;
 }

@@ -30,8 +30,9 @@ Real smallest_pivot(const PowerColumns<Real>& LU) {
 
 template <class Real>
 bool ExtremeFace<Real>::solve(const PowerRows<Real>& rows, const Norm& norm, const Vector& w, const Vector& lambda,
-                              Real radius, Real balance, bool vertex) {
+                              Real radius, Real balance, bool vertex, PowerSchur<Real>& equations) {
   rows_ = &rows;
+  schur_ = &equations;
   of_weights_ = norm.power == kInfinity;
   frame_.shape(norm.family, rows.left(), rows.right());
   w_ = w;
@@ -130,13 +131,13 @@ void ExtremeFace<Real>::choose_values() {
 template <class Real>
 bool ExtremeFace<Real>::step_on_entries() {
   const Index rows = active_.size(), columns = free_.size() + (of_weights_ ? 1 : 0);
-  const bool known = determined_ && active_ == factored_rows_ && free_ == factored_entries_;
+  const bool known = determined_ && active_ == factored_rows_ && free_ == factored_entries_ &&
+                     (!of_weights_ || edge_ == factored_edge_);
   determined_ = false;
   if (rows != columns) return false;
   Vector primal(rows), dual(columns);
   change_ = missing_;
   rows_->products().values(missing_, right_);
-  rows_->products().values(edge_, along_);
   for (Index k = 0; k < rows; ++k) primal(k) = rows_->b()(active_[k]) - value_(active_[k]) - right_(active_[k]);
   for (Index j = 0; j < free_.size(); ++j) dual(j) = given_(free_[j]);
   if (of_weights_) dual(columns - 1) = 1 - a_.dot(edge_);
@@ -166,11 +167,13 @@ bool ExtremeFace<Real>::factor_entries() {
     for (Index k = 0; k < rows; ++k) B(k, j) = rows_->entry(active_[k], row, column);
   }
   if (of_weights_) {
+    rows_->products().values(edge_, along_);
     for (Index k = 0; k < rows; ++k) B(k, rows - 1) = along_(active_[k]);
   }
   lu_.compute(B);
   factored_rows_ = active_;
   factored_entries_ = free_;
+  factored_edge_ = edge_;
   return smallest_pivot<Real>(lu_.matrixLU()) > kTinyPivot;
 }
 
@@ -184,11 +187,11 @@ bool ExtremeFace<Real>::step_with_prox() {
     flexible_(c) = stiff;
     missing_(c) = -stiff * given_(c);
   }
-  if (!schur_.form(*rows_, frame_, flexible_, Vector(Vector::Constant(active_.size(), kSoft)), &active_)) return false;
+  if (!schur_->form(*rows_, frame_, flexible_, Vector(Vector::Constant(active_.size(), kSoft)), &active_)) return false;
   frame_.out_of(missing_, change_);
   rows_->products().values(change_, right_);
   pick(rows_->b() - value_ - right_, reply_);
-  schur_.solve(reply_);
+  schur_->solve(reply_);
   frame_.into(a_, coordinates_);
   Real growth = 0;  // Δρ
   if (of_weights_) {
@@ -196,7 +199,7 @@ bool ExtremeFace<Real>::step_with_prox() {
     rows_->products().values(change_, right_);
     pick(right_, along_);
     Vector along_reply = along_;
-    schur_.solve(along_reply);
+    schur_->solve(along_reply);
     growth = (along_.dot(reply_) - (1 - coordinates_.dot(edge_))) / along_.dot(along_reply);
     reply_ -= growth * along_reply;
     radius_ += growth;

@@ -17,10 +17,10 @@ class ExtremeFace {
   using Vector = PowerVector<Real>;
 
   /// From W and λ near the optimum, in the units of `rows`. A row counts as active where λ_k > balance·(slack of k).
-  /// `vertex`: only if rows and entries determine both, which takes a fraction of the time. False: did not converge;
-  /// the results must not be read.
+  /// `equations`: memory. `vertex`: only if rows and entries determine both, which takes a fraction of the time. False:
+  /// did not converge; the results must not be read.
   bool solve(const PowerRows<Real>& rows, const Norm& norm, const Vector& w, const Vector& lambda, Real radius,
-             Real balance, bool vertex);
+             Real balance, bool vertex, PowerSchur<Real>& equations);
 
   const Vector& w() const { return w_; }
   const Vector& lambda() const { return lambda_; }
@@ -45,8 +45,9 @@ class ExtremeFace {
   Vector flexible_, missing_, given_;  // other coordinates: ΔW = missing + flexible·ΔA; free ones: ΔA = given
   Vector edge_;                        // ΔW per Δρ
   Vector change_, coordinates_, right_, along_, reply_;
-  PowerSchur<Real> schur_;
+  PowerSchur<Real>* schur_ = nullptr;
   IndexList factored_rows_, factored_entries_;  // of lu_
+  Vector factored_edge_;                        // the same
   Eigen::PartialPivLU<PowerColumns<Real>> lu_;
   Real radius_ = 1, theta_ = 1, strict_ = 0;
   Real moved_ = 0, off_ = 0;  // relative size of the last step; largest entry of clip(M) − x

@@ -232,6 +232,7 @@ void ExtremePath<Real>::find(Real target, const Direction* affine, Direction& wa
 template <class Real>
 Real ExtremePath<Real>::ball_step(const Direction& way, Real most) {
   if (frame_.entrywise()) {
+    if (!(low_.minCoeff() > 0 && high_.minCoeff() > 0)) return 0;  // rounding has left the ball
     most = step_inside(low_.array(), way.radius - way.x.array(), most);
     return step_inside(high_.array(), way.radius + way.x.array(), most);
   }

@@ -35,6 +35,8 @@ class ExtremePath {
   const Vector& lambda() const { return lambda_; }
   const Vector& slack() const { return slack_; }
   Real radius() const { return radius_; }
+  /// The memory of Newton's equations, which are formed afresh in every step.
+  PowerSchur<Real>& equations() { return schur_; }
 
  private:
   using Matrix = PowerMatrix<Real>;

@@ -116,9 +116,10 @@ bool ExtremeSolver::descend(Tools<Real>& tools, const MarginProblem& problem, co
 /// Newton on the face near the present point of the path. False: it does not lead to an optimum.
 template <class Real>
 bool ExtremeSolver::finish(Tools<Real>& tools, const Norm& norm, bool vertex) {
-  const ExtremePath<Real>& path = tools.path;
+  ExtremePath<Real>& path = tools.path;
   ExtremeFace<Real>& face = tools.face;
-  if (!face.solve(tools.rows, norm, path.w(), path.lambda(), path.radius(), path.ratio(), vertex)) return false;
+  if (!face.solve(tools.rows, norm, path.w(), path.lambda(), path.radius(), path.ratio(), vertex, path.equations()))
+    return false;
   const double gap = gap_of(tools.rows, norm, face.w(), face.lambda());
   if (!(gap < kAccurate)) return false;
   gap_ = gap;

@@ -13,7 +13,6 @@
 namespace attsvm::internal {
 namespace {
 
-constexpr Index kLapack = 24;       // columns from which LAPACK is faster than Jacobi rotations
 constexpr int kTurns = 16;          // decompositions after which V starts afresh, because it collects rounding errors
 constexpr double kNothing = 1e-14;  // relative size of a singular value that says nothing about its vector
 
@@ -65,7 +64,12 @@ void Frame<Real>::decompose(const Vector& X) {
 template <class Real>
 bool Frame<Real>::turn(const Vector& X) {
   if constexpr (std::is_same_v<Real, double>) {
-    if (right_ >= kLapack) return false;
+    if (right_ >= kLapackColumns) return false;
+    const Real largest = X.cwiseAbs().template maxCoeff<Eigen::PropagateNaN>();
+    if (!(largest > kLeastToSquare && largest < 1 / kLeastToSquare)) {
+      turns_ = 0;
+      return false;
+    }
     const Index tall = pad4(left_), stride = tall + pad4(right_);
     if (turns_ == 0) V_.setIdentity(right_, right_);
     turns_ = (turns_ + 1) % kTurns;
@@ -154,12 +158,6 @@ typename Frame<Real>::Vector Frame<Real>::values_of(const Vector& Y) const {
   if (entrywise()) return Y;
   const Eigen::Map<const Matrix> matrix(Y.data(), left_, right_);
   if constexpr (std::is_same_v<Real, double>) {
-    if (right_ < kLapack) {
-      const Index tall = pad4(left_);
-      columns_.setZero(tall, right_);
-      columns_.topRows(left_) = matrix;
-      if (orthogonalize(columns_.data(), tall, tall, right_)) return columns_.colwise().norm();
-    }
     return singular_values(Eigen::MatrixXd(matrix));
   } else {
     return Eigen::JacobiSVD<Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic>>(matrix).singularValues();

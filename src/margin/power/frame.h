@@ -8,7 +8,8 @@ namespace attsvm::internal {
 /// Orthonormal coordinates of matrices (left, right), left ≥ right, in which a function of the values of one matrix X
 /// has a diagonal derivative. Entrywise: the entries, which are also the values. Schatten: with X = U diag(σ) Vᵀ, the
 /// entries c of UᵀYV, those off the diagonal combined into symmetric (c_ij + c_ji)/√2 and antisymmetric parts
-/// (c_ij − c_ji)/√2. Matrices are row-major vectors. Keeps its memory between calls.
+/// (c_ij − c_ji)/√2. Matrices are row-major vectors. Keeps its memory between calls; calls on one object must not
+/// overlap.
 template <class Real>
 class Frame {
  public:
@@ -63,7 +64,7 @@ class Frame {
   Matrix U_, V_;   // U is square: its last columns span what U of the thin decomposition leaves out
   int turns_ = 0;  // decompositions since the last that did not start from the V before
   Axes<Real> axes_;
-  mutable PowerColumns<Real> columns_;
+  PowerColumns<Real> columns_;
   mutable Vector mixed_;
   std::vector<Index> order_;
 };

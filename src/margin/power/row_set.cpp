@@ -9,14 +9,17 @@ namespace attsvm::internal {
 namespace {
 
 // Set by hand unless a comment names a reason or a measurement.
-constexpr Index kMostRows = 8000;  // at once: half a gigabyte for their equations
-constexpr Index kFew = 500;        // rows that are always taken at once
-constexpr double kSpare = 1.5;  // rows to start with, in multiples of those that must be taken
+constexpr Index kMostRows = 8000;                // at once: half a gigabyte for their equations
+constexpr Index kMostProducts = 40'000'000'000;  // rows · queries · unknowns, to form these
+constexpr Index kFew = 500;                      // rows that are taken at once unless that takes too many products
+constexpr double kSpare = 1.5;                   // rows to start with, in multiples of those that must be taken
 
 }  // namespace
 
 bool RowSet::choose(const MarginProblem& problem, const Eigen::VectorXd& slack, const Eigen::VectorXd& dual) {
-  all_ = problem.rows() <= kFew;
+  const auto queries = static_cast<Index>(problem.groups().size());
+  most_ = std::min(kMostRows, kMostProducts / problem.d() / problem.dz() / std::max<Index>(queries, 1));
+  all_ = problem.rows() <= std::min(kFew, most_);
   if (all_) return true;
   Eigen::VectorXd order = slack;
   Index needed = 0;
@@ -25,11 +28,11 @@ bool RowSet::choose(const MarginProblem& problem, const Eigen::VectorXd& slack, 
     order(k) = -kInfinity;
     ++needed;
   }
-  if (needed > kMostRows) return false;
+  if (needed > most_) return false;
   const Index first = std::max(kFew, static_cast<Index>(kSpare * static_cast<double>(needed)));
   all_ = first >= problem.rows();
   rows_.clear();
-  if (!all_) take_lowest(order, std::min(first, kMostRows));
+  if (!all_) take_lowest(order, std::min(first, most_));
   return true;
 }
 
@@ -65,7 +68,7 @@ bool RowSet::add_violated(const MarginProblem& problem, const RowMatrix& W) {
     order(k) = in ? -kInfinity : stretch * values(k) - problem.rhs(k);
     if (!in && order(k) < 0) ++violated;
   }
-  const Index room = kMostRows - rows_.size();
+  const Index room = most_ - rows_.size();
   if (violated == 0 || room == 0) return false;
   // Rows that are nearly violated save later rounds.
   take_lowest(order, rows_.size() + std::min(room, 2 * violated));

@@ -23,6 +23,7 @@ class RowSet {
   void take_lowest(const Eigen::VectorXd& order, Index count);
 
   bool all_ = true;
+  Index most_ = 0;
   IndexList rows_, next_;
   Buffer<double> sorted_;
 };

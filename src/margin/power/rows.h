@@ -5,9 +5,10 @@
 
 namespace attsvm::internal {
 
-/// Rows of a problem scaled to unit length, with W as a row-major vector of left·right numbers. For Schatten
-/// norms δ and ζ are in orthonormal coordinates of their spans if those have fewer dimensions than d and dz, and change
-/// sides unless left > right without that; neither changes the norm. Keeps its memory between calls.
+/// Rows of a problem scaled to unit length, with W as a row-major vector of left·right numbers. For Schatten norms δ
+/// and ζ are in orthonormal coordinates of their spans if those have fewer dimensions than d and dz. W is transposed,
+/// with δ on the right, unless a Schatten norm needs left ≥ right. Neither changes the norm. Keeps its memory between
+/// calls.
 template <class Real>
 class PowerRows {
  public:

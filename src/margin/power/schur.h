@@ -5,7 +5,7 @@
 
 namespace attsvm::internal {
 
-/// Newton's equations for the multipliers of rows: R F Rᵀ + D, with F > 0 diagonal in the coordinates of a frame, D ≥ 0
+/// Newton's equations for the multipliers of rows: R F Rᵀ + D, with F ≥ 0 diagonal in the coordinates of a frame, D ≥ 0
 /// diagonal, and a little more on the diagonal for rows that depend on each other. Keeps its memory between calls.
 template <class Real>
 class PowerSchur {

@@ -53,6 +53,36 @@ TEST(JacobiKernels, ColumnsBecomeOrthogonal) {
   });
 }
 
+TEST(JacobiKernels, NearlyOrthogonalColumnsOfOneLength) {
+  // Their turns are large, however small their cosines are.
+  std::mt19937_64 random(2);
+  for_every_target([&] {
+    for (const Index n : {6, 10, 20}) {
+      for (const double off : {1e-6, 1e-8, 1e-9, 1e-12, 1e-15, 0.0}) {
+        SCOPED_TRACE(testing::Message() << n << ", off by " << off);
+        const Eigen::MatrixXd A = Eigen::HouseholderQR<Eigen::MatrixXd>(test::gaussian(n, n, random)).householderQ();
+        const Eigen::MatrixXd given = A + off * test::gaussian(n, n, random);
+        Eigen::MatrixXd columns = Eigen::MatrixXd::Zero(pad4(n), n);
+        columns.topRows(n) = given;
+        ASSERT_TRUE(internal::orthogonalize(columns.data(), pad4(n), pad4(n), n));
+        const Wide gram = columns.cast<long double>().transpose() * columns.cast<long double>();
+        EXPECT_LE((gram - Wide(gram.diagonal().asDiagonal())).cwiseAbs().maxCoeff(), 1e-14L);
+        const auto expected = Eigen::JacobiSVD<Wide>(given.cast<long double>()).singularValues();
+        const Eigen::VectorXd found = internal::singular_values(given);
+        for (Index i = 0; i < n; ++i) EXPECT_NEAR(found(i), static_cast<double>(expected(i)), 1e-14);
+      }
+    }
+  });
+}
+
+TEST(JacobiKernels, NoNumberIsNoSingularValue) {
+  for (Index at = 0; at < 9; ++at) {
+    Eigen::MatrixXd A = Eigen::MatrixXd::Identity(3, 3);
+    A.data()[at] = std::nan("");
+    EXPECT_FALSE(internal::singular_values(A).allFinite() && internal::singular_values(A).sum() == 3) << at;
+  }
+}
+
 TEST(JacobiKernels, SingularValuesOfAnyShape) {
   std::mt19937_64 random(3);
   for (const auto& [rows, columns] : {std::pair<Index, Index>{1, 1}, {7, 3}, {3, 7}, {10, 10}, {1, 9}, {23, 23}}) {

@@ -1,8 +1,10 @@
 // The norms of power 1 and ∞, where optima need not be unique: closed forms, limits of other powers, degenerate tasks.
 #include "margin/power/extreme_solver.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <random>
 
 #include "linear_algebra.h"
@@ -154,6 +156,23 @@ TEST(ExtremeSolve, LimitsAreHonest) {
   }
 }
 
+TEST(ExtremeSolve, StoppedAnswersAreNoWorseThanTheFrobeniusOne) {
+  const MarginProblem problem = of_optimal_tokens(generate({.n = 10, .T = 8, .d = 12}, 2).task);
+  Index asked = 0;
+  const auto count = [&](const SolveProgress&) { return ++asked > 1'000'000; };
+  const MarginSolution frobenius = proven(problem, {.progress = count});
+  const Index before = asked;
+  for (const char* name : {"max", "l1", "spec", "lp:3", "schatten:1.5"}) {
+    const Norm norm = Norm::parse(name);
+    for (Index more = 1; more < 6; ++more) {
+      asked = 0;
+      const MarginSolution solution =
+          proven(problem, {.norm = norm, .progress = [&](const SolveProgress&) { return ++asked > before + more; }});
+      EXPECT_LE(solution.objective, norm.of(frobenius.W) * (1 + 1e-9)) << name << ", " << more << " more";
+    }
+  }
+}
+
 TEST(Frame, TurnsAndTurnsBack) {
   for (const NormFamily family : {NormFamily::entrywise, NormFamily::schatten}) {
     Frame<double> frame;
@@ -171,6 +190,30 @@ TEST(Frame, TurnsAndTurnsBack) {
     frame.into(x, c);  // X itself is diagonal
     for (Index i = 0; i < frame.value_count(); ++i) c(frame.diagonal(i)) -= frame.values()(i);
     EXPECT_LE(c.norm(), 1e-14 * x.norm());
+  }
+}
+
+TEST(Frame, FollowsMatricesThatChange) {
+  // Decompositions start from the one before; ranks fall and rise, shapes change, and tiny matrices go another way.
+  Frame<double> frame;
+  for (const auto& [left, right] : {std::pair<Index, Index>{5, 3}, {10, 10}, {4, 1}, {6, 4}}) {
+    frame.shape(NormFamily::schatten, left, right);
+    const RowMatrix first = normals(left, right, 11), last = normals(left, right, 12);
+    const RowMatrix one = first.col(0) * last.row(0);
+    for (int step = 0; step < 40; ++step) {
+      SCOPED_TRACE(testing::Message() << left << " by " << right << ", step " << step);
+      RowMatrix X = step % 10 == 9 ? one : RowMatrix(first + step / 40.0 * last);
+      if (step == 20) X.setZero();
+      if (step % 15 == 14) X *= 1e-140;
+      const Eigen::Map<const Eigen::VectorXd> x(X.data(), X.size());
+      frame.take(x);
+      Eigen::VectorXd again;
+      frame.compose(frame.values(), again);
+      EXPECT_LE((again - x).norm(), 1e-13 * x.norm());  // V has collected the rounding of up to 16 decompositions
+      EXPECT_LE((frame.U().transpose() * frame.U() - RowMatrix::Identity(left, left)).norm(), 1e-13);
+      EXPECT_LE((frame.V().transpose() * frame.V() - RowMatrix::Identity(right, right)).norm(), 1e-13);
+      EXPECT_TRUE(std::is_sorted(frame.values().begin(), frame.values().end(), std::greater<>()));
+    }
   }
 }
 

@@ -79,11 +79,18 @@ void expect_products(const Drawn& drawn, const RowMatrix& rows, const OuterRows<
   }
 }
 
+/// One set of objects for all sizes, because they keep their memory.
 template <class Real>
-void expect_all_products(const Sizes& sizes) {
+struct Tools {
+  OuterRows<Real> products, rotated;
+  Axes<Real> axes;
+};
+
+template <class Real>
+void expect_all_products(const Sizes& sizes, Tools<Real>& tools) {
   SCOPED_TRACE(testing::Message() << sizes.d << " by " << sizes.dz << (sizes.turned ? ", turned" : ""));
   Drawn drawn(sizes);
-  OuterRows<Real> products, rotated;
+  auto& [products, rotated, axes] = tools;
   products.load(drawn.u.cast<Real>(), drawn.v.cast<Real>(), kQuery.data(), sizes.turned);
   expect_products(drawn, drawn.rows, products);
   const auto orthogonal = [&](Index n) {
@@ -92,7 +99,6 @@ void expect_all_products(const Sizes& sizes) {
   const RowMatrix U = orthogonal(drawn.left()), V = orthogonal(drawn.right());
   const PowerMatrix<Real> wide_U = U.cast<Real>(), wide_V = V.cast<Real>();
   rotated.rotate(products, sizes.turned ? wide_V : wide_U, sizes.turned ? wide_U : wide_V);
-  Axes<Real> axes;
   axes.set(wide_U, wide_V);
   RowMatrix turned_rows = drawn.rows;
   for (Index k = 0; k < drawn.rows.rows(); ++k) {
@@ -110,11 +116,13 @@ void expect_all_products(const Sizes& sizes) {
 }
 
 TEST(OuterRows, InDouble) {
-  for (const Sizes& sizes : kSizes) expect_all_products<double>(sizes);
+  Tools<double> tools;
+  for (const Sizes& sizes : kSizes) expect_all_products(sizes, tools);
 }
 
 TEST(OuterRows, InExtendedPrecision) {
-  for (const Sizes& sizes : kSizes) expect_all_products<long double>(sizes);
+  Tools<long double> tools;
+  for (const Sizes& sizes : kSizes) expect_all_products(sizes, tools);
 }
 
 }  // namespace
