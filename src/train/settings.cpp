@@ -1,5 +1,6 @@
 #include "train/settings.h"
 
+#include <charconv>
 #include <cmath>
 
 #include "base/refuse.h"
@@ -57,6 +58,15 @@ void require_count(std::string_view name, Index value, Index least) {
   if (value < least) refuse("{} = {}; must be a whole number from {} up", name, value, least);
 }
 
+/// The number behind a phrase in settings in words; empty if they do not have it.
+std::optional<double> number_after(std::string_view phrase, std::string_view words) {
+  const std::size_t at = words.find(phrase);
+  if (at == std::string_view::npos) return std::nullopt;
+  double number = 0;
+  const auto [end, error] = std::from_chars(words.data() + at + phrase.size(), words.data() + words.size(), number);
+  return error == std::errc() ? std::optional(number) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<TrainSettings> rule_from_words(std::string_view words) {
@@ -68,6 +78,8 @@ std::optional<TrainSettings> rule_from_words(std::string_view words) {
   TrainSettings settings;
   if (!param || !set_optimizer(words.substr(0, words.find(kComma)), settings).empty()) return std::nullopt;
   settings.param = *param;
+  settings.momentum = number_after("momentum ", words);
+  settings.weight_decay = number_after("weight decay ", words);
   return settings;
 }
 

@@ -98,8 +98,8 @@ std::string text_of(const TrainSettings& settings, Value TrainSettings::*member)
   }
 }
 
-/// What words_of() says first: the parametrization and the optimizer with its power or norm. All else is as usual.
-/// nullopt if the words do not begin like that.
+/// What words_of() says of the rule: the parametrization, the optimizer with its power or norm, momentum and weight
+/// decay. All else is as usual. nullopt if the words do not begin with the first two.
 std::optional<TrainSettings> rule_from_words(std::string_view words);
 
 /// The settings as a journal holds them, by their names on the command line: runs are the same if these lines and the
