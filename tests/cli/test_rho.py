@@ -106,7 +106,7 @@ def test_sets_count_dropped_tokens_alone(attsvm, tmp_path):
 
 def test_a_time_limit_leaves_norms_out(attsvm, tmp_path):
     task, run = tmp_path / "task.npz", tmp_path / "run.npz"
-    attsvm("generate", "random", "--n", 40, "--T", 30, "--d", 40, "-o", task)
+    attsvm("generate", "random", "--n", 90, "--T", 32, "--d", 62, "-o", task)
     attsvm("train", task, "--steps", 200, "-o", run)
     result = attsvm("check", task, "--run", run, "--time-limit", 1, "--json")
     fields = result.json()
