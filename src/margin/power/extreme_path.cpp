@@ -217,7 +217,6 @@ void ExtremePath<Real>::find(Real target, const Direction* affine, Direction& wa
     for (Index i = 0; i < values_; ++i) rest -= tilt_(i) * coordinates_(frame_.diagonal(i));
     way.radius = rest / border_slope_;
     way.lambda += way.radius * border_reply_;
-    rows_->products().weigh(way.lambda, way.a);
   }
   frame_.out_of(coordinates_, way.w);
   if (of_weights_) way.w += way.radius * border_weights_;

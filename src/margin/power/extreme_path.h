@@ -42,7 +42,7 @@ class ExtremePath {
   using Matrix = PowerMatrix<Real>;
 
   struct Direction {
-    Vector lambda, slack, w, a;  // w and a as matrices
+    Vector lambda, slack, w, a;  // w and a as matrices; a only where x is a
     Vector x, p, q;              // per value
     Real radius = 0;
   };
