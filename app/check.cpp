@@ -12,6 +12,7 @@ namespace {
 
 struct CheckOptions {
   std::string task, run, select;
+  std::vector<std::string> norms;
   bool enumerate = false;
   CheckSettings settings;
   EnumerationSettings enumeration;
@@ -38,13 +39,15 @@ void add_shares(Json& fields, const Check& check) {
   fields["implied_norm"] = check.implied ? Json(check.implied->norm.name()) : Json(nullptr);
   fields["implied_norm_proven"] = check.implied && check.implied->proven;
   fields["implied_norm_why"] = check.implied ? Json(check.implied->why) : Json(nullptr);
-  for (const char* name : {"rho", "rho_status", "rho_rises", "rho_exponent"}) fields[name] = Json::object();
+  for (const char* name : {"rho", "rho_status", "rho_rises", "rho_exponent", "largest_margin"})
+    fields[name] = Json::object();
   for (const MarginShares& shares : check.shares) {
     const std::string norm = shares.norm.name();
     fields["rho"][norm] = shares.rho;
     fields["rho_status"][norm] = name_of(shares.status);
     fields["rho_rises"][norm] = shares.trend.rises ? Json(*shares.trend.rises) : Json(nullptr);
     fields["rho_exponent"][norm] = shares.trend.exponent;
+    fields["largest_margin"][norm] = shares.margin;
   }
 }
 
@@ -58,6 +61,9 @@ std::string share_words(double rho) {
   const int digits = std::clamp(static_cast<int>(std::ceil(-std::log10(std::max(1 - rho, 1e-12)))) - 1, 0, 10);
   return fmt::format("{:.{}f} %", 100 * rho, digits);
 }
+
+/// From here up, 1 - rho ~ t^exponent falls by less than 7 % while t grows tenfold.
+constexpr double kStalledExponent = -0.03;
 
 /// Whether training converges, to what, and how fast: one sentence, and its facts for --json.
 struct Answer {
@@ -104,6 +110,10 @@ Answer answer_of(const Check& check, const StoredRun& run) {
             false, predicted, nullptr};
   if (!*of->trend.rises || rho <= 0)
     return {fmt::format("it does not approach {}: {}, and not rising", target, now), false, predicted, nullptr};
+  if (exponent > kStalledExponent && rho < 0.999)
+    return {
+        fmt::format("it has all but stopped on its way to {}: {}; the rest falls like t^{:.2f}", target, now, exponent),
+        nullptr, predicted, exponent};
   const std::string pace = exponent < 0 ? fmt::format("; the rest falls like t^{:.2f}", exponent)
                                         : "; the rest falls, too irregularly to fit";
   return {fmt::format("it {} {}: {}{}", rho > 0.9 ? "converges to" : "turns slowly towards", target, now, pace), true,
@@ -135,6 +145,7 @@ Json to_json(const Check& check, const std::optional<StoredRun>& run, const std:
     fields["converges"] = answer.converges;
     fields["predicted_svm"] = answer.predicted;
     fields["exponent"] = answer.exponent;
+    fields["advice"] = check.advice.empty() ? Json(nullptr) : Json(check.advice);
   }
   if (check.equivalence) {
     fields["kept"] = sets_json(check.selection);
@@ -211,6 +222,7 @@ std::string shares_text(const Check& check) {
 std::string trend_text(const MarginTrend& trend) {
   if (!trend.rises) return "";
   if (!*trend.rises) return " and does not rise";
+  if (trend.exponent > kStalledExponent) return " and hardly rises";
   return trend.exponent < 0 ? fmt::format(" and rises like 1 - t^{:.2g}", trend.exponent) : " and rises";
 }
 
@@ -264,6 +276,7 @@ void print_table(const Check& check, const std::optional<StoredRun>& run, const 
   if (run) {
     line("rho", shares_text(check));
     line("implied", implied_text(check, *run));
+    if (!check.advice.empty()) print_field("advice", 11, check.advice);
   }
   if (optima) {
     line("enumerated", fmt::format("{} of {} selections are separable, {} are locally optimal{}", optima->separable,
@@ -280,10 +293,14 @@ ExitCode run_check(Session& session, CheckOptions& options) {
   Threads threads(session.threads);
   AttentionTask task = load_task(options.task, threads);
   std::optional<StoredRun> stored;
+  if (options.run.empty() && !options.norms.empty()) throw InputError("--norm needs --run, the run to judge");
   if (!options.run.empty()) {
     if (!options.select.empty())
       throw InputError("--select cannot be used with --run: the run determines the selection");
     stored = load_run(options.run, threads);
+    for (const std::string& name : options.norms) {
+      with_place("--norm", [&] { options.settings.add(Norm::parse(name)); });
+    }
     with_place(options.run, [&] {
       require_run_of(task, *stored);
       if (stored->v.size() > 0) task = with_head(task, stored->v);
@@ -350,6 +367,9 @@ Exit codes: 0 done, 4 stopped by the time limit, 130 interrupted; what is known 
                                     [&session, options] { return run_check(session, *options); });
   verb->add_option("TASK", options->task, "Task file")->required();
   verb->add_option("--run", options->run, "Run of attsvm train to check");
+  verb->add_option("--norm", options->norms, "Further norms in which to judge the run, such as lp:3,schatten:4")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   verb->add_option("--select", options->select, kSelectHelp);
   verb->add_option("--threshold", options->settings.threshold,
                    "With a nonlinear head, tokens with at least this much attention are kept (default: 1e-3)")

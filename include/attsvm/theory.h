@@ -55,9 +55,14 @@ MarginTrend margin_trend(std::span<const Index> steps, std::span<const double> r
 struct MarginShares {
   Norm norm;                                  ///< of W
   MarginStatus status = MarginStatus::limit;  ///< how the solve in this norm ended; ρ is known only if `optimal`
-  std::vector<double> rho;                    ///< margin_share() of each point; NaN where it is not defined
-  MarginTrend trend{};                        ///< empty if the steps of the points are not known
+  double margin = std::numeric_limits<double>::quiet_NaN();  ///< the largest there is; NaN: not known
+  std::vector<double> rho;  ///< margin_share() of each point; NaN where it is not defined
+  MarginTrend trend{};      ///< empty if the steps of the points are not known
 };
+
+/// What keeps a run from its SVM and another setting would mend, in one sentence; empty: nothing that is known.
+/// `words`: its settings, as words_of() writes them; `margin`: the largest one in the norm that implied_norm() names.
+std::string step_advice(std::string_view words, Index steps, double margin);
 
 /// Slacks from here to kAmbiguousHigh are close to kSupportTolerance, the bound for support rows: whether such a row is
 /// one depends on the choice of that bound.
@@ -139,6 +144,8 @@ struct CheckSettings {
   std::function<bool(const SolveProgress&)> progress{};  ///< called often during solves; return true to stop
   /// check_run: the norms in which ρ is computed, each for the price of a solve; RunTrace::implied joins them.
   std::vector<Norm> norms{Norm::frobenius(), Norm::nuclear(), Norm::spectral(), Norm::largest(), Norm::l1()};
+
+  void add(const Norm& norm);  ///< one more norm, unless it is there
 };
 
 /// What is known about a run that is to be judged; all of it are views. Here r is the number of recorded points.
@@ -147,6 +154,7 @@ struct RunTrace {
   std::span<const ConstRows> record{};   ///< (r) the points on its way
   std::span<const Index> steps{};        ///< (r) steps taken before each of them, ascending; empty: not known
   std::optional<ImpliedNorm> implied{};  ///< the norm that theory names for this training
+  std::string_view settings{};           ///< as words_of() writes them; empty: not known
 };
 
 /// What the theory says about a task, a selection and, if given, a run.
@@ -174,6 +182,8 @@ struct Check {
   /// ρ along the run in each of CheckSettings::norms and the implied norm, to the SVM of the selection (with sets, the
   /// Gen-SVM). One entry per recorded point; a run without records has one entry, for its W.
   std::vector<MarginShares> shares{};
+  std::optional<MarginSolution> implied_solution{};  ///< the SVM in the implied norm, unless that is fro or nuc
+  std::string advice{};  ///< step_advice() for the run, if its settings and the implied norm are known
 };
 
 /// Judges a selection. InputError if the task has no head.

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,8 +56,9 @@ class Check(Result):
     the smallest margin of W per norm as a share of the largest that any W has, 1 for an optimum, NaN where it is not
     defined, with one entry for W if the run has no records; `rho_status`, how the solve in this norm ended; and over
     the last decade of steps `rho_rises`, True, False or None, and `rho_exponent`, a in 1 − rho ≈ c·step^a or NaN.
-    `implied_norm` is the norm that theory names for the optimizer, or None; `implied_norm_proven` tells whether for
-    softmax attention, `implied_norm_why` in words.
+    `largest_margin` is 1/the least norm. `implied_norm` is the norm that theory names for the optimizer, or None;
+    `implied_norm_proven` tells whether for softmax attention, `implied_norm_why` in words; `advice` says which other
+    step would bring the run closer, "" if none is known to.
     """
 
     __slots__ = ("_values",)
@@ -88,8 +90,8 @@ class Check(Result):
         return shown
 
 
-def check(task: Task, run: Run | None = None, *, select: Any = None, threshold: float = 1e-3,
-          time_limit: float | None = None, threads: int | None = None) -> Check:
+def check(task: Task, run: Run | None = None, *, select: Any = None, norms: Sequence[Any] = (),
+          threshold: float = 1e-3, time_limit: float | None = None, threads: int | None = None) -> Check:
     """Checks a selection against the theory, or what a run selected and how close it is to its SVM.
 
     Parameters
@@ -100,6 +102,8 @@ def check(task: Task, run: Run | None = None, *, select: Any = None, threshold: 
         InputError if it is a run of another task.
     select : as in `solve`, optional
         The selection to check if there is no run.
+    norms : sequence of norms as in `solve`, optional
+        In which to judge the run besides "fro", "nuc", "spec", "max", "l1" and the implied one.
     time_limit : seconds, optional
         For runs: norms whose solve it ends have no rho, and `complete` is False. Ctrl-C raises `Interrupted`, whose
         `result` has what is known.
@@ -116,6 +120,8 @@ def check(task: Task, run: Run | None = None, *, select: Any = None, threshold: 
     """
     core, interrupted = unwrap(task), False
     if run is None:
+        if norms:
+            raise ValueError("norms need a run: they are about its margins")
         values = _core.check_selection(core, select if select is None else arguments.selection(select, core.longest),
                                        arguments.threads(threads))
     else:
@@ -127,6 +133,7 @@ def check(task: Task, run: Run | None = None, *, select: Any = None, threshold: 
         values, interrupted = _core.check_run(core, run.W, run.record_W, run.record_step.tolist(),
                                               run._arrays.get("v"), str(run._arrays.get("settings", "")),
                                               None if fingerprint is None else int(fingerprint),
+                                              [arguments.norm(one) for one in norms],
                                               arguments.number(threshold, "threshold"),
                                               arguments.positive(time_limit, "time_limit"), arguments.threads(threads))
         values["record_step"] = run.record_step

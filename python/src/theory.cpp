@@ -56,13 +56,14 @@ nb::dict to_dict(const AttentionTask& task, const Check& check) {
 
 /// The shares of the largest margin along a run, by the name of the norm.
 void add_shares(nb::dict& result, const Check& check) {
-  nb::dict rho, status, rises, exponent;
+  nb::dict rho, status, rises, exponent, margin;
   for (const MarginShares& shares : check.shares) {
     const std::string norm = shares.norm.name();
     rho[norm.c_str()] = to_python(list_of(shares.rho));
     status[norm.c_str()] = std::string(name_of(shares.status));
     rises[norm.c_str()] = shares.trend.rises ? nb::cast(*shares.trend.rises) : nb::none();
     exponent[norm.c_str()] = shares.trend.exponent;
+    margin[norm.c_str()] = shares.margin;
   }
   result["implied_norm"] = check.implied ? nb::cast(check.implied->norm.name()) : nb::none();
   result["implied_norm_proven"] = check.implied && check.implied->proven;
@@ -71,6 +72,8 @@ void add_shares(nb::dict& result, const Check& check) {
   result["rho_status"] = status;
   result["rho_rises"] = rises;
   result["rho_exponent"] = exponent;
+  result["largest_margin"] = margin;
+  result["advice"] = check.advice;
 }
 
 nb::dict check_task(const AttentionTask& task, const nb::object& select, int threads) {
@@ -85,11 +88,12 @@ nb::dict check_task(const AttentionTask& task, const nb::object& select, int thr
 }
 
 /// `points` is (r,d,dz), the recorded W; `steps` (r) those taken before each, or empty; `head` the trained v, or empty;
-/// `words` the settings; `fingerprint` that of the run's task, if known. Returns (fields, interrupted).
+/// `words` the settings; `fingerprint` that of the run's task, if known; `norms` further ones. Returns (fields,
+/// interrupted).
 nb::tuple check_trained(const AttentionTask& given, const GivenArray& weights, const GivenArray& points,
                         const std::vector<Index>& steps, const std::optional<GivenArray>& head,
-                        const std::string& words, std::optional<Index> fingerprint, double threshold, double time_limit,
-                        int threads) {
+                        const std::string& words, std::optional<Index> fingerprint,
+                        const std::vector<std::string>& norms, double threshold, double time_limit, int threads) {
   const RowMatrix W = to_matrix(weights, "W");
   with_place("run", [&] { require_run_of(given, {.W = W, .task_fingerprint = fingerprint}); });
   const AttentionTask task = head ? with_head(given, to_matrix(*head, "v").reshaped()) : given;
@@ -107,11 +111,13 @@ nb::tuple check_trained(const AttentionTask& given, const GivenArray& weights, c
   {
     const nb::gil_scoped_release unlocked;
     Workspace workspace(threads);
-    const CheckSettings settings{.threshold = threshold,
-                                 .time_limit = time_limit,
-                                 .progress = [&](const SolveProgress&) { return watch.interrupt(); }};
-    check = check_run(task, {.W = W, .record = record, .steps = steps, .implied = implied_norm_of_words(words)},
-                      settings, workspace.threads());
+    CheckSettings settings{.threshold = threshold, .time_limit = time_limit, .progress = [&](const SolveProgress&) {
+                             return watch.interrupt();
+                           }};
+    for (const std::string& name : norms) settings.add(Norm::parse(name));
+    const RunTrace run{
+        .W = W, .record = record, .steps = steps, .implied = implied_norm_of_words(words), .settings = words};
+    check = check_run(task, run, settings, workspace.threads());
   }
   watch.finish();
   nb::dict result = to_dict(task, *check);
@@ -229,8 +235,8 @@ void bind_theory(nb::module_& module) {
       nb::arg("A"), nb::arg("B"));
   module.def("check_selection", &check_task, nb::arg("task"), nb::arg("select").none(), nb::arg("threads"));
   module.def("check_run", &check_trained, nb::arg("task"), nb::arg("W"), nb::arg("record_W"), nb::arg("record_step"),
-             nb::arg("v").none(), nb::arg("settings"), nb::arg("task_fingerprint").none(), nb::arg("threshold"),
-             nb::arg("time_limit"), nb::arg("threads"), "(fields, interrupted)");
+             nb::arg("v").none(), nb::arg("settings"), nb::arg("task_fingerprint").none(), nb::arg("norms"),
+             nb::arg("threshold"), nb::arg("time_limit"), nb::arg("threads"), "(fields, interrupted)");
   module.def("enumerate_local_optima", &enumerate_selections, nb::arg("task"), nb::arg("limit"), nb::arg("threads"),
              nb::arg("bar").none());
   module.def("path", &follow_path, nb::arg("task"), nb::arg("settings"), nb::arg("time_limit"), nb::arg("threads"),

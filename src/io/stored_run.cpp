@@ -76,7 +76,11 @@ StoredRun load_run(const std::string& path, Threads& threads) {
 }
 
 RunTrace trace_of(const StoredRun& run) {
-  return {.W = run.W, .record = run.record, .steps = run.record_step, .implied = implied_norm_of_words(run.settings)};
+  return {.W = run.W,
+          .record = run.record,
+          .steps = run.record_step,
+          .implied = implied_norm_of_words(run.settings),
+          .settings = run.settings};
 }
 
 Index fingerprint_of(const AttentionTask& task) {

@@ -80,7 +80,8 @@ void add_solved(const AttentionTask& task, const Check& check, std::vector<Answe
   const Array select = check.selection.mask(task.longest());
   const MarginProblem problem = MarginProblem::attention(task, check.selection);
   const MarginSolution* fro = check.report ? &check.report->solution : check.gen ? &*check.gen : nullptr;
-  for (const MarginSolution* solution : {fro, check.nuclear ? &*check.nuclear : nullptr}) {
+  for (const MarginSolution* solution :
+       {fro, check.nuclear ? &*check.nuclear : nullptr, check.implied_solution ? &*check.implied_solution : nullptr}) {
     if (solution == nullptr) continue;
     const std::string norm = solution->norm.name();
     const bool given =

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -132,9 +133,19 @@ Check check_run(const AttentionTask& task, const RunTrace& run, const CheckSetti
   }
   std::vector<const MarginSolution*> known{&smallest};
   if (check.nuclear) known.push_back(&*check.nuclear);
-  check.shares =
+  RunShares shares =
       shares_along(run, MarginProblem::attention(task, check.selection), known, settings.norms, solves, solver);
+  check.shares = std::move(shares.list);
+  check.implied_solution = std::move(shares.implied);
+  for (const MarginShares& one : check.shares) {
+    if (run.implied && one.norm == run.implied->norm && !run.steps.empty())
+      check.advice = step_advice(run.settings, run.steps.back(), one.margin);
+  }
   return check;
+}
+
+void CheckSettings::add(const Norm& norm) {
+  if (std::find(norms.begin(), norms.end(), norm) == norms.end()) norms.push_back(norm);
 }
 
 Check check_run(const AttentionTask& task, const RowMatrix& W, std::span<const ConstRows> record,

@@ -20,6 +20,7 @@ class SharedPoints {
   MarginShares under(const Norm& norm, const MarginSolution& solution) const {
     MarginShares shares{.norm = norm, .status = solution.status, .rho = std::vector<double>(points_.size(), kNaN)};
     if (solution.status != MarginStatus::optimal) return shares;
+    shares.margin = 1 / solution.objective;
     for (std::size_t r = 0; r < points_.size(); ++r) {
       const double size = norm.of(points_[r]);
       if (size > 0) shares.rho[r] = smallest_[r] / size * solution.objective;
@@ -38,15 +39,14 @@ class SharedPoints {
 
 }  // namespace
 
-std::vector<MarginShares> shares_along(const RunTrace& run, const MarginProblem& problem,
-                                       std::span<const MarginSolution* const> known, const std::vector<Norm>& norms,
-                                       SolveSettings settings, MarginSolver& solver) {
+RunShares shares_along(const RunTrace& run, const MarginProblem& problem, std::span<const MarginSolution* const> known,
+                       const std::vector<Norm>& norms, SolveSettings settings, MarginSolver& solver) {
   std::vector<Norm> wanted = norms;
   if (run.implied && std::find(norms.begin(), norms.end(), run.implied->norm) == norms.end())
     wanted.push_back(run.implied->norm);
   const SharedPoints points(run, problem);
   const MarginSolution& frobenius = *known.front();
-  std::vector<MarginShares> list(wanted.size());
+  RunShares result{.list = std::vector<MarginShares>(wanted.size())};
   const auto fill = [&](std::size_t k) {
     const auto there =
         std::find_if(known.begin(), known.end(), [&](const MarginSolution* one) { return one->norm == wanted[k]; });
@@ -56,7 +56,9 @@ std::vector<MarginShares> shares_along(const RunTrace& run, const MarginProblem&
                                      : frobenius.status == MarginStatus::optimal
                                          ? solver.solve(problem, settings, &frobenius)
                                          : frobenius;
-    list[k] = points.under(wanted[k], solution);
+    result.list[k] = points.under(wanted[k], solution);
+    const bool implied = run.implied && run.implied->norm == wanted[k];
+    if (implied && there == known.end() && frobenius.status == MarginStatus::optimal) result.implied = solution;
   };
   // The implied norm comes first, so that a time limit leaves out the others.
   const auto first = run.implied ? std::find(wanted.begin(), wanted.end(), run.implied->norm) : wanted.end();
@@ -65,7 +67,7 @@ std::vector<MarginShares> shares_along(const RunTrace& run, const MarginProblem&
   for (std::size_t k = 0; k < wanted.size(); ++k) {
     if (k != implied) fill(k);
   }
-  return list;
+  return result;
 }
 
 }  // namespace attsvm::internal

@@ -80,6 +80,13 @@ std::optional<TrainSettings> rule_from_words(std::string_view words) {
   settings.param = *param;
   settings.momentum = number_after("momentum ", words);
   settings.weight_decay = number_after("weight decay ", words);
+  settings.step = number_after("step ", words).value_or(settings.step);
+  settings.epsilon = number_after("epsilon ", words);
+  constexpr std::string_view kBetas = "betas ";
+  if (const auto first_beta = number_after(kBetas, words)) {
+    words.remove_prefix(words.find(kBetas) + kBetas.size());
+    settings.betas = {*first_beta, number_after(",", words).value_or(*first_beta)};
+  }
   return settings;
 }
 
@@ -104,7 +111,7 @@ RecordPlan usual_records(const AttentionTask& task, Index steps) {
   return RecordPlan::spread(steps, std::clamp<Index>(kMemory / (task.key_size() * task.query_size()), 2, kMost));
 }
 
-void require_usable(const TrainSettings& settings, const AttentionTask& task) {
+void require_usable(const TrainSettings& settings) {
   require(std::isfinite(settings.step) && settings.step > 0, "step", settings.step, "a number above 0");
   require_count("steps", settings.steps, 0);
   if (settings.epsilon) require_size("epsilon", *settings.epsilon);
@@ -123,18 +130,23 @@ void require_usable(const TrainSettings& settings, const AttentionTask& task) {
     }
     if (k > 0 && step <= settings.record.at[k - 1]) refuse("record at {}: steps must ascend", step);
   }
-  if (settings.param == Parametrization::p && task.query_size() != 1) {
-    refuse("param = p needs queries of size 1; these have size {}", task.query_size());
-  }
   require_count("width", settings.width, 0);
   if (settings.width > 0 && settings.param != Parametrization::KQ) refuse("width has no meaning without param = KQ");
   require_usable_optimizer(settings);
   if (settings.optimizer != Optimizer::polyak) return;
+  if (settings.joint) refuse("polyak steps need a fixed head: L* is not known while the head is trained");
+  if (settings.dropout > 0) refuse("polyak steps have no meaning with dropout");
+}
+
+void require_usable(const TrainSettings& settings, const AttentionTask& task) {
+  require_usable(settings);
+  if (settings.param == Parametrization::p && task.query_size() != 1) {
+    refuse("param = p needs queries of size 1; these have size {}", task.query_size());
+  }
+  if (settings.optimizer != Optimizer::polyak) return;
   if (task.head().kind != HeadKind::linear && task.head().kind != HeadKind::none) {
     refuse("polyak steps need a linear head; this one is {}", name_of(task.head().kind));
   }
-  if (settings.joint) refuse("polyak steps need a fixed head: L* is not known while the head is trained");
-  if (settings.dropout > 0) refuse("polyak steps have no meaning with dropout");
 }
 
 }  // namespace attsvm::internal

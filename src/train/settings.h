@@ -98,8 +98,8 @@ std::string text_of(const TrainSettings& settings, Value TrainSettings::*member)
   }
 }
 
-/// What words_of() says of the rule: the parametrization, the optimizer with its power or norm, momentum and weight
-/// decay. All else is as usual. nullopt if the words do not begin with the first two.
+/// What words_of() says of the rule: the parametrization, the optimizer with its power or norm, momentum, betas, step,
+/// epsilon and weight decay. All else is as usual. nullopt if the words do not begin with the first two.
 std::optional<TrainSettings> rule_from_words(std::string_view words);
 
 /// The settings as a journal holds them, by their names on the command line: runs are the same if these lines and the
@@ -110,7 +110,9 @@ std::string journal_text(const TrainSettings& settings);
 /// that they fill no more than 256 MiB.
 RecordPlan usual_records(const AttentionTask& task, Index steps);
 
-/// Throws InputError with the setting, its value and the rule unless the settings can be used for this task.
+/// Throws InputError with the setting, its value and the rule unless the settings can be used for some task.
+void require_usable(const TrainSettings& settings);
+/// The same for this task.
 void require_usable(const TrainSettings& settings, const AttentionTask& task);
 
 }  // namespace attsvm::internal
