@@ -218,8 +218,8 @@ Exit codes: 0 optimal, 3 infeasible with a certificate, 4 stopped at a limit or 
   Session::add_output(verb, options->out, session.force)->required();
   verb->add_option(
       "--norm", options->norm,
-      "Norm of W to minimise: fro, nuc (nuclear), spec (spectral), max (largest absolute entry), l1 (sum of\n"
-      "absolute entries), lp:P or schatten:P with P from 1 to inf, the norms of power P of the entries and\n"
+      "Norm of W to minimise: fro, nuc (nuclear), spec (spectral), max (largest absolute entry), l1 (sum of "
+      "absolute entries), lp:P or schatten:P with P from 1 to inf, the norms of power P of the entries and "
       "of the singular values (default: fro)");
   verb->add_option("--select", options->select, kSelectHelp);
   verb->add_option("--relax", options->relax_list,

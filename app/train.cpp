@@ -54,6 +54,7 @@ void parse(TrainOptions& options) {
     std::sort(at.begin(), at.end());
     at.erase(std::unique(at.begin(), at.end()), at.end());
   }
+  require_usable(settings);  // what no task could mend is not the task file's fault
 }
 
 /// Why a run ended early; empty when it took all its steps.
@@ -124,6 +125,18 @@ Json to_json(const TrainedRun& run, const AttentionMap& map, const TrainOptions&
   return fields;
 }
 
+/// "muon, momentum 0.95, 5 Newton-Schulz iterations"
+std::string optimizer_words(const TrainSettings& settings) {
+  const OptimizerFacts& facts = facts_of(settings.optimizer);
+  std::string words = optimizer_text(settings);
+  if (facts.momentum && *settings.momentum > 0) words += fmt::format(", momentum {}", *settings.momentum);
+  if (facts.betas) words += fmt::format(", betas {},{}", (*settings.betas)[0], (*settings.betas)[1]);
+  if (facts.epsilon && *settings.epsilon > 0) words += fmt::format(", epsilon {}", *settings.epsilon);
+  if (settings.newton_schulz > 0) words += fmt::format(", {} Newton-Schulz iterations", settings.newton_schulz);
+  if (*settings.weight_decay > 0) words += fmt::format(", weight decay {}", *settings.weight_decay);
+  return words;
+}
+
 void print_table(const TrainedRun& run, const AttentionMap& map, const TrainOptions& options, double seconds) {
   const TrainSettings& settings = options.settings;
   const auto line = [](const char* label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
@@ -132,8 +145,8 @@ void print_table(const TrainedRun& run, const AttentionMap& map, const TrainOpti
   fmt::print("{}: {} trained for {}{}\n", options.out,
              settings.param == Parametrization::KQ ? "(K,Q)" : name_of(settings.param), counted(run.steps, "step"),
              why.empty() ? "" : ", stopped: " + why);
-  line("optimizer",
-       fmt::format("{}, step {}, {} arithmetic", options.optimizer, settings.step, name_of(settings.arithmetic)));
+  line("optimizer", fmt::format("{}, step {}, {} arithmetic", optimizer_words(completed(settings)), settings.step,
+                                name_of(settings.arithmetic)));
   line("loss", run.loss == 0 && std::isfinite(run.log_loss)
                    ? fmt::format("e^{:.6g} ({})", run.log_loss, name_of(settings.loss))
                    : fmt::format("{:.12g} ({})", run.loss, name_of(settings.loss)));

@@ -131,7 +131,7 @@ Exit codes: 0 valid, 5 not valid)",
                    "Largest relative gap of a valid optimum, whatever the file says (default: 1e-8)")
       ->check(positive_number());
   verb->add_option("--norm", options->norm,
-                   "Norm that was minimised, where the file does not say: fro, nuc, spec, max, l1, lp:P or\n"
+                   "Norm that was minimised, where the file does not say: fro, nuc, spec, max, l1, lp:P or "
                    "schatten:P (default: fro)");
 }
 

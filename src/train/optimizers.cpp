@@ -48,6 +48,19 @@ void require_share(std::string_view name, double value) {
   if (!(value >= 0 && value < 1)) refuse("{} = {}; must be from 0 up, and below 1", name, value);
 }
 
+/// What people call optimizers that have another name here.
+struct OtherName {
+  std::string_view name, here;
+};
+constexpr std::array kOtherNames{
+    OtherName{"sgd", "sgd is gd here; with a batch size it takes minibatches"},
+    OtherName{"momentum", "momentum is an option of gd, ngd, signum, muon and steepest:NORM"},
+    OtherName{"sign", "sign descent is steepest:max here, and signum with momentum"},
+    OtherName{"signsgd", "sign descent is steepest:max here, and signum with momentum"},
+    OtherName{"spectral", "spectral descent is steepest:spec here, and muon with momentum"},
+    OtherName{"rmsprop", "rmsprop is adam here, with a first beta of 0"},
+};
+
 constexpr std::string_view kMirror = "mirror:", kSteepest = "steepest:";
 
 }  // namespace
@@ -106,6 +119,9 @@ std::string set_optimizer(std::string_view text, TrainSettings& settings) {
   const auto named = value_named<Optimizer>(text);
   if (named == Optimizer::mirror) return "mirror needs a power above 1, such as mirror:3";
   if (named == Optimizer::steepest) return "steepest needs a norm, such as steepest:max or steepest:spec";
+  for (const OtherName& other : kOtherNames) {
+    if (text == other.name) return std::string(other.here);
+  }
   if (!named) return "must be gd, ngd, polyak, mirror:P, adam, adamw, signum, lion, muon or steepest:NORM";
   settings.optimizer = *named;
   return "";

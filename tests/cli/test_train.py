@@ -135,6 +135,26 @@ def test_optimizers_run_and_differ(train, draw):
     assert len(set(found.values())) == len(found)
 
 
+def test_the_summary_names_what_the_optimizer_remembers(attsvm, draw, tmp_path):
+    task = draw("random")
+    for options, words in (([], "ngd, step 0.1"), (["--optimizer", "muon", "--newton-schulz", 5],
+                                                   "muon, momentum 0.95, 5 Newton-Schulz iterations, step"),
+                           (["--optimizer", "adam"], "adam, betas 0.9,0.999, epsilon 1e-08, step"),
+                           (["--optimizer", "adamw"], "weight decay 0.01")):
+        table = attsvm("train", task, *options, "--steps", 2, "-o", tmp_path / "run.npz", "--force").out
+        assert words in table, table
+
+
+def test_names_that_others_use_lead_to_ours(attsvm, draw, tmp_path):
+    task = draw("random")
+    for name, words in (("sgd", "gd here"), ("sign", "steepest:max"), ("momentum", "option of gd"), ("adan", "must be gd, ngd")):
+        result = attsvm("train", task, "--optimizer", name, "-o", tmp_path / "run.npz")
+        assert result.code == 2 and words in result.err and len(result.err.splitlines()) == 1, result
+    # An option that fits no task is not the task's fault.
+    result = attsvm("train", task, "--optimizer", "adam", "--momentum", 0.9, "-o", tmp_path / "run.npz")
+    assert result.code == 2 and "momentum has no meaning with adam" in result.err and str(task) not in result.err
+
+
 def test_usual_values_of_optimizers(train, draw):
     task = draw()
     usual = {"ngd": (0, None, 0, 0), "adam": (None, [0.9, 0.999], 1e-8, 0), "adamw": (None, [0.9, 0.999], 1e-8, 0.01),
