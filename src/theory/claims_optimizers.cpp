@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "theory/adam_pace.h"
 #include "theory/claim_tests.h"
@@ -14,13 +15,16 @@ namespace {
 
 constexpr Recipe kOptimizerTasks{.n = 6, .T = 8, .d = 10};
 
-/// A norm and the step of its steepest descent.
+/// Steepest descent in a norm, and the norm in which it is expected to maximise the margin.
 struct Descent {
-  const char* norm;
+  const char *steps_in, *margin_in;
   double step;
+  Index steps = 3000;
 };
-constexpr std::array kDescents{Descent{"fro", 0.1}, Descent{"max", 0.02}, Descent{"spec", 0.05}, Descent{"l1", 0.3},
-                               Descent{"nuc", 0.15}};
+constexpr std::array kDescents{Descent{"fro", "fro", 0.1}, Descent{"max", "max", 0.02}, Descent{"spec", "spec", 0.05},
+                               Descent{"l1", "l1", 0.3}, Descent{"nuc", "nuc", 0.15}};
+/// The same on K and Q, each by itself.
+constexpr std::array kFactoredDescents{Descent{"fro", "nuc", 0.1}, Descent{"spec", "spec", 0.01, 6000}};
 
 /// Runs, with the problem of the tokens that each selects at its end.
 struct SelectedRuns {
@@ -29,7 +33,8 @@ struct SelectedRuns {
 };
 
 SelectedRuns train_selected(std::span<const AttentionTask> tasks, TrainSettings training, Threads& threads) {
-  training.init = Init::zero;
+  // K and Q cannot start at zero: no step would move them.
+  training.init = training.param == Parametrization::KQ ? Init::random : Init::zero;
   SelectedRuns all{.runs = train_many(tasks, training, threads)};
   all.problems = attention_problems(tasks, selected_by(tasks, all.runs, threads));
   return all;
@@ -68,61 +73,81 @@ std::vector<AdamRun> run_adam(std::span<const AttentionTask> tasks, double step,
   return out;
 }
 
-}  // namespace
-
-ClaimResult test_steepest(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
-  constexpr Index kSteps = 3000, kEarly = 300;
-  constexpr std::size_t kCount = kDescents.size();
+/// Whether every descent's share of the largest margin grows in its own norm, and is larger there than in the others.
+ClaimResult judge_descents(std::span<const Descent> descents, Parametrization param, const Claim& claim,
+                           const ClaimSettings& settings, Threads& threads) {
   Tally tally(claim, settings);
-  std::array<Mean, kCount> own, next;
+  std::vector<Mean> own(descents.size()), next(descents.size());
   Index not_separable = 0;
   tally.for_batches(0, [&](Index first, Index count) {
     const auto tasks = draw_tasks(kOptimizerTasks, {settings.seed, first, count}, threads);
     std::vector<double> worst(tasks.size(), -kUnmeasured);
     std::vector<std::string> words(tasks.size(), "no run selects tokens that can be separated");
     std::vector<RowMatrix> where(tasks.size());
-    for (std::size_t r = 0; r < kCount; ++r) {
+    for (std::size_t r = 0; r < descents.size(); ++r) {
+      const Descent& descent = descents[r];
+      const Index early = descent.steps / 10;
       const SelectedRuns all = train_selected(tasks,
-                                              {.optimizer = Optimizer::steepest,
-                                               .norm = Norm::parse(kDescents[r].norm),
-                                               .step = kDescents[r].step,
-                                               .steps = kSteps,
-                                               .record = {.at = {kEarly, kSteps}}},
+                                              {.param = param,
+                                               .optimizer = Optimizer::steepest,
+                                               .norm = Norm::parse(descent.steps_in),
+                                               .step = descent.step,
+                                               .steps = descent.steps,
+                                               .seed = settings.seed,
+                                               .instance = static_cast<std::uint32_t>(first),
+                                               .record = {.at = {early, descent.steps}}},
                                               threads);
-      std::array<std::vector<MarginSolution>, kCount> svms;
-      for (std::size_t c = 0; c < kCount; ++c)
-        svms[c] = solve_verified(all.problems, Norm::parse(kDescents[c].norm), threads);
+      std::vector<std::vector<MarginSolution>> svms;
+      std::size_t mine_at = 0;
+      for (const Descent& other : kDescents) {
+        if (std::string_view(other.margin_in) == descent.margin_in) mine_at = svms.size();
+        svms.push_back(solve_verified(all.problems, Norm::parse(other.margin_in), threads));
+      }
       for (std::size_t k = 0; k < tasks.size(); ++k) {
-        if (svms[r][k].status != MarginStatus::optimal) {
+        if (svms[mine_at][k].status != MarginStatus::optimal) {
           ++not_separable;
           continue;
         }
+        const auto share = [&](std::size_t c, const RowMatrix& W) {
+          return margin_share(all.problems[k], svms[c][k], W);
+        };
         const RowMatrix& W = all.runs[k].W;
-        const double mine = margin_share(all.problems[k], svms[r][k], W),
-                     early = margin_share(all.problems[k], svms[r][k], all.runs[k].records[0].W);
+        const double mine = share(mine_at, W), before = share(mine_at, all.runs[k].records[0].W);
         double others = 0;
-        for (std::size_t c = 0; c < kCount; ++c) {
-          if (c != r) others = std::max(others, margin_share(all.problems[k], svms[c][k], W));
+        for (std::size_t c = 0; c < svms.size(); ++c) {
+          if (c != mine_at) others = std::max(others, share(c, W));
         }
         own[r].add(mine);
         next[r].add(others);
-        const double behind = std::max(others, early) - mine;
+        const double behind = std::max(others, before) - mine;
         if (behind <= worst[k]) continue;
         worst[k] = behind;
         where[k] = W;
-        words[k] = fmt::format("descent in {}: share {:.4f} in its own norm ({:.4f} at step {}), {:.4f} in another",
-                               kDescents[r].norm, mine, early, kEarly, others);
+        words[k] =
+            fmt::format("steps in {}: share {:.4f} of the margin in {} ({:.4f} at step {}), {:.4f} in another norm",
+                        descent.steps_in, mine, descent.margin_in, before, early, others);
       }
     }
     for (std::size_t k = 0; k < tasks.size(); ++k)
       tally.add(tasks[k], worst[k] < 0, worst[k], words[k], {{"x_W", Array::own(where[k])}});
   });
-  for (std::size_t r = 0; r < kCount; ++r) {
-    tally.figure(fmt::format("{}: mean share in its own norm", kDescents[r].norm), own[r].value());
-    tally.figure(fmt::format("{}: mean of the largest share in another", kDescents[r].norm), next[r].value());
+  for (std::size_t r = 0; r < descents.size(); ++r) {
+    const std::string name = fmt::format("steps in {}", descents[r].steps_in);
+    tally.figure(fmt::format("{}: mean share of the margin in {}", name, descents[r].margin_in), own[r].value());
+    tally.figure(fmt::format("{}: mean of the largest share in another norm", name), next[r].value());
   }
   tally.figure("runs left out: selection not separable", static_cast<double>(not_separable));
   return std::move(tally).result();
+}
+
+}  // namespace
+
+ClaimResult test_steepest(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
+  return judge_descents(kDescents, Parametrization::W, claim, settings, threads);
+}
+
+ClaimResult test_steepest_kq(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
+  return judge_descents(kFactoredDescents, Parametrization::KQ, claim, settings, threads);
 }
 
 ClaimResult test_adam_pace(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
