@@ -17,7 +17,11 @@ struct ReproduceOptions {
 Json list_json() {
   Json list = Json::array();
   for (const StudyFacts& facts : published_studies()) {
-    list.push_back({{"name", facts.name}, {"title", facts.title}, {"setting", facts.setting}, {"paper", facts.paper}});
+    list.push_back({{"name", facts.name},
+                    {"title", facts.title},
+                    {"setting", facts.setting},
+                    {"paper", facts.paper},
+                    {"published", facts.published}});
   }
   return list;
 }
@@ -26,7 +30,7 @@ void print_list() {
   for (const StudyFacts& facts : published_studies()) {
     fmt::print("{}: {}\n", facts.name, facts.title);
     print_field("setting", 7, facts.setting);
-    print_field("paper", 7, facts.paper);
+    print_field(facts.published ? "paper" : "ours", 7, facts.paper);
   }
 }
 
@@ -36,6 +40,7 @@ Json result_json(const StudyResult& result) {
     findings.push_back({{"paper", finding.paper}, {"ours", finding.ours}, {"why", finding.why}});
   return {{"name", result.name},
           {"title", result.title},
+          {"published", result.published},
           {"complete", result.complete},
           {"cells", result.cells},
           {"runs", result.runs},
@@ -94,9 +99,10 @@ void print_report(const StudyReport& report) {
                result.complete ? "" : "; not complete");
     print_columns(result.overview);
     for (const Finding& finding : result.findings) {
-      print_field("paper", 5, finding.paper);
-      print_field("ours", 5, finding.ours);
-      if (!finding.why.empty()) print_field("why", 5, finding.why);
+      const std::size_t width = result.published ? 5 : 8;
+      print_field(result.published ? "paper" : "expected", width, finding.paper);
+      print_field(result.published ? "ours" : "found", width, finding.ours);
+      if (!finding.why.empty()) print_field("why", width, finding.why);
     }
   }
   fmt::print("{}: an overview page\n", report.page);

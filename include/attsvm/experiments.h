@@ -14,15 +14,16 @@ namespace attsvm {
 
 /// An experiment, described for readers.
 struct StudyFacts {
-  std::string name;     ///< as on the command line
-  std::string title;    ///< one line
-  std::string setting;  ///< what is drawn, trained and solved
-  std::string paper;    ///< what the paper shows, or why the experiment is ours
+  std::string name;       ///< as on the command line
+  std::string title;      ///< one line
+  std::string setting;    ///< what is drawn, trained and solved
+  std::string paper;      ///< what the paper shows, or why the experiment is ours
+  bool published = true;  ///< a paper has it; else it is our own, and "all" leaves it out
 };
 
-/// One result of a study in words, next to the published one.
+/// One result of a study in words, next to the published one, or to what was expected where the study is our own.
 struct Finding {
-  std::string paper;  ///< what the paper shows
+  std::string paper;  ///< what the paper shows, or what was expected
   std::string ours;   ///< what these runs show
   std::string why;    ///< why `ours` differs from `paper`; empty if it does not
 };
@@ -74,6 +75,7 @@ std::string_view name_of(StudyStop stop);  ///< the name that files, JSON and me
 struct StudyResult {
   std::string name;                                ///< as on the command line
   std::string title;                               ///< one line
+  bool published = true;                           ///< StudyFacts::published
   bool complete = false;                           ///< every cell has all its runs
   Index cells = 0;                                 ///< settings that the study runs
   Index runs = 0;                                  ///< accepted ones
@@ -82,7 +84,7 @@ struct StudyResult {
   double seconds = 0;                              ///< wall time of this call
   std::vector<Finding> findings;                   ///< what the study shows, next to what the paper shows
   std::vector<std::string> files;                  ///< paths of the files written
-  std::vector<std::vector<std::string>> overview;  ///< of a sweep: its table in words, header first
+  std::vector<std::vector<std::string>> overview;  ///< its table in words, header first; empty: it has none
 };
 
 /// The outcome of reproduce() or sweep().

@@ -27,16 +27,15 @@ class Atlas final : public Study {
             .title = "Which SVM does an optimizer solve?",
             .setting =
                 "Random tasks, linear head, logistic loss; W from zero, (K,Q) from random starts; exact directions. "
-                "Matrix: 16 optimizers, 3,000 steps (Adam 6,000), 100 tasks (6,8,10), 50 (4,6,8), 20 (10,6,16). "
+                "Matrix: 17 optimizers, 3,000 or 6,000 steps, 100 tasks (6,8,10), 50 (4,6,8), 20 (10,6,16). "
                 "Curves: 100,000 steps, 16 tasks (4 where steps need singular values). Adam: steps of 0.003, 0.01 and "
                 "0.03, seven β₂, 24,000 steps, 24 tasks. The SVMs are those of the tokens that each run selects.",
             .paper =
                 "Ours; for softmax attention a conjecture: steepest descent in a norm maximises the margin in that "
                 "norm. Proven elsewhere for linear models: arXiv 2502.04664 (entrywise and Schatten norms), 2406.10650 "
-                "(Adam without ε); for smooth homogeneous networks 2602.16340 (Muon, Adam)."};
+                "(Adam without ε); for smooth homogeneous networks 2602.16340 (Muon, Adam).",
+            .published = false};
   }
-
-  bool published() const override { return false; }
 
   std::vector<StudyCell> cells() const override {
     std::vector<StudyCell> cells;
@@ -119,6 +118,7 @@ class Atlas final : public Study {
     summary.figure.panels.push_back(curves_panel(curves));
     for (Panel& panel : adam_panels(adam)) summary.figure.panels.push_back(std::move(panel));
     summary.findings = atlas_findings(matrices, adam);
+    if (!matrices.empty()) summary.overview = matrix_overview(matrices.front());
     return summary;
   }
 

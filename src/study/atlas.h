@@ -50,6 +50,7 @@ std::vector<AdamPoint> adam_points(const CellRows& rows);
 
 /// The parts of the summary.
 Panel matrix_panel(const CellRows& rows);
+std::vector<std::vector<std::string>> matrix_overview(const CellRows& rows);  ///< the same for a terminal
 Panel curves_panel(const std::vector<const CellRows*>& cells);
 std::vector<Panel> adam_panels(const std::vector<AdamPoint>& points);
 std::vector<Finding> atlas_findings(const std::vector<CellRows>& matrices, const std::vector<AdamPoint>& adam);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "study/atlas.h"
 #include "theory/adam_pace.h"
@@ -16,40 +17,66 @@ constexpr double kTurned = 0.7, kTurnFaded = 2.5;
 
 std::string share_words(const Sample& share) { return fmt::format("{:.3f} ± {:.3f}", share.mean, share.error()); }
 
-/// One sentence per size: every optimizer's share in its own norm, and the largest in another.
-void explain_matrix(const CellRows& rows, std::vector<Finding>& findings) {
-  std::vector<std::string> own, behind;
-  Index left_out = 0, runs = 0, ahead = 0, named = 0;
+/// A row of the matrix: the share in the optimizer's own norm, and the largest in another one.
+struct OwnShare {
+  std::string name, norm;
+  Sample mine;
+  double others = 0;
+
+  bool ahead() const { return mine.mean > others; }
+  std::string words() const { return fmt::format("{} {} in {}", name, share_words(mine), norm); }
+};
+
+/// The rows for which a norm is named. Counts what is left out on the way.
+std::vector<OwnShare> own_shares(const CellRows& rows, Index& runs, Index& left_out) {
+  std::vector<OwnShare> list;
   for (const Variant& one : variants_of(rows.cell.settings)) {
     const Measured all = measured(rows, one.name);
-    const std::string norm = own_norm(one.training);
     left_out += all.overflowed + all.not_separable + all.not_verified;
     runs += std::ssize(all.runs);
-    if (norm.empty() || all.runs.empty()) continue;
-    Sample mine;
-    double others = 0;
+    OwnShare row{.name = one.name, .norm = own_norm(one.training)};
+    if (row.norm.empty() || all.runs.empty()) continue;
     for (std::size_t c = 0; c < kAtlasNorms.size(); ++c) {
       const Sample share = sample_at(all.runs, "shares", c);
-      if (norm == kAtlasNorms[c]) {
-        mine = share;
+      if (row.norm == kAtlasNorms[c]) {
+        row.mine = share;
       } else {
-        others = std::max(others, share.mean);
+        row.others = std::max(row.others, share.mean);
       }
     }
-    ++named;
-    ahead += mine.mean > others ? 1 : 0;
-    if (!(mine.mean > others)) behind.push_back(one.name);
-    own.push_back(fmt::format("{} {} in {} (others at most {:.3f})", one.name, share_words(mine), norm, others));
+    list.push_back(std::move(row));
   }
+  return list;
+}
+
+/// One sentence per size: for how many optimizers the conjecture holds, and how clearly; and which it fails for.
+void explain_matrix(const CellRows& rows, std::vector<Finding>& findings) {
+  Index runs = 0, left_out = 0;
+  std::vector<OwnShare> shares = own_shares(rows, runs, left_out);
+  const auto behind =
+      std::stable_partition(shares.begin(), shares.end(), [](const OwnShare& one) { return one.ahead(); });
+  const std::span ahead(shares.begin(), behind);
+  std::string range;
+  if (!ahead.empty()) {
+    const auto [least, most] = std::minmax_element(
+        ahead.begin(), ahead.end(), [](const OwnShare& a, const OwnShare& b) { return a.mine.mean < b.mine.mean; });
+    range = fmt::format(", with mean shares from {:.3f} ({}) to {:.3f} ({})", least->mine.mean, least->name,
+                        most->mine.mean, most->name);
+  }
+  std::vector<std::string> others;
+  for (const OwnShare& one : std::span(behind, shares.end()))
+    others.push_back(fmt::format("{} ({:.3f} in another)", one.words(), one.others));
   findings.push_back(
       {.paper = "Conjecture: every optimizer has the largest share of the margin in its own norm.",
-       .ours = fmt::format("{}: {} of {} do, in the mean (± standard error): {}. {} of {} runs are left out, because "
-                           "no W separates the tokens that they select or they overflowed.",
-                           rows.cell.name, ahead, named, fmt::join(own, "; "), left_out, runs + left_out),
-       .why = behind.empty() ? ""
-                             : fmt::format("Not so: {}. Adam with .999 needs far more steps, because its second "
-                                           "moments forget too slowly; for (K,Q) the conjecture is open.",
-                                           fmt::join(behind, "; "))});
+       .ours = fmt::format("{}: {} of {} do{}. {} of {} runs are left out, because no W separates the tokens that they "
+                           "select or they overflowed.",
+                           rows.cell.name, ahead.size(), shares.size(), range, left_out, runs + left_out),
+       .why = others.empty()
+                  ? ""
+                  : fmt::format("Not so: {}. Averages over past gradients that forget more slowly than gradients fall "
+                                "(Adam with .999, Lion with large steps) and Newton–Schulz steps, which are not quite "
+                                "spectral, lead elsewhere.",
+                                fmt::join(others, "; "))});
 }
 
 /// Where the mean share of a step size crosses kTurned, between neighbours on the list of b2: 1 − b2 on a log scale.
@@ -105,10 +132,27 @@ void explain_adam(const std::vector<AdamPoint>& points, std::vector<Finding>& fi
 
 }  // namespace
 
+std::vector<std::vector<std::string>> matrix_overview(const CellRows& rows) {
+  std::vector<std::vector<std::string>> lines{{"mean ρ (* expected)", "step", "steps"}};
+  lines[0].insert(lines[0].end(), kAtlasNorms.begin(), kAtlasNorms.end());
+  for (const Variant& one : variants_of(rows.cell.settings)) {
+    const std::vector<const Json*> runs = measured(rows, one.name).runs;
+    lines.push_back({one.name, fmt::format("{}", one.training.step), fmt::format("{}", one.training.steps)});
+    for (std::size_t c = 0; c < kAtlasNorms.size(); ++c) {
+      const Sample share = sample_at(runs, "shares", c);
+      lines.back().push_back(
+          share.count == 0 ? "-"
+                           : fmt::format("{:.3f}{}", share.mean, own_norm(one.training) == kAtlasNorms[c] ? "*" : ""));
+    }
+  }
+  return lines;
+}
+
 std::vector<Finding> atlas_findings(const std::vector<CellRows>& matrices, const std::vector<AdamPoint>& adam) {
   std::vector<Finding> findings;
   for (const CellRows& rows : matrices) explain_matrix(rows, findings);
-  if (!adam.empty()) explain_adam(adam, findings);
+  const bool ran = std::any_of(adam.begin(), adam.end(), [](const AdamPoint& one) { return one.share.count > 0; });
+  if (ran) explain_adam(adam, findings);
   return findings;
 }
 

@@ -42,12 +42,14 @@ std::vector<Variant> atlas_rows() {
       atlas_variant("lion, step .02", "lion", 0.02, {.steps = most}),
       atlas_variant("lion, step .003", "lion", 0.003, {.steps = more}),
       atlas_variant("muon", "muon", 0.05, {.steps = most}),
+      atlas_variant("muon, Newton–Schulz", "muon", 0.05, {.newton_schulz = 5, .steps = most}),
       atlas_variant("adam .9/.95, ε = 0", "adam", 0.01, {.betas = {{0.9, 0.95}}, .steps = more, .epsilon = 0}),
       atlas_variant("adam .9/.999, ε = 0", "adam", 0.01, {.betas = {{0.9, 0.999}}, .steps = more, .epsilon = 0}),
       atlas_variant("adam .9/.999, ε = 1e-8", "adam", 0.01, {.betas = {{0.9, 0.999}}, .steps = more}),
       atlas_variant("(K,Q) ngd", "ngd", 0.1, {.param = KQ, .steps = most}),
-      atlas_variant("(K,Q) steepest:max", "steepest:max", 0.02, {.param = KQ, .steps = most}),
-      atlas_variant("(K,Q) steepest:spec", "steepest:spec", 0.05, {.param = KQ, .steps = most}),
+      // W = K Qᵀ grows with the square of the steps taken: large ones soon raise gaps faster than directions turn.
+      atlas_variant("(K,Q) steepest:max", "steepest:max", 0.005, {.param = KQ, .steps = more}),
+      atlas_variant("(K,Q) steepest:spec", "steepest:spec", 0.01, {.param = KQ, .steps = more}),
   };
 }
 

@@ -92,6 +92,7 @@ Json experiment_json(const Source& summary, bool has_figure) {
           {"title", summary.at("title").get<std::string>()},
           {"setting", summary.at("setting").get<std::string>()},
           {"paper", summary.at("paper").get<std::string>()},
+          {"published", summary.value("published", true)},
           {"seed", summary.at("seed").get<std::uint64_t>()},
           {"runs", summary.at("runs").get<Index>()},
           {"draws", summary.at("draws").get<Index>()},

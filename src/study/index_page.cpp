@@ -35,9 +35,10 @@ code { font-size: .87rem; overflow-wrap: anywhere; } summary { cursor: pointer; 
 <body>
 )";
 
-std::string findings_table(const nlohmann::json& findings) {
+std::string findings_table(const nlohmann::json& findings, bool published) {
   std::string html =
-      "<table><thead><tr><th>published</th><th>found here</th><th>why they differ</th></tr></thead><tbody>\n";
+      fmt::format("<table><thead><tr><th>{}</th><th>found here</th><th>why they differ</th></tr></thead><tbody>\n",
+                  published ? "published" : "expected");
   for (const auto& finding : findings) {
     html += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", escaped_html(finding.value("paper", "")),
                         escaped_html(finding.value("ours", "")), escaped_html(finding.value("why", "")));
@@ -73,7 +74,7 @@ std::string section(const std::string& name, const nlohmann::json& summary, bool
     html += fmt::format("<figure><a href=\"{0}/figure.svg\"><img src=\"{0}/figure.svg\" alt=\"{1}\"></a></figure>\n",
                         escaped_html(name), escaped_html(summary.at("figure").value("caption", "")));
   }
-  if (!summary.at("findings").empty()) html += findings_table(summary.at("findings"));
+  if (!summary.at("findings").empty()) html += findings_table(summary.at("findings"), summary.value("published", true));
   html += fmt::format(
       "<p>Seed {0}; {1} runs, {2} draws rejected. <a href=\"{4}/data.csv\">CSV</a> · <a "
       "href=\"{4}/data.json\">JSON</a>{3}</p>\n",
@@ -83,12 +84,11 @@ std::string section(const std::string& name, const nlohmann::json& summary, bool
   return html + "</section>\n";
 }
 
-/// The title of the page: one for all published experiments; sweeps are listed by their own titles.
-std::string title_of(const Json& experiments, const std::vector<std::string>& published) {
+/// The title of the page: one for all published experiments; our own and sweeps are listed by their titles.
+std::string title_of(const Json& experiments) {
   std::string titles;
   for (const Json& one : experiments) {
-    if (std::find(published.begin(), published.end(), one.at("experiment")) != published.end())
-      return "The published experiments, run again";
+    if (one.at("published").get<bool>()) return "The published experiments, run again";
     titles += (titles.empty() ? "" : ", ") + one.at("title").get<std::string>();
   }
   return titles.empty() ? "No experiments yet" : titles;
@@ -138,7 +138,7 @@ std::string index_page(const std::string& folder, const std::vector<std::string>
     contents += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", escaped_html(name),
                             escaped_html(summary->at("title").get<std::string>()));
   }
-  const std::string title = title_of(experiments, names);
+  const std::string title = title_of(experiments);
   const std::string plain = fmt::format(
       "<h1>{}</h1>\n<p>Every support vector machine behind these pictures was solved with a certificate and checked by "
       "independent code. attsvm {}.</p>\n<ul>\n{}</ul>\n{}",

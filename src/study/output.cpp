@@ -96,6 +96,7 @@ Json summary_json(const StudyFacts& facts, const std::vector<CellRows>& cells, c
           {"title", facts.title},
           {"setting", facts.setting},
           {"paper", facts.paper},
+          {"published", facts.published},
           {"seed", seed},
           {"runs", runs},
           {"draws", draws},

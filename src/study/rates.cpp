@@ -84,10 +84,30 @@ std::vector<const Json*> unique_runs(const std::vector<const Json*>& runs) {
   return unique;
 }
 
+/// "t^-0.98 ± 0.01"; "-" without runs to fit.
 std::string slope_words(const Sample& slope) {
-  if (slope.count == 0) return "–";
+  if (slope.count == 0) return "-";
   return slope.count == 1 ? fmt::format("t^{:.2f}", slope.mean)
                           : fmt::format("t^{:.2f} ± {:.2f}", slope.mean, slope.error());
+}
+
+/// Whether 1 − ρ and 1 − correlation fall, and how fast, of one optimizer in words.
+std::string rate_words(const Measured& all, const std::vector<const Json*>& unique, std::size_t last) {
+  const std::string overflowed = all.overflowed == 0 ? ""
+                                                     : fmt::format(" {} of {} runs overflowed.", all.overflowed,
+                                                                   all.overflowed + std::ssize(all.runs));
+  if (all.runs.empty()) return "No run to judge by." + overflowed;
+  const Sample share = sample_of(all.runs, "share_slope"), direction = sample_of(unique, "correlation_slope");
+  const std::string rho =
+      fmt::format("ρ is {} after {} steps", words_of(sample_at(all.runs, "share", last)), kRateSteps);
+  const std::string pace =
+      share.count == 0 ? "1 − ρ is too small to fit" : fmt::format("1 − ρ goes like {}", slope_words(share));
+  const std::string turn =
+      unique.empty()         ? "no optimum is certified to be the only one, so that no direction is compared"
+      : direction.count == 0 ? "1 − correlation is too small to fit"
+                             : fmt::format("1 − correlation like {} ({} of {} optima are certified to be the only one)",
+                                           slope_words(direction), unique.size(), all.runs.size());
+  return fmt::format("{}; {}, {}.{}", rho, pace, turn, overflowed);
 }
 
 class Rates final : public Study {
@@ -102,10 +122,9 @@ class Rates final : public Study {
                 "Correlation only where the optimum is certified to be the only one.",
             .paper =
                 "In words: gradient descent 1/log t; normalized gradient descent and mirror descent bounds of "
-                "t^-1/2 or poly-logarithmic ones. They are bounds: faster runs do not contradict them."};
+                "t^-1/2 or poly-logarithmic ones. They are bounds: faster runs do not contradict them.",
+            .published = false};
   }
-
-  bool published() const override { return false; }
 
   std::vector<StudyCell> cells() const override {
     std::vector<StudyCell> cells;
@@ -152,22 +171,18 @@ class Rates final : public Study {
       summary.figure.panels.push_back(std::move(share));
       summary.figure.panels.push_back(std::move(correlation));
     }
-    std::vector<std::string> words;
-    for (const CellRows& rows : cells) {
-      const bool steepest = rows.cell.name.starts_with("steepest");
+    summary.overview = {{"optimizer", "norm", "runs", "ρ at the end", "1 − ρ", "1 − correlation"}};
+    for (std::size_t k = 0; k < cells.size(); ++k) {
+      const bool steepest = cells[k].cell.name.starts_with("steepest");
       Panel* panels = &summary.figure.panels[steepest ? 2 : 0];
-      add(rows, summary.table, panels[0], panels[1], words);
+      add(cells[k], panels[0], panels[1], summary);
+      summary.findings.back().paper = fmt::format("{}: {}.", kRateRows.at(k).name, kRateRows.at(k).published);
     }
-    for (std::size_t k = 0; k < words.size(); ++k)
-      summary.findings.push_back({.paper = fmt::format("{}: {}.", kRateRows.at(k).name, kRateRows.at(k).published),
-                                  .ours = words[k],
-                                  .why = ""});
     return summary;
   }
 
  private:
-  static void add(const CellRows& rows, Table& table, Panel& shares, Panel& correlations,
-                  std::vector<std::string>& words) {
+  static void add(const CellRows& rows, Panel& shares, Panel& correlations, Summary& summary) {
     const Variant one = variants_of(rows.cell.settings).at(0);
     const Measured all = measured(rows, one.name);
     const std::vector<const Json*> runs = all.runs, unique = unique_runs(runs);
@@ -177,10 +192,10 @@ class Rates final : public Study {
     const auto style = static_cast<int>(shares.curves.size());
     const auto number = [](double x) { return std::isfinite(x) ? Json(x) : Json(); };
     for (std::size_t k = 1; k < steps.size() && !runs.empty(); ++k) {
-      table.rows.push_back(Json::array({one.name, implied_norm(one.training)->norm.name(), steps[k], runs.size(),
-                                        unique.size(), number(share.mean[k]),
-                                        unique.empty() ? Json() : number(correlation.mean[k]), number(share_slope.mean),
-                                        number(share_slope.error()), number(slope.mean), number(slope.error())}));
+      summary.table.rows.push_back(Json::array(
+          {one.name, implied_norm(one.training)->norm.name(), steps[k], runs.size(), unique.size(),
+           number(share.mean[k]), unique.empty() ? Json() : number(correlation.mean[k]), number(share_slope.mean),
+           number(share_slope.error()), number(slope.mean), number(slope.error())}));
     }
     const auto distance = [&](const MeanCurve& mean, Panel& panel) {
       Curve curve = mean_over_steps(mean, steps, one.name, style);
@@ -189,12 +204,11 @@ class Rates final : public Study {
     };
     distance(share, shares);
     if (!unique.empty()) distance(correlation, correlations);
-    words.push_back(
-        fmt::format("1 − ρ falls like {}, 1 − correlation like {} ({} of {} optima are certified to be the "
-                    "only one); after {} steps ρ is {}{}.",
-                    slope_words(share_slope), slope_words(slope), unique.size(), runs.size(), kRateSteps,
-                    words_of(sample_at(runs, "share", steps.size() - 1)),
-                    all.overflowed == 0 ? "" : fmt::format("; {} more runs overflowed", all.overflowed)));
+    const Sample final_share = sample_at(runs, "share", steps.size() - 1);
+    summary.overview.push_back({one.name, implied_norm(one.training)->norm.name(), fmt::format("{}", runs.size()),
+                                runs.empty() ? "-" : fmt::format("{:.4f}", final_share.mean), slope_words(share_slope),
+                                slope_words(slope)});
+    summary.findings.push_back({.paper = "", .ours = rate_words(all, unique, steps.size() - 1), .why = ""});
   }
 };
 

@@ -145,7 +145,8 @@ StudyReport run_all(const std::vector<const Study*>& studies, std::uint64_t seed
   for (const StudyFacts& facts : published_studies()) names.push_back(facts.name);
   for (const Study* study : studies) {
     const auto began = std::chrono::steady_clock::now();
-    StudyResult result{.name = study->facts().name, .title = study->facts().title};
+    const StudyFacts facts = study->facts();
+    StudyResult result{.name = facts.name, .title = facts.title, .published = facts.published};
     const std::vector<CellRows> cells = runner.collect(*study, result.reused);
     result.complete = true;
     for (const CellRows& rows : cells) {
@@ -188,7 +189,7 @@ StudyReport reproduce(std::span<const std::string> names, const StudyOptions& op
   for (const auto& study : all_studies()) {
     const std::string name = study->facts().name;
     if (std::find(names.begin(), names.end(), name) != names.end() ||
-        (study->published() && std::find(names.begin(), names.end(), "all") != names.end())) {
+        (study->facts().published && std::find(names.begin(), names.end(), "all") != names.end())) {
       chosen.push_back(study.get());
     }
   }

@@ -62,7 +62,7 @@ struct Summary {
   Table table;
   Figure figure;
   std::vector<Finding> findings;
-  std::vector<std::vector<std::string>> overview;  ///< of a sweep: the table as it is printed, header first
+  std::vector<std::vector<std::string>> overview;  ///< the table as it is printed, header first; may be empty
 };
 
 /// A named experiment: how instances are drawn and run, and how their rows are summarized.
@@ -71,8 +71,6 @@ class Study {
   virtual ~Study() = default;
 
   virtual StudyFacts facts() const = 0;
-  /// Whether a paper has this experiment; "all" leaves out our own.
-  virtual bool published() const { return true; }
   virtual std::vector<StudyCell> cells() const = 0;
   /// Some instances of the cell. A row is a function of (settings, seed, instance) alone, so rows may be computed in
   /// batches of any size and by any number of threads.

@@ -46,7 +46,8 @@ class UserSweep final : public Study {
                                    plan_.points.size(),
                                    plan_.points.front().training ? "the tokens that training selects"
                                                                  : "the optimal tokens, or those drawn with the task"),
-            .paper = "A user-defined sweep."};
+            .paper = "A user-defined sweep.",
+            .published = false};
   }
 
   std::vector<StudyCell> cells() const override { return cells_; }

@@ -26,6 +26,7 @@ Json json_of(const TrainSettings& given) {
   const TrainSettings usual = completed({.optimizer = given.optimizer});
   if (settings.momentum != usual.momentum) json["momentum"] = *settings.momentum;
   if (settings.betas != usual.betas) json["betas"] = *settings.betas;
+  if (settings.newton_schulz != usual.newton_schulz) json["newton_schulz"] = settings.newton_schulz;
   return json;
 }
 
@@ -47,6 +48,7 @@ TrainSettings training_of(const Json& json) {
   settings.normalize = json.value("normalize", false);
   if (json.contains("momentum")) settings.momentum = json.at("momentum").get<double>();
   if (json.contains("betas")) settings.betas = json.at("betas").get<std::array<double, 2>>();
+  settings.newton_schulz = json.value("newton_schulz", Index{0});
   return settings;
 }
 

@@ -57,6 +57,10 @@ TEST(Atlas, SharesAreAtMostOneAndLargestInTheOwnNorm) {
   Threads threads(2);
   const CellRows rows{.cell = cell, .rows = atlas.run(cell, {.seed = 1, .count = 4}, threads)};
   const Panel panel = matrix_panel(rows);
+  const auto overview = matrix_overview(rows);
+  ASSERT_EQ(overview.size(), 6U);
+  EXPECT_EQ(overview[2][4].back(), '*') << "descent in max, share in max";
+  EXPECT_NE(overview[2][3].back(), '*');
   ASSERT_EQ(panel.grid->values.size(), 5U);
   for (std::size_t r = 0; r < 5; ++r) {
     const int own = panel.grid->outlined[r];
@@ -92,6 +96,11 @@ TEST(Atlas, IsSummarisedWithoutAnyRuns) {
     for (StudyCell& cell : study_named(name).cells()) cells.push_back({.cell = std::move(cell)});
     const Summary summary = study_named(name).summarise(cells);
     for (const Json& row : summary.table.rows) EXPECT_EQ(row.size(), summary.table.columns.size());
+    for (const auto& line : summary.overview) EXPECT_EQ(line.size(), summary.overview.front().size());
+    for (const Finding& finding : summary.findings) {
+      EXPECT_FALSE(finding.paper.empty());
+      EXPECT_EQ(finding.ours.find("nan"), std::string::npos) << finding.ours;
+    }
     test::write_contents(scratch.file("figure.gp"), gnuplot_script(summary.figure, {}));
     std::string problem;
     EXPECT_NE(draw_figure(scratch.file("figure.gp"), "svg", problem).find("</svg>"), std::string::npos) << problem;

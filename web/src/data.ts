@@ -241,6 +241,7 @@ export interface Experiment {
   title: string;
   setting: string;
   paper: string;
+  published: boolean;
   seed: number;
   runs: number;
   draws: number;

@@ -108,7 +108,10 @@ function panelChart(host: HTMLElement, one: Experiment, e: number, p: number, pa
   });
 }
 
-const columns = { paper: "published", ours: "found here", why: "why they differ" } as const;
+/** The heads of the findings' columns; our own experiments have expectations where others have a paper. */
+function columnsOf(one: Experiment): Record<"paper" | "ours" | "why", string> {
+  return { paper: one.published ? "published" : "expected", ours: "found here", why: "why they differ" };
+}
 
 /** A text of the data that may contain W^mm and similar names. */
 function sentence(path: string, words: string, tag: "span" | "p" = "span", kind: string | null = null): HTMLElement {
@@ -116,6 +119,7 @@ function sentence(path: string, words: string, tag: "span" | "p" = "span", kind:
 }
 
 function findings(one: Experiment, e: number): HTMLElement {
+  const columns = columnsOf(one);
   return h(
     "div",
     { class: "scroll", tabindex: 0, role: "region", "aria-label": "Findings" },
