@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "options.h"
+#include "run_answer.h"
 
 namespace attsvm::internal {
 namespace {
@@ -51,75 +52,6 @@ void add_shares(Json& fields, const Check& check) {
   }
 }
 
-std::string norm_words(const Norm& norm) {
-  const std::string name = norm.name();
-  return name == "fro" ? "Frobenius" : name == "nuc" ? "nuclear" : name == "spec" ? "spectral" : name;
-}
-
-/// "99.92 %", with as many digits as tell it from 100 %.
-std::string share_words(double rho) {
-  const int digits = std::clamp(static_cast<int>(std::ceil(-std::log10(std::max(1 - rho, 1e-12)))) - 1, 0, 10);
-  return fmt::format("{:.{}f} %", 100 * rho, digits);
-}
-
-/// From here up, 1 - rho ~ t^exponent falls by less than 7 % while t grows tenfold.
-constexpr double kStalledExponent = -0.03;
-
-/// Whether training converges, to what, and how fast: one sentence, and its facts for --json.
-struct Answer {
-  std::string text;
-  Json converges, predicted, exponent;  // null: cannot be said
-};
-
-Answer answer_of(const Check& check, const StoredRun& run) {
-  if (check.decided && !check.separable)
-    return {"it does not converge to an SVM: no W keeps the tokens that it selects ahead", false, nullptr, nullptr};
-  const bool sets = !check.selection.is_single();
-  // Without a norm from theory, the first one, Frobenius, says at least whether the direction settles at all.
-  const MarginShares* of = nullptr;
-  for (const MarginShares& shares : check.shares) {
-    const bool named = check.implied ? shares.norm == check.implied->norm : shares.norm == Norm::frobenius();
-    if (named && shares.status == MarginStatus::optimal) of = &shares;
-  }
-  const Json predicted = check.implied ? Json(check.implied->norm.name()) : Json(nullptr);
-  if (of == nullptr)
-    return {"it cannot be said whether it converges: the SVM is not solved", nullptr, predicted, nullptr};
-  const std::string target =
-      fmt::format("the {} of least {} norm for {}{}", sets ? "Gen-SVM" : "SVM", norm_words(of->norm),
-                  sets ? "the tokens that it keeps" : "the tokens that it selects",
-                  check.optimal_selection ? ", the optimal ones" : "");
-  double best = 0;
-  std::size_t peak = 0;
-  for (std::size_t r = 0; r < of->rho.size(); ++r) {
-    if (!(of->rho[r] > best)) continue;
-    best = of->rho[r];
-    peak = r;
-  }
-  const double rho = of->rho.back(), exponent = of->trend.exponent;
-  const std::string now = fmt::format("{} of the largest margin after {}", share_words(rho),
-                                      counted(run.record_step.empty() ? 0 : run.record_step.back(), "step"));
-  const bool arrived = 1 - rho < 1e-6 && !sets;
-  if (arrived) return {fmt::format("it converged to {}: {}", target, now), true, predicted, of->trend.exponent};
-  if (std::isnan(rho) || !of->trend.rises)
-    return {fmt::format("too few recorded steps to say whether it converges to {}: {}", target, now), nullptr,
-            predicted, nullptr};
-  // As where plain arithmetic follows rounding noise once gradients underflow.
-  if (1 - rho > 2 * (1 - best) && peak < run.record_step.size())
-    return {fmt::format("until step {} it approached {}, to {} of the largest margin, and then it moved away: {}",
-                        run.record_step[peak], target, share_words(best), now),
-            false, predicted, nullptr};
-  if (!*of->trend.rises || rho <= 0)
-    return {fmt::format("it does not approach {}: {}, and not rising", target, now), false, predicted, nullptr};
-  if (exponent > kStalledExponent && rho < 0.999)
-    return {
-        fmt::format("it has all but stopped on its way to {}: {}; the rest falls like t^{:.2f}", target, now, exponent),
-        nullptr, predicted, exponent};
-  const std::string pace = exponent < 0 ? fmt::format("; the rest falls like t^{:.2f}", exponent)
-                                        : "; the rest falls, too irregularly to fit";
-  return {fmt::format("it {} {}: {}{}", rho > 0.9 ? "converges to" : "turns slowly towards", target, now, pace), true,
-          predicted, exponent < 0 ? Json(exponent) : Json()};
-}
-
 Json to_json(const Check& check, const std::optional<StoredRun>& run, const std::optional<LocalOptima>& optima,
              const CheckOptions& options, bool stopped, int threads) {
   Json fields{{"optimal", check.optimal.selection.firsts()},
@@ -140,7 +72,7 @@ Json to_json(const Check& check, const std::optional<StoredRun>& run, const std:
     fields["correlation_fro"] = check.correlation_fro;
     fields["correlation_nuc"] = check.correlation_nuc;
     add_shares(fields, check);
-    const Answer answer = answer_of(check, *run);
+    const RunAnswer answer = answer_of(check, *run);
     fields["answer"] = answer.text;
     fields["converges"] = answer.converges;
     fields["predicted_svm"] = answer.predicted;
@@ -218,14 +150,6 @@ std::string shares_text(const Check& check) {
   return text;
 }
 
-/// "and rises like 1 - t^-0.31": over the last decade of steps.
-std::string trend_text(const MarginTrend& trend) {
-  if (!trend.rises) return "";
-  if (!*trend.rises) return " and does not rise";
-  if (trend.exponent > kStalledExponent) return " and hardly rises";
-  return trend.exponent < 0 ? fmt::format(" and rises like 1 - t^{:.2g}", trend.exponent) : " and rises";
-}
-
 /// What theory says about the optimizer, and how much of it the run shows, in one sentence.
 std::string implied_text(const Check& check, const StoredRun& run) {
   const auto rule = rule_from_words(run.settings);
@@ -237,7 +161,7 @@ std::string implied_text(const Check& check, const StoredRun& run) {
                                            : fmt::format("{}: {} is expected, not proven", optimizer, norm);
   for (const MarginShares& shares : check.shares) {
     if (shares.norm == check.implied->norm && !std::isnan(shares.rho.back()))
-      text += fmt::format("; rho_{} = {:.6g}{}", norm, shares.rho.back(), trend_text(shares.trend));
+      text += fmt::format("; rho_{} = {:.6g}", norm, shares.rho.back());
   }
   return text;
 }

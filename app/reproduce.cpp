@@ -16,7 +16,7 @@ struct ReproduceOptions {
 
 Json list_json() {
   Json list = Json::array();
-  for (const StudyFacts& facts : published_studies()) {
+  for (const StudyFacts& facts : named_studies()) {
     list.push_back({{"name", facts.name},
                     {"title", facts.title},
                     {"setting", facts.setting},
@@ -27,7 +27,7 @@ Json list_json() {
 }
 
 void print_list() {
-  for (const StudyFacts& facts : published_studies()) {
+  for (const StudyFacts& facts : named_studies()) {
     fmt::print("{}: {}\n", facts.name, facts.title);
     print_field("setting", 7, facts.setting);
     print_field(facts.published ? "paper" : "ours", 7, facts.paper);

@@ -97,8 +97,8 @@ struct StudyReport {
   std::vector<StudyResult> studies;      ///< one per name asked for
 };
 
-/// The published experiments, in the order of the papers, then our own.
-std::vector<StudyFacts> published_studies();
+/// The experiments that reproduce() knows: the published ones, in the order of the papers, then our own.
+std::vector<StudyFacts> named_studies();
 
 /// Runs experiments by name; "all": those that are published. Writes folder/NAME/data.csv, data.json and figure.svg for
 /// each, and folder/index.html, a page on all experiments in the folder. Stores each run in folder/runs.sqlite3 when it

@@ -60,10 +60,6 @@ struct MarginShares {
   MarginTrend trend{};      ///< empty if the steps of the points are not known
 };
 
-/// What keeps a run from its SVM and another setting would mend, in one sentence; empty: nothing that is known.
-/// `words`: its settings, as words_of() writes them; `margin`: the largest one in the norm that implied_norm() names.
-std::string step_advice(std::string_view words, Index steps, double margin);
-
 /// Slacks from here to kAmbiguousHigh are close to kSupportTolerance, the bound for support rows: whether such a row is
 /// one depends on the choice of that bound.
 inline constexpr double kAmbiguousLow = 1e-8;
@@ -183,7 +179,9 @@ struct Check {
   /// Gen-SVM). One entry per recorded point; a run without records has one entry, for its W.
   std::vector<MarginShares> shares{};
   std::optional<MarginSolution> implied_solution{};  ///< the SVM in the implied norm, unless that is fro or nuc
-  std::string advice{};  ///< step_advice() for the run, if its settings and the implied norm are known
+  /// What keeps the run from the SVM in the implied norm and other settings would mend, in words; empty: nothing that is
+  /// known, or RunTrace::settings is empty, or the run is close.
+  std::string advice{};
 };
 
 /// Judges a selection. InputError if the task has no head.

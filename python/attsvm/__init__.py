@@ -16,23 +16,27 @@ True
 """
 
 from ._core import version as __version__
-from ._errors import InfeasibleError, InputError, Interrupted
+from ._errors import (ConvergenceWarning, ExistingFileError, InfeasibleError, InputError, Interrupted,
+                      MissingFileError)
 from ._files import load, save
+from ._margin import Margin, margin
 from ._path import Path, path
-from ._run import Run, Runs, TrainProgress, train, train_many
-from ._solution import Row, Solution, Solutions, SolveProgress, solve, solve_many
+from ._run import Run, Runs, TrainProgress
+from ._solution import Row, Solution, Solutions, SolveProgress
+from ._solve import solve, solve_many
 from ._studies import Finding, StudyFacts, StudyProgress, StudyReport, StudyResult, list_studies, reproduce, sweep
 from ._task import Task, generate, kinds
 from ._theory import (Check, Claim, ClaimResult, LocalOptima, SupportToken, Tie, check, claims, correlation,
                       list_claims, local_optima)
+from ._train import train, train_many
 from ._verification import Verification, verify
 
 __all__ = [
-    "AttentionSVM", "Check", "Claim", "ClaimResult", "Finding", "InfeasibleError", "InputError", "Interrupted",
-    "LocalOptima", "Path", "Row", "Run", "Runs", "Solution", "Solutions", "SolveProgress", "StudyFacts",
+    "AttentionSVM", "Check", "Claim", "ClaimResult", "ConvergenceWarning", "ExistingFileError", "Finding",
+    "InfeasibleError", "InputError", "Interrupted", "LocalOptima", "Margin", "MissingFileError", "Path", "Row", "Run", "Runs", "Solution", "Solutions", "SolveProgress", "StudyFacts",
     "StudyProgress", "StudyReport", "StudyResult", "SupportToken", "Task", "Tie", "TrainProgress", "Verification",
     "check", "claims", "correlation", "generate", "kinds", "list_claims", "list_studies", "load", "local_optima",
-    "path", "reproduce", "save", "solve", "solve_many", "sweep", "train", "train_many", "verify", "__version__",
+    "margin",    "path", "reproduce", "save", "solve", "solve_many", "sweep", "train", "train_many", "verify", "__version__",
 ]
 
 

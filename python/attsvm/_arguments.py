@@ -55,6 +55,12 @@ def array(value: Any, name: str, *, integers: bool = False) -> np.ndarray:
     return value
 
 
+def weights(value: Any, name: str) -> np.ndarray:
+    """W of a solution or run, or the matrix itself; a vector is one column."""
+    matrix = np.asarray(array(getattr(value, "W", value), name), np.float64)
+    return matrix.reshape(-1, 1) if matrix.ndim == 1 else matrix
+
+
 def number(value: Any, name: str) -> float:
     if isinstance(value, float):
         return value
@@ -110,6 +116,12 @@ def norm(value: Any) -> str:
     if isinstance(value, tuple) and len(value) == 2 and value[0] in ("lp", "schatten"):
         return f"{value[0]}:{number(value[1], 'norm')!r}"
     raise TypeError(f'norm = {value!r}; must be "fro", "nuc", "spec", "max", "l1", ("lp", P) or ("schatten", P)')
+
+
+def norms(value: Any) -> list[str]:
+    """Of one norm, or a list of them."""
+    one = isinstance(value, str) or (isinstance(value, tuple) and len(value) == 2 and value[0] in ("lp", "schatten"))
+    return [norm(each) for each in ([value] if one else list(value))]
 
 
 def selection(select: Any, longest: int) -> Any:

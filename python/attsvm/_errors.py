@@ -16,6 +16,18 @@ class InfeasibleError(ValueError):
         self.solution = solution
 
 
+class ConvergenceWarning(UserWarning):
+    """A solver ended before it reached its tolerance. The answer holds, with the gap that it states."""
+
+
+class MissingFileError(InputError, FileNotFoundError):
+    """There is no such file."""
+
+
+class ExistingFileError(InputError, FileExistsError):
+    """The file exists, and nothing says to replace it."""
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C stopped a call. `result` is the best answer so far, of the type that the call would have returned.
 
@@ -27,5 +39,5 @@ class Interrupted(KeyboardInterrupt):
         self.result = result
 
 
-for _error in (InfeasibleError, InputError, Interrupted):
+for _error in (ConvergenceWarning, ExistingFileError, InfeasibleError, InputError, Interrupted, MissingFileError):
     _error.__module__ = "attsvm"  # the public name, shown in tracebacks

@@ -4,10 +4,19 @@ import os
 from typing import Any
 
 from . import _core
+from ._errors import ExistingFileError, MissingFileError
 from ._path import Path
 from ._run import Run
 from ._solution import Solution
 from ._task import Task
+
+
+def existing(path: Any) -> str:
+    """The path, if there is something at it."""
+    path = os.fspath(path)
+    if not os.path.exists(path):
+        raise MissingFileError(f"{path}: there is no such file")
+    return path
 
 
 def save(path: Any, thing: Task | Solution | Run | Path, *, force: bool = False) -> None:
@@ -24,7 +33,10 @@ def save(path: Any, thing: Task | Solution | Run | Path, *, force: bool = False)
     """
     if not isinstance(thing, (Task, Solution, Run, Path)):
         raise TypeError(f"thing is a {type(thing).__name__}; must be a Task, Solution, Run or Path")
-    _core.write_npz(os.fspath(path), thing._file_arrays(), bool(force))
+    path = os.fspath(path)
+    if not force and os.path.lexists(path):
+        raise ExistingFileError(f"{path}: already exists; give force=True to replace it")
+    _core.write_npz(path, thing._file_arrays(), bool(force))
 
 
 def load(path: Any) -> Task | Solution | Run | Path:
@@ -32,7 +44,7 @@ def load(path: Any) -> Task | Solution | Run | Path:
 
     A file that holds only W is read as another solver's solution. ValueError names the file, the array and the error.
     """
-    path = os.fspath(path)
+    path = existing(path)
     names = set(_core.names_in(path))
     if "tokens" in names:
         return Task._of(_core.load_task(path), _core.read_npz(path, "x_"))

@@ -12,15 +12,16 @@ from ._results import table
 
 
 class StudyFacts(NamedTuple):
-    """A published experiment in words."""
+    """An experiment in words."""
     name: str
     title: str
     setting: str
-    paper: str  #: what the paper shows
+    paper: str  #: what the paper shows, or why the experiment is our own
+    published: bool  #: a paper has it
 
 
 class Finding(NamedTuple):
-    """A published finding, and what this study found."""
+    """What is published, or expected where the experiment is our own, and what this study found."""
     paper: str
     ours: str
     why: str  #: why the two differ; empty if they do not
@@ -42,6 +43,7 @@ class StudyResult(NamedTuple):
     """The results of one experiment."""
     name: str
     title: str
+    published: bool  #: a paper has this experiment
     complete: bool
     cells: int
     runs: int  #: accepted

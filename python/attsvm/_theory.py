@@ -13,19 +13,13 @@ from ._run import Run
 from ._task import Task, unwrap
 
 
-def matrix_of(value: Any, name: str) -> np.ndarray:
-    """W of a solution or run, or the matrix itself; a vector is one column."""
-    matrix = np.asarray(arguments.array(getattr(value, "W", value), name), np.float64)
-    return matrix.reshape(-1, 1) if matrix.ndim == 1 else matrix
-
-
 def correlation(A: Any, B: Any) -> float:
     """⟨A, B⟩ / (|A| |B|) of two matrices, solutions or runs; NaN where one is zero.
 
     >>> round(correlation([[1, 0], [0, 1]], [[2, 0], [0, 0]]) ** 2, 12)
     0.5
     """
-    return _core.correlation(matrix_of(A, "A"), matrix_of(B, "B"))
+    return _core.correlation(arguments.weights(A, "A"), arguments.weights(B, "B"))
 
 
 class SupportToken(NamedTuple):
@@ -57,8 +51,8 @@ class Check(Result):
     defined, with one entry for W if the run has no records; `rho_status`, how the solve in this norm ended; and over
     the last decade of steps `rho_rises`, True, False or None, and `rho_exponent`, a in 1 − rho ≈ c·step^a or NaN.
     `largest_margin` is 1/the least norm. `implied_norm` is the norm that theory names for the optimizer, or None;
-    `implied_norm_proven` tells whether for softmax attention, `implied_norm_why` in words; `advice` says which other
-    step would bring the run closer, "" if none is known to.
+    `implied_norm_proven` tells whether for softmax attention, `implied_norm_why` in words; `advice` says which step
+    size, beta or epsilon would bring the run closer, "" if none is known to.
     """
 
     __slots__ = ("_values",)
@@ -90,19 +84,21 @@ class Check(Result):
         return shown
 
 
-def check(task: Task, run: Run | None = None, *, select: Any = None, norms: Sequence[Any] = (),
-          threshold: float = 1e-3, time_limit: float | None = None, threads: int | None = None) -> Check:
+def check(task: Task, run: Any = None, *, steps: Sequence[int] | None = None, optimizer: Any = None,
+          select: Any = None, norms: Any = (), threshold: float = 1e-3,
+          time_limit: float | None = None, threads: int | None = None) -> Check:
     """Checks a selection against the theory, or what a run selected and how close it is to its SVM.
 
     Parameters
     ----------
     task : Task with a head
-    run : Run, optional
+    run : Run, or weights: W (d, dz), or r of them; optional
         Its attention selects tokens; with a nonlinear head, all tokens with attention of at least `threshold` are kept.
         InputError if it is a run of another task.
+    steps, optimizer : as in `Run.from_snapshots`, with weights instead of a run
     select : as in `solve`, optional
         The selection to check if there is no run.
-    norms : sequence of norms as in `solve`, optional
+    norms : norm as in `solve`, or a list of them, optional
         In which to judge the run besides "fro", "nuc", "spec", "max", "l1" and the implied one.
     time_limit : seconds, optional
         For runs: norms whose solve it ends have no rho, and `complete` is False. Ctrl-C raises `Interrupted`, whose
@@ -119,8 +115,9 @@ def check(task: Task, run: Run | None = None, *, select: Any = None, norms: Sequ
     ('fro', True, 0.95)
     """
     core, interrupted = unwrap(task), False
+    wanted = arguments.norms(norms)
     if run is None:
-        if norms:
+        if wanted:
             raise ValueError("norms need a run: they are about its margins")
         values = _core.check_selection(core, select if select is None else arguments.selection(select, core.longest),
                                        arguments.threads(threads))
@@ -128,12 +125,14 @@ def check(task: Task, run: Run | None = None, *, select: Any = None, norms: Sequ
         if select is not None:
             raise ValueError("select cannot be used with a run: the run determines the selection")
         if not isinstance(run, Run):
-            raise TypeError(f"run is a {type(run).__name__}; must be an attsvm.Run")
+            run = Run.from_snapshots(task, run, steps=steps, optimizer=optimizer)
+        elif steps is not None or optimizer is not None:
+            raise ValueError("steps and optimizer go with weights; a Run has its own")
         fingerprint = run._arrays.get("task_fingerprint")
         values, interrupted = _core.check_run(core, run.W, run.record_W, run.record_step.tolist(),
                                               run._arrays.get("v"), str(run._arrays.get("settings", "")),
                                               None if fingerprint is None else int(fingerprint),
-                                              [arguments.norm(one) for one in norms],
+                                              wanted,
                                               arguments.number(threshold, "threshold"),
                                               arguments.positive(time_limit, "time_limit"), arguments.threads(threads))
         values["record_step"] = run.record_step

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import _arguments as arguments
-from ._solution import solve
+from ._solve import solve
 from ._task import Task
 
 try:

@@ -10,12 +10,12 @@ from typing import Any, Sequence
 
 import numpy as np
 
+from . import _arguments as arguments
 from ._path import Path
 from ._run import Run
 from ._solution import Solution
 from ._studies import StudyResult
 from ._task import Task
-from ._theory import matrix_of
 
 try:
     import matplotlib.pyplot as plt
@@ -91,7 +91,7 @@ def paths(runs: Run | Sequence[Run], solutions: Any = (), *, task: Task | None =
             ends.append(np.abs(points[:, [first, second]]).max())
     reach = 1.1 * max(ends, default=1.0)
     for k, solution in enumerate(_listed(solutions)):
-        W = matrix_of(solution, "solutions")
+        W = arguments.weights(solution, "solutions")
         for j in range(len(z)):
             ray = (W @ z[j])[[first, second]]
             ray = ray / max(np.linalg.norm(ray), 1e-300) * reach
@@ -160,7 +160,7 @@ def attention(task: Task, weights: Any, *, solution: Solution | None = None, ax:
     'attention; numbers: margins of the Frobenius SVM'
     """
     ax = _axes(ax)
-    shown = np.where(np.arange(task.longest) < task.lengths[:, None], task.attention(matrix_of(weights, "weights")),
+    shown = np.where(np.arange(task.longest) < task.lengths[:, None], task.attention(arguments.weights(weights, "weights")),
                      np.nan)
     image = ax.imshow(shown, vmin=0, vmax=1, cmap="Blues", aspect="auto")
     ax.figure.colorbar(image, ax=ax, label="softmax weight")
@@ -188,7 +188,7 @@ def singular_values(*weights: Any, labels: Sequence[str] | None = None, ax: Axes
     """
     ax = _axes(ax)
     for k, one in enumerate(weights):
-        sigma = np.linalg.svd(matrix_of(one, "weights"), compute_uv=False)
+        sigma = np.linalg.svd(arguments.weights(one, "weights"), compute_uv=False)
         sigma = np.where(sigma > 1e-13 * sigma.max(initial=0), sigma, np.nan)
         ax.plot(np.arange(1, len(sigma) + 1), sigma, label=labels[k] if labels else _name(one, k), **_style(k))
     ax.set_yscale("log")

@@ -15,6 +15,7 @@ nb::dict to_dict(const StudyResult& result) {
   nb::dict facts;
   facts["name"] = result.name;
   facts["title"] = result.title;
+  facts["published"] = result.published;
   facts["complete"] = result.complete;
   facts["cells"] = result.cells;
   facts["runs"] = result.runs;
@@ -68,12 +69,12 @@ void bind_studies(nb::module_& module) {
       "studies",
       [] {
         nb::list list;
-        for (const StudyFacts& facts : published_studies()) {
-          list.append(nb::make_tuple(facts.name, facts.title, facts.setting, facts.paper));
+        for (const StudyFacts& facts : named_studies()) {
+          list.append(nb::make_tuple(facts.name, facts.title, facts.setting, facts.paper, facts.published));
         }
         return list;
       },
-      "(name, title, setting, what the paper shows) of each.");
+      "(name, title, setting, what the paper shows, whether there is one) of each.");
 }
 
 }  // namespace attsvm::python

@@ -54,6 +54,62 @@ nb::dict to_dict(const AttentionTask& task, const Check& check) {
   return result;
 }
 
+/// The margin of W: its smallest row, and its share of the largest margin in each norm. Without a selection, W selects.
+nb::dict margin_of(const AttentionTask& task, const GivenArray& weights, const nb::object& select,
+                   const std::vector<std::string>& norms, double time_limit, int threads) {
+  const RowMatrix W = to_matrix(weights, "W");
+  if (W.rows() != task.key_size() || W.cols() != task.query_size())
+    refuse("W has shape ({},{}); must be ({},{}) as keys and queries are", W.rows(), W.cols(), task.key_size(),
+           task.query_size());
+  std::optional<Selection> selection;
+  if (!select.is_none()) selection = choose(task, select);
+  Watch watch{nb::none(), nb::none()};
+  Eigen::VectorXd values;
+  std::vector<MarginShares> shares;
+  std::optional<MarginProblem> problem;
+  {
+    const nb::gil_scoped_release unlocked;
+    Workspace workspace(threads);
+    if (!selection) selection = Selection::single(attention_map(task, W, workspace.threads()).selected);
+    problem.emplace(MarginProblem::attention(task, *selection));
+    values = problem->values(W);
+    MarginSolver solver(workspace.threads());
+    for (const std::string& name : norms) {
+      const Norm norm = Norm::parse(name);
+      const MarginSolution svm =
+          solver.solve(*problem, {.norm = norm, .time_limit = time_limit, .progress = [&](const SolveProgress&) {
+                                    return watch.interrupt();
+                                  }});
+      shares.push_back({.norm = norm, .status = svm.status, .rho = {margin_share(*problem, svm, W)}});
+      if (svm.status == MarginStatus::optimal) shares.back().margin = 1 / svm.objective;
+    }
+  }
+  watch.finish();
+  Index closest = -1;
+  for (Index k = 0; k < problem->rows(); ++k) {
+    if (!problem->equal(k) && (closest < 0 || values(k) < values(closest))) closest = k;
+  }
+  nb::dict result, rho, status, largest;
+  for (const MarginShares& one : shares) {
+    const std::string norm = one.norm.name();
+    rho[norm.c_str()] = one.rho.front();
+    status[norm.c_str()] = std::string(name_of(one.status));
+    largest[norm.c_str()] = one.margin;
+  }
+  result["smallest"] = closest < 0 ? nb::cast(std::numeric_limits<double>::infinity()) : nb::cast(values(closest));
+  for (const MarginGroup& group : problem->groups()) {
+    if (closest < group.first_row || closest >= group.first_row + group.rows) continue;
+    result["closest"] = nb::make_tuple(group.query, group.keep, problem->drop(closest));
+  }
+  if (closest < 0) result["closest"] = nb::none();
+  result["select"] = to_python(selection->mask(task.longest()));
+  result["rho"] = rho;
+  result["rho_status"] = status;
+  result["largest_margin"] = largest;
+  result["interrupted"] = watch.interrupted();
+  return result;
+}
+
 /// The shares of the largest margin along a run, by the name of the norm.
 void add_shares(nb::dict& result, const Check& check) {
   nb::dict rho, status, rises, exponent, margin;
@@ -233,6 +289,8 @@ void bind_theory(nb::module_& module) {
         return correlation(a, b);
       },
       nb::arg("A"), nb::arg("B"));
+  module.def("margin", &margin_of, nb::arg("task"), nb::arg("W"), nb::arg("select").none(), nb::arg("norms"),
+             nb::arg("time_limit"), nb::arg("threads"));
   module.def("check_selection", &check_task, nb::arg("task"), nb::arg("select").none(), nb::arg("threads"));
   module.def("check_run", &check_trained, nb::arg("task"), nb::arg("W"), nb::arg("record_W"), nb::arg("record_step"),
              nb::arg("v").none(), nb::arg("settings"), nb::arg("task_fingerprint").none(), nb::arg("norms"),

@@ -11,21 +11,30 @@
 namespace attsvm::internal {
 namespace {
 
-/// Half way between the plateau that Adam stays on while its second moments hold early gradients, and 1; and the value
-/// of AdamPoint::faded at which runs of seed 0 pass it.
-constexpr double kTurned = 0.7, kTurnFaded = 2.5;
+/// Half way between the plateau that Adam stays on while its second moments hold early gradients, and 1: runs of seed 0
+/// pass it where AdamPoint::faded is kAdamForgotten.
+constexpr double kTurned = 0.7;
 
 std::string share_words(const Sample& share) { return fmt::format("{:.3f} ± {:.3f}", share.mean, share.error()); }
 
 /// A row of the matrix: the share in the optimizer's own norm, and the largest in another one.
 struct OwnShare {
-  std::string name, norm;
+  std::string name, norm, next;  ///< next: the norm of the largest other share
   Sample mine;
   double others = 0;
+  std::string reason;  ///< why it may be behind
 
   bool ahead() const { return mine.mean > others; }
   std::string words() const { return fmt::format("{} {} in {}", name, share_words(mine), norm); }
 };
+
+/// Why an optimizer may be far from the SVM of its norm.
+std::string reason_of(const TrainSettings& training) {
+  if (training.newton_schulz > 0) return "Newton–Schulz steps are not quite spectral";
+  if (training.optimizer == Optimizer::adam) return "its second moments forget too slowly";
+  if (training.optimizer == Optimizer::lion) return "its average forgets too slowly for such steps";
+  return "not explained";
+}
 
 /// The rows for which a norm is named. Counts what is left out on the way.
 std::vector<OwnShare> own_shares(const CellRows& rows, Index& runs, Index& left_out) {
@@ -40,10 +49,12 @@ std::vector<OwnShare> own_shares(const CellRows& rows, Index& runs, Index& left_
       const Sample share = sample_at(all.runs, "shares", c);
       if (row.norm == kAtlasNorms[c]) {
         row.mine = share;
-      } else {
-        row.others = std::max(row.others, share.mean);
+      } else if (share.mean > row.others) {
+        row.others = share.mean;
+        row.next = kAtlasNorms[c];
       }
     }
+    row.reason = reason_of(one.training);
     list.push_back(std::move(row));
   }
   return list;
@@ -65,18 +76,16 @@ void explain_matrix(const CellRows& rows, std::vector<Finding>& findings) {
   }
   std::vector<std::string> others;
   for (const OwnShare& one : std::span(behind, shares.end()))
-    others.push_back(fmt::format("{} ({:.3f} in another)", one.words(), one.others));
-  findings.push_back(
-      {.paper = "Conjecture: every optimizer has the largest share of the margin in its own norm.",
-       .ours = fmt::format("{}: {} of {} do{}. {} of {} runs are left out, because no W separates the tokens that they "
-                           "select or they overflowed.",
-                           rows.cell.name, ahead.size(), shares.size(), range, left_out, runs + left_out),
-       .why = others.empty()
-                  ? ""
-                  : fmt::format("Not so: {}. Averages over past gradients that forget more slowly than gradients fall "
-                                "(Adam with .999, Lion with large steps) and Newton–Schulz steps, which are not quite "
-                                "spectral, lead elsewhere.",
-                                fmt::join(others, "; "))});
+    others.push_back(fmt::format("{} ({:.3f} in {}; {})", one.words(), one.others, one.next, one.reason));
+  const std::string rest = left_out == 0 ? ""
+                                         : fmt::format(
+                                               " {} of {} runs are left out, because no W separates the tokens "
+                                               "that they select or they overflowed.",
+                                               left_out, runs + left_out);
+  findings.push_back({.paper = "Conjecture: every optimizer has the largest share of the margin in its own norm.",
+                      .ours = fmt::format("{}: {} of the {} that have one do{}.{}", rows.cell.name, ahead.size(),
+                                          shares.size(), range, rest),
+                      .why = others.empty() ? "" : fmt::format("Not so: {}.", fmt::join(others, "; "))});
 }
 
 /// Where the mean share of a step size crosses kTurned, between neighbours on the list of b2: 1 − b2 on a log scale.
@@ -120,12 +129,12 @@ void explain_adam(const std::vector<AdamPoint>& points, std::vector<Finding>& fi
         return point.variant.training.step == step && point.steps == count;
       });
       turns.push_back(fmt::format("step {}, {} steps: predicted {:.4f}, found {}", step, count,
-                                  b2_of_fading(step, 0.9, one->margin, static_cast<double>(count), kTurnFaded),
+                                  b2_of_fading(step, 0.9, one->margin, static_cast<double>(count), kAdamForgotten),
                                   std::isfinite(turn) ? fmt::format("{:.4f}", turn) : "none on the list"));
     }
   }
   findings.push_back({.paper = fmt::format("Predicted: ρ falls to {} at the β₂ for which steps × (1−β₂ e²ʳ) is {}.",
-                                           kTurned, kTurnFaded),
+                                           kTurned, kAdamForgotten),
                       .ours = fmt::format("{}.", fmt::join(turns, "; ")),
                       .why = ""});
 }
@@ -133,7 +142,7 @@ void explain_adam(const std::vector<AdamPoint>& points, std::vector<Finding>& fi
 }  // namespace
 
 std::vector<std::vector<std::string>> matrix_overview(const CellRows& rows) {
-  std::vector<std::vector<std::string>> lines{{"mean ρ (* expected)", "step", "steps"}};
+  std::vector<std::vector<std::string>> lines{{rows.cell.name + ", mean ρ", "step", "steps"}};
   lines[0].insert(lines[0].end(), kAtlasNorms.begin(), kAtlasNorms.end());
   for (const Variant& one : variants_of(rows.cell.settings)) {
     const std::vector<const Json*> runs = measured(rows, one.name).runs;

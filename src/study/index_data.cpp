@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "attsvm/experiments.h"
 #include "study/output.h"
 
 namespace attsvm::internal {
@@ -78,6 +81,14 @@ Json cell_json(const Source& cell) {
 
 }  // namespace
 
+/// Whether a paper has the experiment. Summaries that older programs wrote do not say it, and their names do.
+bool is_published(const Source& summary) {
+  const std::vector<StudyFacts> known = named_studies();
+  const auto found = std::find_if(known.begin(), known.end(),
+                                  [&](const StudyFacts& facts) { return facts.name == summary.at("experiment"); });
+  return summary.value("published", found != known.end() && found->published);
+}
+
 Json experiment_json(const Source& summary, bool has_figure) {
   Json findings = Json::array(), cells = Json::array();
   for (const Source& finding : summary.at("findings")) {
@@ -92,7 +103,7 @@ Json experiment_json(const Source& summary, bool has_figure) {
           {"title", summary.at("title").get<std::string>()},
           {"setting", summary.at("setting").get<std::string>()},
           {"paper", summary.at("paper").get<std::string>()},
-          {"published", summary.value("published", true)},
+          {"published", is_published(summary)},
           {"seed", summary.at("seed").get<std::uint64_t>()},
           {"runs", summary.at("runs").get<Index>()},
           {"draws", summary.at("draws").get<Index>()},

@@ -74,7 +74,7 @@ std::string section(const std::string& name, const nlohmann::json& summary, bool
     html += fmt::format("<figure><a href=\"{0}/figure.svg\"><img src=\"{0}/figure.svg\" alt=\"{1}\"></a></figure>\n",
                         escaped_html(name), escaped_html(summary.at("figure").value("caption", "")));
   }
-  if (!summary.at("findings").empty()) html += findings_table(summary.at("findings"), summary.value("published", true));
+  if (!summary.at("findings").empty()) html += findings_table(summary.at("findings"), is_published(summary));
   html += fmt::format(
       "<p>Seed {0}; {1} runs, {2} draws rejected. <a href=\"{4}/data.csv\">CSV</a> · <a "
       "href=\"{4}/data.json\">JSON</a>{3}</p>\n",

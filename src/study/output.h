@@ -23,6 +23,9 @@ Json runs_json(const StudyFacts& facts, const std::vector<CellRows>& cells, std:
 /// JSON with one line per entry of the outermost object or array.
 std::string lines_of(const Json& json);
 
+/// Whether a paper has the experiment of a data.json.
+bool is_published(const nlohmann::json& summary);
+
 /// An experiment on the index page, from its data.json: every field that the page reads, with the type that it expects.
 /// nlohmann::json::exception where a field is missing or of another type.
 Json experiment_json(const nlohmann::json& summary, bool has_figure);

@@ -142,7 +142,7 @@ StudyReport run_all(const std::vector<const Study*>& studies, std::uint64_t seed
   StudyRunner runner(store, seed, options, threads);
   for (const Study* study : studies) runner.announce(*study);
   std::vector<std::string> names;
-  for (const StudyFacts& facts : published_studies()) names.push_back(facts.name);
+  for (const StudyFacts& facts : named_studies()) names.push_back(facts.name);
   for (const Study* study : studies) {
     const auto began = std::chrono::steady_clock::now();
     const StudyFacts facts = study->facts();
@@ -178,7 +178,7 @@ std::string_view name_of(StudyStop stop) {
   throw std::logic_error("unknown reason to stop");
 }
 
-std::vector<StudyFacts> published_studies() {
+std::vector<StudyFacts> named_studies() {
   std::vector<StudyFacts> facts;
   for (const auto& study : all_studies()) facts.push_back(study->facts());
   return facts;
@@ -198,7 +198,7 @@ StudyReport reproduce(std::span<const std::string> names, const StudyOptions& op
                                                     [&](const Study* study) { return study->facts().name == name; });
     if (known) continue;
     std::vector<std::string> all;
-    for (const StudyFacts& facts : published_studies()) all.push_back(facts.name);
+    for (const StudyFacts& facts : named_studies()) all.push_back(facts.name);
     all.emplace_back("all");
     refuse("'{}' is not an experiment; {}", name, suggestion(name, all));
   }

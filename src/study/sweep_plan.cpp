@@ -267,8 +267,8 @@ SweepPlan parse_sweep(const nlohmann::json& file) {
                          std::string::npos;
   if (!plain)
     refuse("name = \"{}\"; must be letters, digits, - and _, at most 64 of them: it names a folder", plan.name);
-  for (const StudyFacts& facts : published_studies()) {
-    if (facts.name == plan.name) refuse("name = \"{}\"; is the name of a published experiment", plan.name);
+  for (const StudyFacts& facts : named_studies()) {
+    if (facts.name == plan.name) refuse("name = \"{}\"; is the name of an experiment of attsvm", plan.name);
   }
   plan.title = fields.text("title", plan.name);
   plan.runs = fields.whole("runs", plan.runs, 1);

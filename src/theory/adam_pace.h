@@ -17,6 +17,10 @@ struct AdamPace {
   double fading = 0;  ///< 1 − b2·e^{2r}: after t steps with fading·t well below 1, v still holds early gradients
 };
 
+/// fading·steps at which the share of the largest margin passes 0.7, half way from where it stays while v holds early
+/// gradients; read off runs (docs/optimizers.md).
+constexpr double kAdamForgotten = 2.5;
+
 /// NaN unless 0 ≤ b1² < b2 < 1 and step·margin is above 0: with a larger b1 the averages m may outlive √v.
 AdamPace adam_pace(double step, double b1, double b2, double margin);
 

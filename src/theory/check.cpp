@@ -9,6 +9,7 @@
 #include "base/time_limit.h"
 #include "theory/run_shares.h"
 #include "theory/selections.h"
+#include "theory/step_advice.h"
 
 namespace attsvm {
 
@@ -138,8 +139,12 @@ Check check_run(const AttentionTask& task, const RunTrace& run, const CheckSetti
   check.shares = std::move(shares.list);
   check.implied_solution = std::move(shares.implied);
   for (const MarginShares& one : check.shares) {
-    if (run.implied && one.norm == run.implied->norm && !run.steps.empty())
-      check.advice = step_advice(run.settings, run.steps.back(), one.margin);
+    if (!run.implied || one.norm != run.implied->norm || run.steps.empty()) continue;
+    check.advice = step_advice({.settings = run.settings,
+                                .steps = run.steps,
+                                .gaps = shares.smallest,
+                                .margin = one.margin,
+                                .rho = one.rho.back()});
   }
   return check;
 }

@@ -31,6 +31,8 @@ class SharedPoints {
     return shares;
   }
 
+  const std::vector<double>& smallest() const { return smallest_; }
+
  private:
   std::span<const Index> steps_;
   std::vector<RowMatrix> points_;
@@ -46,7 +48,7 @@ RunShares shares_along(const RunTrace& run, const MarginProblem& problem, std::s
     wanted.push_back(run.implied->norm);
   const SharedPoints points(run, problem);
   const MarginSolution& frobenius = *known.front();
-  RunShares result{.list = std::vector<MarginShares>(wanted.size())};
+  RunShares result{.list = std::vector<MarginShares>(wanted.size()), .smallest = points.smallest()};
   const auto fill = [&](std::size_t k) {
     const auto there =
         std::find_if(known.begin(), known.end(), [&](const MarginSolution* one) { return one->norm == wanted[k]; });

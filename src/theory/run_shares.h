@@ -12,6 +12,7 @@ double smallest_asked(const MarginProblem& problem, const RowMatrix& W);
 /// Check::shares, and Check::implied_solution.
 struct RunShares {
   std::vector<MarginShares> list;
+  std::vector<double> smallest;  ///< rows of the points
   std::optional<MarginSolution> implied;
 };
 

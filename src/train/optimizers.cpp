@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -54,11 +55,11 @@ struct OtherName {
 };
 constexpr std::array kOtherNames{
     OtherName{"sgd", "sgd is gd here; with a batch size it takes minibatches"},
-    OtherName{"momentum", "momentum is an option of gd, ngd, signum, muon and steepest:NORM"},
+    OtherName{"momentum", "momentum is an option of others here, such as gd and ngd"},
     OtherName{"sign", "sign descent is steepest:max here, and signum with momentum"},
     OtherName{"signsgd", "sign descent is steepest:max here, and signum with momentum"},
     OtherName{"spectral", "spectral descent is steepest:spec here, and muon with momentum"},
-    OtherName{"rmsprop", "rmsprop is adam here, with a first beta of 0"},
+    OtherName{"rmsprop", "rmsprop is nearly adam with a first beta of 0"},
 };
 
 constexpr std::string_view kMirror = "mirror:", kSteepest = "steepest:";
@@ -119,8 +120,11 @@ std::string set_optimizer(std::string_view text, TrainSettings& settings) {
   const auto named = value_named<Optimizer>(text);
   if (named == Optimizer::mirror) return "mirror needs a power above 1, such as mirror:3";
   if (named == Optimizer::steepest) return "steepest needs a norm, such as steepest:max or steepest:spec";
+  std::string lower(text);
+  for (char& letter : lower) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  if (lower != text && value_named<Optimizer>(lower)) return fmt::format("is written {} here", lower);
   for (const OtherName& other : kOtherNames) {
-    if (text == other.name) return std::string(other.here);
+    if (lower == other.name) return std::string(other.here);
   }
   if (!named) return "must be gd, ngd, polyak, mirror:P, adam, adamw, signum, lion, muon or steepest:NORM";
   settings.optimizer = *named;

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/limits.h"
 #include "base/refuse.h"
 
 namespace attsvm {
@@ -58,34 +59,50 @@ void require_count(std::string_view name, Index value, Index least) {
   if (value < least) refuse("{} = {}; must be a whole number from {} up", name, value, least);
 }
 
-/// The number behind a phrase in settings in words; empty if they do not have it.
-std::optional<double> number_after(std::string_view phrase, std::string_view words) {
-  const std::size_t at = words.find(phrase);
-  if (at == std::string_view::npos) return std::nullopt;
+/// The number that ends a phrase which begins so; empty if it does not.
+std::optional<double> number_after(std::string_view beginning, std::string_view phrase) {
+  if (!phrase.starts_with(beginning)) return std::nullopt;
   double number = 0;
-  const auto [end, error] = std::from_chars(words.data() + at + phrase.size(), words.data() + words.size(), number);
-  return error == std::errc() ? std::optional(number) : std::nullopt;
+  const char* last = phrase.data() + phrase.size();
+  const auto [end, error] = std::from_chars(phrase.data() + beginning.size(), last, number);
+  return error == std::errc() && end == last ? std::optional(number) : std::nullopt;
+}
+
+std::vector<std::string_view> phrases_of(std::string_view words) {
+  constexpr std::string_view kComma = ", ";
+  std::vector<std::string_view> phrases;
+  for (;;) {
+    const std::size_t at = words.find(kComma);
+    phrases.push_back(words.substr(0, at));
+    if (at == std::string_view::npos) return phrases;
+    words.remove_prefix(at + kComma.size());
+  }
 }
 
 }  // namespace
 
 std::optional<TrainSettings> rule_from_words(std::string_view words) {
-  constexpr std::string_view kComma = ", ";
-  const std::size_t first = words.find(kComma);
-  if (first == std::string_view::npos) return std::nullopt;
-  const auto param = value_named<Parametrization>(words.substr(0, first));
-  words.remove_prefix(first + kComma.size());
-  TrainSettings settings;
-  if (!param || !set_optimizer(words.substr(0, words.find(kComma)), settings).empty()) return std::nullopt;
+  const std::vector<std::string_view> phrases = phrases_of(words);
+  if (phrases.size() < 2) return std::nullopt;
+  const auto param = value_named<Parametrization>(phrases[0]);
+  TrainSettings settings{.step = kNaN};
+  if (!param || !set_optimizer(phrases[1], settings).empty()) return std::nullopt;
   settings.param = *param;
-  settings.momentum = number_after("momentum ", words);
-  settings.weight_decay = number_after("weight decay ", words);
-  settings.step = number_after("step ", words).value_or(settings.step);
-  settings.epsilon = number_after("epsilon ", words);
-  constexpr std::string_view kBetas = "betas ";
-  if (const auto first_beta = number_after(kBetas, words)) {
-    words.remove_prefix(words.find(kBetas) + kBetas.size());
-    settings.betas = {*first_beta, number_after(",", words).value_or(*first_beta)};
+  constexpr std::string_view kBetas = "betas ", kSchedule = " schedule", kNewtonSchulz = " Newton-Schulz iterations";
+  for (const std::string_view phrase : phrases) {
+    if (const auto momentum = number_after("momentum ", phrase)) settings.momentum = momentum;
+    if (const auto step = number_after("step ", phrase)) settings.step = *step;
+    if (const auto epsilon = number_after("epsilon ", phrase)) settings.epsilon = epsilon;
+    if (const auto decay = number_after("weight decay ", phrase)) settings.weight_decay = decay;
+    if (phrase.ends_with(kNewtonSchulz)) settings.newton_schulz = 1;  // how many does not matter to the rule
+    if (phrase.ends_with(kSchedule))
+      settings.schedule =
+          value_named<Schedule>(phrase.substr(0, phrase.size() - kSchedule.size())).value_or(settings.schedule);
+    const std::size_t comma = phrase.find(',');
+    if (!phrase.starts_with(kBetas) || comma == std::string_view::npos) continue;
+    const auto first = number_after(kBetas, phrase.substr(0, comma)),
+               second = number_after("", phrase.substr(comma + 1));
+    if (first && second) settings.betas = {*first, *second};
   }
   return settings;
 }

@@ -1,5 +1,6 @@
 """attsvm claims and attsvm demo."""
 
+import json
 import os
 import signal
 import subprocess
@@ -113,3 +114,10 @@ def test_demo_refuses_a_folder_that_cannot_be(attsvm, tmp_path):
     (tmp_path / "file").write_text("")
     result = attsvm("demo", "--out", tmp_path / "file")
     assert result.code == 2 and str(tmp_path / "file") in result.err and result.out == ""
+
+
+def test_spectral_descent_of_factors(tested):
+    (claim,) = tested("steepest-kq", "--tasks", 2)["claims"]
+    assert claim["held"] == 2 and claim["worst"] < 0
+    text = json.dumps(claim)
+    assert "steps in fro: mean share of the margin in nuc" in text and "steps in spec: mean share of the margin in spec" in text

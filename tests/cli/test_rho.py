@@ -78,8 +78,7 @@ def test_the_implied_norm_is_that_of_the_optimizer(attsvm, trained, options, nor
     if norm:
         assert f"{norm}* {fields['rho'][norm][-1]:.6g}" in table and table.count("* ") == 1
         assert fields["rho_rises"][norm] is True and fields["rho_exponent"][norm] < 0
-        exponent = fields["rho_exponent"][norm]
-        assert (f"and rises like 1 - t^{exponent:.2g}" if exponent < -0.03 else "and hardly rises") in table
+
 
 
 def test_what_cannot_be_separated_has_no_rho(attsvm, task_file, tmp_path):
@@ -134,21 +133,46 @@ def test_further_norms_are_judged_too(attsvm, trained, tmp_path):
         assert result.code == 2 and len(result.err.splitlines()) == 1 and all(word in result.err for word in words), result
 
 
-def test_steps_that_are_too_large_for_the_memory_are_named(attsvm, trained):
-    for options, words in ((["--optimizer", "signum"], "steps below 0.01"), (["--optimizer", "adam"], "epsilon 1e-08 stops"),
-                           (["--optimizer", "adam", "--epsilon", 0], "second moments still hold"), ([], None)):
-        task, run = trained(*options)
-        fields = attsvm("check", task, "--run", run, "--json").json()
-        table = " ".join(attsvm("check", task, "--run", run).out.split())
-        if words is None:
-            assert fields["advice"] is None and "advice" not in table
-        else:
-            assert words in fields["advice"] and fields["advice"] in table
-    # What it says is true: with such steps the run is far closer.
-    task, large = trained("--optimizer", "signum")
-    _, small = trained("--optimizer", "signum", "--step", 0.01, name="small.npz")
-    rho = [attsvm("check", task, "--run", run, "--json").json()["rho"]["max"][-1] for run in (large, small)]
-    assert rho[0] < 0.7 < 0.85 < rho[1], rho
+@pytest.mark.parametrize("options, words", [
+    (["--optimizer", "signum"], "take steps of about 0.0"), (["--optimizer", "lion"], "take steps of about 0.00"),
+    (["--optimizer", "muon", "--step", 0.3], "take steps of about 0.0"),
+    (["--optimizer", "adam", "--epsilon", 0], "second moments still hold"),
+    (["--optimizer", "muon", "--newton-schulz", 5, "--step", 0.05, "--steps", 3000], "Newton-Schulz"),
+])
+def test_advice_is_followed_with_profit(attsvm, trained, options, words):
+    """Where settings keep a run from its SVM, check says so, and what it says helps."""
+    task, run = trained(*options)
+    fields = attsvm("check", task, "--run", run, "--json").json()
+    table = " ".join(attsvm("check", task, "--run", run).out.split())
+    assert words in fields["advice"] and fields["advice"] in table
+    better = list(options)
+    if "steps of about" in words:
+        better += ["--step", fields["advice"].split()[-1]]
+        better = [one for k, one in enumerate(better) if one != "--step" or k + 2 == len(better)]
+        better = [one for one in better if one != 0.3]
+    elif "second moments" in words:
+        better += ["--betas", "0.9," + fields["advice"].split("at most ")[1].split(",")[0]]
+    else:
+        better = [one for one in options if one not in ("--newton-schulz", 5)]
+    _, mended = trained(*better, name="mended.npz")
+    norm = fields["implied_norm"]
+    rho = attsvm("check", task, "--run", mended, "--json").json()["rho"][norm][-1]
+    assert rho > fields["rho"][norm][-1] + 0.1, (fields["advice"], rho)
+
+
+@pytest.mark.parametrize("options", [[], ["--optimizer", "muon", "--step", 0.05, "--steps", 3000],
+                                     ["--optimizer", "signum", "--step", 0.04], ["--momentum", 0.9],
+                                     ["--optimizer", "adam", "--betas", "0.9,0.95", "--epsilon", 0, "--step", 0.01, "--steps", 6000]])
+def test_runs_that_are_well_get_no_advice(attsvm, trained, options):
+    task, run = trained(*options)
+    assert attsvm("check", task, "--run", run, "--json").json()["advice"] is None
+
+
+def test_without_a_norm_from_theory_nothing_is_predicted(attsvm, trained):
+    task, run = trained("--optimizer", "adamw")
+    fields = attsvm("check", task, "--run", run, "--json").json()
+    assert fields["converges"] is None and fields["predicted_svm"] is None and fields["exponent"] is None
+    assert fields["answer"].startswith("theory names no SVM for this training; of the SVMs below, it is closest to")
 
 
 def test_a_selection_alone_has_no_rho(attsvm, trained):
@@ -183,7 +207,7 @@ def test_the_answer_is_one_sentence(attsvm, trained, tmp_path):
         assert f"answer {fields['answer']}" in text
     task, run = trained("--optimizer", "adam")  # with its usual numbers, which forget too slowly
     fields = attsvm("check", task, "--run", run, "--json").json()
-    assert fields["converges"] is None and -0.03 < fields["exponent"] < 0 and "all but stopped" in fields["answer"]
+    assert fields["converges"] is None and -0.1 < fields["exponent"] < 0 and "all but stopped" in fields["answer"]
     task, run = trained("--record", "0,2000", name="short.npz")
     fields = attsvm("check", task, "--run", run, "--json").json()
     assert fields["converges"] is None and "too few recorded steps" in fields["answer"]

@@ -283,8 +283,8 @@ export function indexPage(root: HTMLElement, data: Index): void {
         "p",
         {},
         "Every support vector machine behind these pictures was solved with a certificate and checked by independent " +
-          "code. Point at a curve to read it, click its name to hide it, drag to zoom. Where a published finding " +
-          "differs from ours, the table below the figure says why.",
+          "code. Point at a curve to read it, click its name to hide it, drag to zoom. Where what is published " +
+          "or expected differs from what was found, the table below the figure says why.",
       ),
       h(
         "nav",
