@@ -17,9 +17,9 @@
 namespace attsvm::internal {
 namespace {
 
-constexpr double kPatience = 2;              // seconds that one solve may take
-constexpr Index kMostSelections = 20'000;    // that are searched for local optima
-constexpr Index kEndless = Index{1} << 52;   // steps of a run that the reader ends
+constexpr double kPatience = 2;             // seconds that one solve may take
+constexpr Index kMostSelections = 20'000;   // that are searched for local optima
+constexpr Index kEndless = Index{1} << 52;  // steps of a run that the reader ends
 
 /// The answer on screen, which training is compared with.
 struct Shown {
@@ -45,12 +45,11 @@ Memory& memory() {
 Json number_or_null(double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); }
 
 /// The selection asked for: a list of tokens, "opt", or what the task itself says, else opt.
-Selection selection_of(const AttentionTask& task, const Json& request) {
+Selection selection_of(const AttentionTask& task, const Request& request) {
   const Json& select = request.at("select");
   if (select.is_array())
-    return Selection::from_array(
-        Array::own(select.get<std::vector<Index>>(), {static_cast<Index>(select.size())}), task.visible(),
-        task.longest(), "select");
+    return Selection::from_array(Array::own(select.get<std::vector<Index>>(), {static_cast<Index>(select.size())}),
+                                 task.visible(), task.longest(), "select");
   return select.is_null() && task.select() ? *task.select() : optimal_tokens(task).selection;
 }
 
@@ -77,53 +76,70 @@ Json kept_json(const AttentionTask& task, const Selection& selection) {
   return kept;
 }
 
-/// Scores, the best tokens, and whether the selection is locally optimal; null without a head.
-Json scores_json(const AttentionTask& task, const Selection& selection) {
+/// Scores and the best tokens; null without a head.
+Json scores_json(const AttentionTask& task) {
   if (task.head().kind == HeadKind::none) return nullptr;
   const OptimalTokens best = optimal_tokens(task);
-  Json json{{"values", head_values(task)}, {"optimal", best.selection.firsts()}, {"ties", best.ties.size()}};
-  json["verdict"] = nullptr;
-  if (!selection.is_single()) return json;
-  const SelectionReport report = assess_selection(task, selection, {.time_limit = kPatience}, memory().solver);
-  json["verdict"] = !report.separable         ? "infeasible"
-                    : report.optimal          ? "global"
-                    : report.locally_optimal  ? "local"
-                                              : "neither";
-  return json;
+  return {{"values", head_values(task)}, {"optimal", best.selection.firsts()}, {"ties", best.ties.size()}};
+}
+
+const char* verdict_of(const SelectionReport& report) {
+  if (report.solution.status == MarginStatus::infeasible) return "infeasible";
+  if (!report.separable) return "open";
+  if (report.optimal) return "global";
+  return report.locally_optimal ? "local" : "neither";
+}
+
+/// Solves the problem on screen. Returns what the theory says about its selection, for which the Frobenius answer is
+/// needed anyway; null where it says nothing.
+Json solve_shown(const SolveSettings& settings) {
+  auto& [problem, solution] = *memory().shown;
+  Json verdict;
+  if (problem.task().head().kind != HeadKind::none && problem.selection().is_single()) {
+    SelectionReport report =
+        assess_selection(problem.task(), problem.selection(), {.time_limit = settings.time_limit}, memory().solver);
+    verdict = verdict_of(report);
+    if (settings.norm.is_frobenius()) {
+      solution = std::move(report.solution);
+      return verdict;
+    }
+  }
+  solution = memory().solver.solve(problem, settings);
+  return verdict;
 }
 
 /// {task, norm, select}: the SVM of a selection.
-Json solve_task(const Json& request) {
-  const AttentionTask task = task_from(request.at("task"));
+Json solve_task(const Request& request) {
+  const AttentionTask task = request.task();
   const Selection selection = selection_of(task, request);
   const SolveSettings settings{.norm = Norm::parse(request.at("norm").get<std::string>()), .time_limit = kPatience};
   memory().shown.emplace(Shown{MarginProblem::attention(task, selection), {}});
   auto& [problem, solution] = *memory().shown;
-  Json json{{"scores", scores_json(task, selection)}};
-  solution = memory().solver.solve(problem, settings);
+  const Json verdict = solve_shown(settings);
   const bool infeasible = solution.status == MarginStatus::infeasible;
-  json.update({{"status", name_of(solution.status)},
-               {"norm", solution.norm.name()},
-               {"kept", kept_json(task, selection)},
-               {"method", solution.method},
-               {"objective", infeasible ? Json(nullptr) : number_or_null(solution.objective)},
-               {"dual_objective", infeasible ? Json(nullptr) : number_or_null(solution.dual_objective)},
-               {"gap", infeasible ? Json(nullptr) : number_or_null(solution.gap)},
-               {"violation", infeasible ? Json(nullptr) : number_or_null(solution.violation)},
-               {"support", infeasible ? Json(nullptr) : Json(solution.support)},
-               {"rank", infeasible ? Json(nullptr) : Json(numerical_rank(solution.W))},
-               {"unique", solution.unique ? Json(*solution.unique) : Json(nullptr)},
-               {"residual", infeasible ? Json(solution.residual) : Json(nullptr)},
-               {"W", to_json(solution.W)},
-               {"rows", rows_json(problem, solution)},
-               {"conflict", infeasible ? conflict_json(problem, stored(problem, solution, settings.tolerance))
-                                       : Json(nullptr)}});
-  return json;
+  return {
+      {"status", name_of(solution.status)},
+      {"verdict", verdict},
+      {"scores", scores_json(task)},
+      {"norm", solution.norm.name()},
+      {"kept", kept_json(task, selection)},
+      {"method", solution.method},
+      {"objective", infeasible ? Json(nullptr) : number_or_null(solution.objective)},
+      {"dual_objective", infeasible ? Json(nullptr) : number_or_null(solution.dual_objective)},
+      {"gap", infeasible ? Json(nullptr) : number_or_null(solution.gap)},
+      {"violation", infeasible ? Json(nullptr) : number_or_null(solution.violation)},
+      {"support", infeasible ? Json(nullptr) : Json(solution.support)},
+      {"rank", infeasible ? Json(nullptr) : Json(numerical_rank(solution.W))},
+      {"unique", solution.unique ? Json(*solution.unique) : Json(nullptr)},
+      {"residual", infeasible ? Json(solution.residual) : Json(nullptr)},
+      {"W", to_json(solution.W)},
+      {"rows", rows_json(problem, solution)},
+      {"conflict", infeasible ? conflict_json(problem, stored(problem, solution, settings.tolerance)) : Json(nullptr)}};
 }
 
 /// {task}: every selection that training can end at.
-Json find_local_optima(const Json& request) {
-  const AttentionTask task = task_from(request.at("task"));
+Json find_local_optima(const Request& request) {
+  const AttentionTask task = request.task();
   const LocalOptima found =
       enumerate_local_optima(task, {.limit = kMostSelections, .time_limit = kPatience}, memory().threads);
   Json list = Json::array();
@@ -165,24 +181,24 @@ Json point_json(const TrainedRun& run) {
 }
 
 template <class Value>
-void take(const Json& request, const char* name, Value& value) {
-  if (const auto found = request.find(name); found != request.end() && !found->is_null()) value = found->get<Value>();
+void take(const Request& request, const char* name, Value& value) {
+  if (request.has(name)) value = request.at(name).get<Value>();
 }
 
 template <class Kind>
-void take_named(const Json& request, const char* name, Kind& value) {
-  const auto found = request.find(name);
-  if (found == request.end() || found->is_null()) return;
-  const auto named = value_named<Kind>(found->get<std::string>());
-  if (!named) refuse("{}: {} is not known", name, found->get<std::string>());
+void take_named(const Request& request, const char* name, Kind& value) {
+  if (!request.has(name)) return;
+  const auto text = request.at(name).get<std::string>();
+  const auto named = value_named<Kind>(text);
+  if (!named) refuse("{}: {} is not known", name, text);
   value = *named;
 }
 
 /// {task, param, optimizer, step, loss, joint, seed, W?, v?}: a new run.
-Json start_training(const Json& request) {
+Json start_training(const Request& request) {
   Memory& here = memory();
   here.trainer.reset();
-  here.trained.emplace(task_from(request.at("task")));
+  here.trained.emplace(request.task());
   here.stop_at = 0;
   TrainSettings settings{.steps = kEndless};
   take_named(request, "param", settings.param);
@@ -193,11 +209,8 @@ Json start_training(const Json& request) {
   if (const std::string wrong = set_optimizer(request.at("optimizer").get<std::string>(), settings); !wrong.empty())
     refuse("optimizer: {}", wrong);
   Start start;
-  if (const auto W = request.find("W"); W != request.end() && !W->is_null()) start.W = matrix_from(*W);
-  if (const auto v = request.find("v"); v != request.end() && !v->is_null()) {
-    const auto numbers = v->get<std::vector<double>>();
-    start.v = ConstVector(numbers.data(), static_cast<Eigen::Index>(numbers.size()));
-  }
+  if (request.has("W")) start.W = request.matrix(request.at("W"));
+  if (request.has("v")) start.v = request.matrix(request.at("v")).col(0);
   settings.progress = [&here](const TrainProgress& progress) { return progress.step >= here.stop_at; };
   here.trainer = std::make_unique<Trainer>(*here.trained, settings, here.threads, start);
   here.trainer->run([](const Record&) {});
@@ -209,7 +222,7 @@ Json start_training(const Json& request) {
 }
 
 /// {until}: trains on to this step, and tells where the run is.
-Json advance_training(const Json& request) {
+Json advance_training(const Request& request) {
   Memory& here = memory();
   if (!here.trainer) refuse("no run has been started");
   here.stop_at = request.at("until").get<Index>();
@@ -220,11 +233,11 @@ Json advance_training(const Json& request) {
 }
 
 /// {W}: correlation and ρ of the points of a run with the SVM on screen, which has changed.
-Json compare_points(const Json& request) {
+Json compare_points(const Request& request) {
   const auto& shown = memory().shown;
   Json correlations = Json::array(), shares = Json::array();
   for (const Json& one : request.at("W")) {
-    const RowMatrix W = matrix_from(one);
+    const RowMatrix W = request.matrix(one);
     const bool comparable = shown && shown->solution.status == MarginStatus::optimal &&
                             shown->solution.W.rows() == W.rows() && shown->solution.W.cols() == W.cols();
     correlations.push_back(comparable ? number_or_null(correlation(W, shown->solution.W)) : Json(nullptr));
@@ -234,7 +247,7 @@ Json compare_points(const Json& request) {
 }
 
 /// {kind, n, T, d, seed, …}: a task as `attsvm generate` draws it.
-Json draw_task(const Json& request) {
+Json draw_task(const Request& request) {
   const auto kind = request.at("kind").get<std::string>();
   for (const RecipeKind& known : recipe_kinds()) {
     if (known.name != kind) continue;
@@ -243,15 +256,17 @@ Json draw_task(const Json& request) {
     take(request, "T", recipe.T);
     take(request, "d", recipe.d);
     take(request, "C", recipe.c);
-    return to_json(generate(recipe, request.value("seed", std::uint64_t{0})).task);
+    std::uint64_t seed = 0;
+    take(request, "seed", seed);
+    return to_json(generate(recipe, seed).task);
   }
   refuse("kind {} is not known", kind);
 }
 
-Json call(const std::string& verb, const Json& request) {
-  static const std::map<std::string, Json (*)(const Json&)> kVerbs{
-      {"draw", draw_task},          {"solve", solve_task},       {"local", find_local_optima},
-      {"start", start_training},    {"advance", advance_training}, {"compare", compare_points}};
+Json call(const std::string& verb, const Request& request) {
+  static const std::map<std::string, Json (*)(const Request&)> kVerbs{
+      {"draw", draw_task},       {"solve", solve_task},         {"local", find_local_optima},
+      {"start", start_training}, {"advance", advance_training}, {"compare", compare_points}};
   return kVerbs.at(verb)(request);
 }
 
@@ -261,11 +276,11 @@ Json call(const std::string& verb, const Json& request) {
 extern "C" {
 
 /// The answer, or {"error": words}; valid until the next call.
-EMSCRIPTEN_KEEPALIVE const char* attsvm_call(const char* verb, const char* request) {
+EMSCRIPTEN_KEEPALIVE const char* attsvm_call(const char* verb, const char* words, const double* numbers) {
   using attsvm::internal::Json;
   static std::string answer;
   try {
-    answer = attsvm::internal::call(verb, Json::parse(request)).dump();
+    answer = attsvm::internal::call(verb, {Json::parse(words), numbers}).dump();
   } catch (const attsvm::InputError& error) {
     answer = Json{{"error", error.what()}}.dump();
   } catch (const std::exception& error) {

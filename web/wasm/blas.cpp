@@ -61,9 +61,7 @@ void gemm(bool transpose_a, bool transpose_b, Index m, Index n, Index k, float a
 
 bool cholesky(Index n, double* A, Index lda) { return factor(Rows<double>(A, narrow(n), narrow(n), apart(lda))); }
 
-bool cholesky_of_columns(Index n, double* A, Index lda) {
-  return factor(Columns(A, narrow(n), narrow(n), apart(lda)));
-}
+bool cholesky_of_columns(Index n, double* A, Index lda) { return factor(Columns(A, narrow(n), narrow(n), apart(lda))); }
 
 void solve_columns(bool transpose, Index n, const double* L, Index ldl, Index count, double* X, Index ldx) {
   const FixedColumns l(L, narrow(n), narrow(n), apart(ldl));

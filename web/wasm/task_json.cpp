@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/refuse.h"
 #include "task/task_fields.h"
 
 namespace attsvm::internal {
@@ -12,27 +11,33 @@ bool has_whole_numbers(std::string_view name) {
   return name == "offsets" || name == "query_token" || name == "sequence" || name == "visible" || name == "select";
 }
 
-Array array_from(std::string_view name, const Json& given) {
-  auto shape = given.at("shape").get<std::vector<Index>>();
+std::vector<Index> shape_of(const Json& array) { return array.at("shape").get<std::vector<Index>>(); }
+
+Array array_from(std::string_view name, const Json& given, const double* numbers) {
+  auto shape = shape_of(given);
   Index count = 1;
   for (const Index size : shape) count *= size;
-  if (count != static_cast<Index>(given.at("data").size())) refuse("{} has another size than its shape says", name);
-  if (name == "select" && shape.size() == 2) {
-    std::vector<bool> flags;
-    for (const Json& flag : given.at("data")) flags.push_back(flag.get<int>() != 0);
-    return Array::own(flags, std::move(shape));
-  }
-  if (has_whole_numbers(name)) return Array::own(given.at("data").get<std::vector<Index>>(), std::move(shape));
-  return Array::own(given.at("data").get<std::vector<double>>(), std::move(shape));
+  const double* first = numbers + given.at("from").get<Index>();
+  if (name == "select" && shape.size() == 2)
+    return Array::own(std::vector<bool>(first, first + count), std::move(shape));
+  if (has_whole_numbers(name)) return Array::own(std::vector<Index>(first, first + count), std::move(shape));
+  return Array::own(std::vector<double>(first, first + count), std::move(shape));
 }
 
 }  // namespace
 
-AttentionTask task_from(const Json& arrays) {
+RowMatrix Request::matrix(const Json& array) const {
+  const auto shape = shape_of(array);
+  return ConstRows(numbers + array.at("from").get<Index>(), static_cast<Eigen::Index>(shape.at(0)),
+                   static_cast<Eigen::Index>(shape.at(1)));
+}
+
+AttentionTask Request::task() const {
   TaskArrays task;
+  const Json& arrays = at("task");
   for (const TaskField& field : task_fields()) {
     if (const auto found = arrays.find(field.name); found != arrays.end())
-      task.*field.member = array_from(field.name, *found);
+      task.*field.member = array_from(field.name, *found, numbers);
   }
   return AttentionTask(std::move(task));
 }
@@ -47,17 +52,6 @@ Json to_json(const AttentionTask& task) {
     arrays[std::string(field.name)] = {{"shape", array.shape}, {"data", std::vector<double>(span.begin(), span.end())}};
   }
   return arrays;
-}
-
-RowMatrix matrix_from(const Json& rows) {
-  const auto height = static_cast<Eigen::Index>(rows.size());
-  RowMatrix matrix(height, height == 0 ? 0 : static_cast<Eigen::Index>(rows[0].size()));
-  for (Eigen::Index i = 0; i < matrix.rows(); ++i) {
-    const Json& row = rows[static_cast<std::size_t>(i)];
-    if (static_cast<Eigen::Index>(row.size()) != matrix.cols()) refuse("row {} of a matrix has another length", i);
-    for (Eigen::Index j = 0; j < matrix.cols(); ++j) matrix(i, j) = row[static_cast<std::size_t>(j)].get<double>();
-  }
-  return matrix;
 }
 
 Json to_json(const RowMatrix& matrix) {
