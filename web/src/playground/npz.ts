@@ -32,7 +32,9 @@ function readNpy(name: string, bytes: Uint8Array): { shape: number[]; data: numb
   const start = (wide ? 12 : 10) + length;
   const header = new TextDecoder().decode(bytes.subarray(wide ? 12 : 10, start));
   const type = /'descr':\s*'([<>|=])(\w)(\d+)'/.exec(header);
-  const shape = [...(/'shape':\s*\(([^)]*)\)/.exec(header)?.[1] ?? "").matchAll(/\d+/g)].map(([digits]) => Number(digits));
+  const shape = [...(/'shape':\s*\(([^)]*)\)/.exec(header)?.[1] ?? "").matchAll(/\d+/g)].map(([digits]) =>
+    Number(digits),
+  );
   const count = shape.reduce((all, one) => all * one, 1);
   if (!type || type[1] === ">") throw new Error(`${name}: numbers of this kind cannot be read here`);
   if (type[2] === "U") {

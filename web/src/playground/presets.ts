@@ -162,7 +162,8 @@ export const presets: readonly Preset[] = [
     name: "paths-5",
     title: "Two queries, five tokens",
     group: "Published, in the plane",
-    caption: "The second published data set. Drag a query: its direction and its margins follow, those of the other too.",
+    caption:
+      "The second published data set. Drag a query: its direction and its margins follow, those of the other too.",
     command: null,
     task: () => taskFrom(paths.five),
   },

@@ -31,7 +31,9 @@ const matrix = (rows: readonly Vector[]): { shape: number[]; data: number[] } =>
 function rows(array: { shape: number[]; data: ArrayLike<number> } | null): number[][] | null {
   if (!array) return null;
   const [height = 0, width = 0] = array.shape;
-  return Array.from({ length: height }, (_, k) => Array.from({ length: width }, (_one, j) => array.data[k * width + j] ?? 0));
+  return Array.from({ length: height }, (_, k) =>
+    Array.from({ length: width }, (_one, j) => array.data[k * width + j] ?? 0),
+  );
 }
 
 export const startArray = (start: State["start"]): ReturnType<typeof matrix> | null => start && matrix(start);

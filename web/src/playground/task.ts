@@ -45,8 +45,7 @@ export function asked(task: Task, query: Query): Vector {
   return query.token === null ? [1] : (task.sequences[query.sequence]?.[query.token]?.key ?? []);
 }
 
-export const seen = (task: Task, query: Query): number =>
-  query.visible ?? task.sequences[query.sequence]?.length ?? 0;
+export const seen = (task: Task, query: Query): number => query.visible ?? task.sequences[query.sequence]?.length ?? 0;
 
 export function kindOf(task: Task): Kind {
   const [first] = task.queries;
@@ -58,7 +57,9 @@ export function kindOf(task: Task): Kind {
 function rowsOf(array: Numbers): number[][] {
   const width = array.shape.at(-1) ?? 1;
   const count = width === 0 ? 0 : array.data.length / width;
-  return Array.from({ length: count }, (_, k) => Array.from({ length: width }, (_one, j) => array.data[k * width + j] ?? 0));
+  return Array.from({ length: count }, (_, k) =>
+    Array.from({ length: width }, (_one, j) => array.data[k * width + j] ?? 0),
+  );
 }
 
 const listOf = (array: Numbers | undefined): number[] | null => (array ? Array.from(array.data) : null);
@@ -252,7 +253,12 @@ export function withoutQuery(task: Task, i: number): Task | null {
     if (task.sequences.length === 1) return null;
     const sequences = task.sequences.filter((_, k) => k !== s);
     const before = (k: number): number => (k >= s ? k + 1 : k);
-    return { ...task, sequences, queries: causalQueries(sequences, (k, t) => labelsOf(task)(before(k), t)), select: null };
+    return {
+      ...task,
+      sequences,
+      queries: causalQueries(sequences, (k, t) => labelsOf(task)(before(k), t)),
+      select: null,
+    };
   }
   if (task.queries.length === 1) return null;
   const queries = task.queries.filter((_, k) => k !== i);
