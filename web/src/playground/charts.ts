@@ -34,7 +34,7 @@ function curves(app: App): ChartSpec[] {
     {
       title: "Loss",
       name: "loss",
-      summary: "The loss falls, and never ends.",
+      summary: "Training lowers it. Where the tokens can be separated, it nears its least value and never reaches it.",
       x,
       y: { label: "loss", log: true },
       series: [line("loss", 0, (point) => (point.loss !== null && point.loss > 0 ? point.loss : null))],
@@ -43,7 +43,7 @@ function curves(app: App): ChartSpec[] {
     {
       title: "Size of W",
       name: "norm",
-      summary: "W grows without bound: attention can always become a little sharper.",
+      summary: "Where the tokens can be separated, W grows without bound: attention can always become sharper.",
       x,
       y: { label: "|W|", log: true },
       series: [line("Frobenius norm of W", 2, (point) => (point.norm > 0 ? point.norm : null))],
@@ -66,7 +66,7 @@ function curves(app: App): ChartSpec[] {
     {
       title: `Attention of query ${state.query}`,
       name: "attention",
-      summary: "The softmax settles on one token.",
+      summary: "The softmax weights of its tokens. Where they can be separated, one of them takes it all.",
       x,
       y: { label: "weight", range: [0, 1] as [number, number] },
       logs: [],

@@ -1,14 +1,10 @@
 // What can be chosen: a preset, the kind of attention, the norm, how to train, and files.
-import { button, h } from "../dom";
-import { saveBlob } from "../download";
+import { button, freshId, h } from "../dom";
 import type { App } from "./app";
-import { commands, drawnBy, needsStart } from "./command";
-import type { TaskArrays } from "./engine";
-import { readNpz, writeNpz } from "./npz";
-import { firstState, presets, stateOf } from "./presets";
+import { presets, stateOf } from "./presets";
 import { isFlat } from "./projection";
-import { addressOf, startArray, type State, tooLarge, type View } from "./state";
-import { arraysOf, type Kind, keySize, kindOf, taskFrom, withKind } from "./task";
+import type { State, View } from "./state";
+import { arraysOf, type Kind, kindOf, withKind } from "./task";
 
 type Option<Value> = [Value, string];
 
@@ -20,7 +16,8 @@ function pick<Value extends string>(
   value: () => Value,
   take: (value: Value) => void,
 ): HTMLElement {
-  const select = h("select", { onchange: () => take(select.value as Value) });
+  const id = freshId();
+  const select = h("select", { id, onchange: () => take(select.value as Value) });
   const draw = (): void => {
     const list = options();
     const now = value();
@@ -36,7 +33,7 @@ function pick<Value extends string>(
   app.on((changed) => {
     if (changed.has("settings") || changed.has("task")) draw();
   });
-  return h("label", { class: "choice" }, h("span", {}, label), select);
+  return h("div", { class: "choice" }, h("label", { for: id }, label), select);
 }
 
 const norms: Option<string>[] = [
@@ -66,7 +63,9 @@ const optimizers: Option<string>[] = [
 ];
 
 export function presetPicker(app: App): HTMLElement {
+  const id = freshId();
   const select = h("select", {
+    id,
     onchange: () => {
       const preset = presets.find((one) => one.name === select.value);
       if (preset) app.show(stateOf(preset, app.engine), true);
@@ -92,7 +91,12 @@ export function presetPicker(app: App): HTMLElement {
   app.on((changed) => {
     if (changed.has("settings")) draw();
   });
-  return h("div", { class: "preset" }, h("label", { class: "choice" }, h("span", {}, "Begin with"), select), caption);
+  return h(
+    "div",
+    { class: "preset" },
+    h("div", { class: "choice" }, h("label", { for: id }, "Begin with"), select),
+    caption,
+  );
 }
 
 export function viewControls(app: App): HTMLElement {
@@ -192,6 +196,36 @@ export function taskControls(app: App): HTMLElement {
   );
 }
 
+/** Trains, pauses and rewinds, and tells where the run is. */
+export function playBar(app: App): HTMLElement {
+  const to = h("input", { type: "number", min: 1, max: 1_000_000, step: 100, value: 2000, "aria-label": "step" });
+  const go = button("Train to step", () =>
+    app.trainTo(Math.min(1_000_000, Math.max(1, Math.round(Number(to.value)) || 1))),
+  );
+  const play = button("Train", () => app.play(!app.run.playing), { class: "primary" });
+  const words = h("p", { class: "note told" });
+  const draw = (): void => {
+    const { run } = app;
+    play.textContent = run.playing ? "Pause" : (run.last?.step ?? 0) > 0 && !run.ended ? "Train on" : "Train";
+    play.disabled = run.problem !== "";
+    words.replaceChildren(...told(app));
+  };
+  app.on(draw);
+  draw();
+  return h(
+    "div",
+    { class: "play-bar" },
+    h(
+      "div",
+      { class: "controls" },
+      play,
+      button("Back to step 0", () => app.rewind()),
+      h("span", { class: "choice" }, go, to),
+    ),
+    words,
+  );
+}
+
 export function trainingControls(app: App): HTMLElement {
   const params = (): Option<State["param"]>[] =>
     kindOf(app.state.task) === "prompt"
@@ -210,62 +244,40 @@ export function trainingControls(app: App): HTMLElement {
       else step.value = String(app.state.step);
     },
   });
-  const to = h("input", { type: "number", min: 1, max: 1_000_000, step: 100, value: 2000 });
-  const go = button("Go", () => app.trainTo(Math.min(1_000_000, Math.max(1, Math.round(Number(to.value)) || 1))), {
-    class: "quiet",
-  });
-  const play = button("Train", () => app.play(!app.run.playing), { class: "primary", "data-play": "" });
-  const words = h("p", { class: "note", role: "status" });
   const draw = (): void => {
-    const { run } = app;
-    play.textContent = run.playing ? "Pause" : (run.last?.step ?? 0) > 0 && !run.ended ? "Train on" : "Train";
-    play.disabled = run.problem !== "";
     if (document.activeElement !== step) step.value = String(app.state.step);
-    words.replaceChildren(...told(app));
   };
   app.on(draw);
   draw();
   return h(
     "div",
-    {},
-    h(
-      "div",
-      { class: "controls" },
-      play,
-      button("Back to step 0", () => app.rewind(), {}),
-      h("span", { class: "choice" }, h("label", { class: "choice" }, h("span", {}, "To step"), to), go),
+    { class: "controls" },
+    pick(
+      app,
+      "Trained",
+      params,
+      () => (kindOf(app.state.task) === "prompt" ? "p" : app.state.param),
+      (param) => app.set({ param }),
     ),
-    h(
-      "div",
-      { class: "controls" },
-      pick(
-        app,
-        "Trained",
-        params,
-        () => (kindOf(app.state.task) === "prompt" ? "p" : app.state.param),
-        (param) => app.set({ param }),
-      ),
-      pick(
-        app,
-        "Optimizer",
-        () => optimizers,
-        () => app.state.optimizer,
-        (optimizer) => app.set({ optimizer }),
-      ),
-      h("label", { class: "choice" }, h("span", {}, "Step size"), step),
-      pick(
-        app,
-        "Loss",
-        () => [
-          ["logistic", "logistic"],
-          ["exponential", "exponential"],
-          ["linear", "linear"],
-        ],
-        () => app.state.loss,
-        (loss) => app.set({ loss }),
-      ),
+    pick(
+      app,
+      "Optimizer",
+      () => optimizers,
+      () => app.state.optimizer,
+      (optimizer) => app.set({ optimizer }),
     ),
-    words,
+    h("label", { class: "choice" }, h("span", {}, "Step size"), step),
+    pick(
+      app,
+      "Loss",
+      () => [
+        ["logistic", "logistic"],
+        ["exponential", "exponential"],
+        ["linear", "linear"],
+      ],
+      () => app.state.loss,
+      (loss) => app.set({ loss }),
+    ),
   );
 }
 
@@ -328,108 +340,4 @@ export function localOptima(app: App): HTMLElement {
     words.textContent = "";
   });
   return h("div", {}, h("div", { class: "bar" }, button("Find all local optima", find)), words, list);
-}
-
-const bytesOf = (arrays: TaskArrays, names: string[] = []): Blob =>
-  new Blob([writeNpz(arrays, names)], { type: "application/octet-stream" });
-
-/** Files, the link and the commands. */
-export function sharing(app: App): HTMLElement {
-  const lines = h("code", { class: "command" });
-  const said = h("span", { class: "note", role: "status" });
-  let original: State | null = null;
-  const draw = (): void => {
-    const { state } = app;
-    if (original?.preset !== state.preset || original === null) original = state;
-    lines.textContent = commands(app, drawnBy(app, original)).join("\n");
-    start.hidden = !needsStart(state);
-  };
-  const copied = (text: string, words: string): void => {
-    const done = (): void => {
-      said.textContent = words;
-    };
-    if (navigator.clipboard)
-      void navigator.clipboard
-        .writeText(text)
-        .then(done, () => (said.textContent = "The browser does not allow it: select the text instead."));
-    else said.textContent = "The browser does not allow it: select the text instead.";
-  };
-  const input = h("input", {
-    type: "file",
-    accept: ".npz",
-    class: "unseen",
-    tabindex: -1,
-    "aria-label": "Task file",
-    onchange: () => void load(),
-  });
-  const load = async (): Promise<void> => {
-    const [file] = input.files ?? [];
-    if (!file) return;
-    try {
-      const { arrays, names } = await readNpz(new Uint8Array(await file.arrayBuffer()));
-      const task = taskFrom(arrays, names);
-      const reason = tooLarge(task);
-      if (reason) throw new Error(`this task is too large to be dragged about: ${reason}`);
-      app.engine.call("solve", {
-        task: arraysOf(task),
-        norm: "fro",
-        select: task.head || task.select ? null : task.queries.map(() => 0),
-      });
-      const prompt = kindOf(task) === "prompt";
-      app.show(
-        {
-          ...firstState(task),
-          param: prompt ? "p" : "W",
-          view: isFlat(task) ? "plane" : keySize(task) === 3 ? "turn" : "margin",
-          select: task.head || task.select ? null : task.queries.map(() => 0),
-        },
-        true,
-      );
-      said.textContent = `${file.name} is on screen.`;
-    } catch (error) {
-      said.textContent = `${file.name}: ${error instanceof Error ? error.message : "cannot be read"}`;
-    }
-    input.value = "";
-  };
-  const save = (): void => {
-    const { task } = app.state;
-    saveBlob(
-      "task.npz",
-      bytesOf(
-        arraysOf(task),
-        task.sequences.flat().map((token) => token.name),
-      ),
-    );
-  };
-  const start = button("Save start.npz", () => {
-    const { state } = app;
-    const arrays: TaskArrays = {};
-    const W0 = startArray(state.start);
-    if (W0) arrays["W0"] = W0;
-    if (state.joint && state.startHead) arrays["v0"] = { shape: [state.startHead.length], data: [...state.startHead] };
-    saveBlob("start.npz", bytesOf(arrays));
-  });
-  app.on((changed) => {
-    if (changed.has("settings") || changed.has("task") || (changed.has("run") && !app.run.playing)) draw();
-  });
-  draw();
-  return h(
-    "div",
-    {},
-    h("p", {}, "These commands give the numbers on screen:"),
-    h("p", { class: "made" }, lines),
-    h(
-      "div",
-      { class: "bar" },
-      button("Copy commands", () => copied(lines.textContent, "Copied.")),
-      button("Save task.npz", save),
-      start,
-      button("Load a task", () => input.click()),
-      input,
-      button("Copy link", () =>
-        copied(location.href.split("#")[0] + addressOf(app.state), "The link holds the whole task."),
-      ),
-      said,
-    ),
-  );
 }

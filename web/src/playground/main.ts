@@ -6,10 +6,11 @@ import { h } from "../dom";
 import { themeButton } from "../theme";
 import { App } from "./app";
 import { charts } from "./charts";
-import { localOptima, presetPicker, sharing, taskControls, trainingControls, viewControls } from "./controls";
+import { localOptima, playBar, presetPicker, taskControls, trainingControls, viewControls } from "./controls";
 import { Engine } from "./engine";
 import { numbers } from "./numbers";
 import { firstState, presets, stateOf } from "./presets";
+import { sharing } from "./share";
 import { Stage } from "./stage";
 import { drawFrom, presetFrom, type State, stateFrom } from "./state";
 import { taskFrom } from "./task";
@@ -68,6 +69,7 @@ function page(root: HTMLElement, engine: Engine): App {
           { class: "card" },
           h("h2", { class: "unseen" }, "The stage"),
           stage.root,
+          playBar(app),
           viewControls(app),
           h(
             "p",

@@ -109,7 +109,7 @@ function tokenTable(app: App): HTMLElement {
     const input = h("input", {
       type: "number",
       step: 0.1,
-      value: Number((value * query.label).toPrecision(6)),
+      value: Number((value * query.label).toPrecision(4)),
       "aria-label": `score of token ${t}`,
       onchange: () => {
         const to = Number(input.value) * query.label;

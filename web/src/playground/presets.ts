@@ -56,17 +56,17 @@ const paths = {
   },
 };
 
-/** Words in space: what they are about, what they do, and where they stand in the sentence. */
+/** Words in four dimensions, chosen so that a W can find the noun that every word refers to. */
 function sentence(): Task {
-  const words: [string, number, number, number][] = [
-    ["The", 0, -0.2, 0.3],
-    ["cat", 1, 0.1, 0.2],
-    ["chased", 0.1, 1, 0.1],
-    ["a", -0.1, -0.3, 0.1],
-    ["mouse", 0.8, 0.2, -0.3],
-    ["until", -0.5, 0.3, -0.2],
-    ["it", 0.4, -0.6, -0.5],
-    ["slept", -0.2, 0.9, -0.6],
+  const words: [string, number, number, number, number][] = [
+    ["The", 0.2, 0.2, 0.5, -0.2],
+    ["cat", 0.7, 0.4, -0.2, 0.3],
+    ["chased", -0.2, 1.2, -0.1, -0.3],
+    ["a", 0.1, -0.4, -0.1, -0.3],
+    ["mouse", 1, 0.1, -0.6, 0.1],
+    ["until", -0.5, -0.1, -0.4, -0.2],
+    ["it", 0.4, -0.2, -0.9, -0.2],
+    ["slept", -0.5, 0.5, -0.5, 0.4],
   ];
   const tokens = words.map(([name, ...key]) => ({ key, value: null, name }));
   return {
@@ -78,7 +78,7 @@ function sentence(): Task {
       visible: t + 1 === tokens.length ? null : t + 1,
       label: 1,
     })),
-    head: { v: [1, 0.35, 0.2], hidden: null, lambda: null },
+    head: { v: [1, 0.3, 0.2, 0.1], hidden: null, lambda: null },
     select: null,
   };
 }
@@ -226,8 +226,8 @@ export const presets: readonly Preset[] = [
     title: "A causal sentence",
     group: "Ours",
     caption:
-      "Every word asks, and sees the words up to itself. Attention turns to the noun that scores best among them. Turn " +
-      "the view by dragging the empty space.",
+      "Every word asks, and sees the words up to itself. Attention turns to \u201ccat\u201d, and once \u201cmouse\u201d is " +
+      "there, to that. Turn the view by dragging the empty space.",
     command: null,
     task: sentence,
     state: { query: 7, view: "turn" },

@@ -166,7 +166,7 @@ function multipliers(app: App, map: Map): SVGElement[] {
     .map((row) => {
       const [x, y] = map.at(map.of(state.task.sequences[query.sequence]?.[row.drop]?.key ?? []));
       const text = `\u03bb ${formatted(Number((row.dual ?? 0).toPrecision(3)))}`;
-      return words(text, inside([x, y + 24], map), "name dual");
+      return words(text, inside([x + 13, y + 17], map), "name dual", "start");
     });
 }
 
