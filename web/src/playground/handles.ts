@@ -160,7 +160,7 @@ export class Handles {
       return [
         {
           id: `query ${i}`,
-          label: `query ${i} at ${formatted(spot[0])}, ${formatted(spot[1])}, label ${query.label}`,
+          label: `z${subscript(i)}, query ${i} at ${formatted(spot[0])}, ${formatted(spot[1])}, label ${query.label}`,
           name: `z${subscript(i)}`,
           kind: `query ${i === state.query ? "focus" : ""}`,
           shape: "square",

@@ -9,6 +9,8 @@ import { dot, keySize, seen, withNewQuery, withoutQuery, withQuery, withScore } 
 const number = (path: string, value: number | null | undefined): HTMLElement =>
   h("span", { class: "num", "data-number": path, title: value ?? null }, formatted(value));
 
+const often = 120; // milliseconds between two drawings of what changes with every frame
+
 const statuses = {
   optimal: ["good", "optimal, proven"],
   infeasible: ["bad", "no W keeps these tokens, proven"],
@@ -213,7 +215,8 @@ function queryCard(app: App, addToken: () => void): HTMLElement {
 /** The two cards beside the stage; what is being typed in stays. */
 export function numbers(app: App, addToken: () => void): HTMLElement {
   const root = h("div", { class: "numbers-side" });
-  let last = 0;
+  let last = 0,
+    timer = 0;
   const draw = (): void => {
     const active = document.activeElement;
     const typing =
@@ -232,8 +235,11 @@ export function numbers(app: App, addToken: () => void): HTMLElement {
   };
   draw();
   app.on((changed) => {
+    clearTimeout(timer);
     const onlyRun = [...changed].every((part) => part === "run");
-    if (!onlyRun || !app.run.playing || performance.now() - last > 150) draw();
+    const wait = (app.frozen || (onlyRun && app.run.playing) ? often : 0) - (performance.now() - last);
+    if (wait <= 0) draw();
+    else timer = window.setTimeout(draw, wait);
   });
   return root;
 }
