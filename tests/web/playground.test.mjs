@@ -216,6 +216,21 @@ test("training W, K and Q, and the head is the program's, with correlation and \
   });
 });
 
+test("the atlas has the shares of the largest margin that the program finds", () =>
+  on("#preset=atlas", async (page) => {
+    await page.getByRole("button", { name: "Train with every optimizer" }).click();
+    await page.waitForFunction(() => document.querySelectorAll("[data-number^='atlas.muon']").length === 5, null, {
+      timeout: 120000,
+    });
+    await save(page, "task.npz");
+    for (const optimizer of ["ngd", "steepest:max", "muon"]) {
+      run(`attsvm train task.npz --optimizer ${optimizer} --steps 3000 -o run.npz`);
+      const { rho } = JSON.parse(attsvm("check", "task.npz", "--run", "run.npz", "--json"));
+      for (const norm of ["fro", "nuc", "spec", "max", "l1"])
+        near(await shown(page, `atlas.${optimizer}.${norm}`), rho[norm].at(-1), `${optimizer} ${norm}`);
+    }
+  }));
+
 test("a dragged token takes the SVM with it, in numbers that the program has too", () =>
   on("#preset=single-global", async (page) => {
     const before = await shown(page, "objective");

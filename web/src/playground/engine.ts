@@ -126,6 +126,7 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
 
 export class Engine {
   private constructor(
+    private readonly module: WebAssembly.Module,
     private readonly memory: WebAssembly.Memory,
     private readonly functions: {
       malloc: (bytes: number) => number;
@@ -136,7 +137,15 @@ export class Engine {
 
   /** `source`: the module, deflated, in base 64. */
   static async load(source: string): Promise<Engine> {
-    const module = await WebAssembly.compile(await inflated(fromBase64(source)));
+    return Engine.of(await WebAssembly.compile(await inflated(fromBase64(source))));
+  }
+
+  /** Another one, with a memory and a run of its own. */
+  again(): Promise<Engine> {
+    return Engine.of(this.module);
+  }
+
+  private static async of(module: WebAssembly.Module): Promise<Engine> {
     const held: { memory: WebAssembly.Memory | null } = { memory: null };
     const known: Record<string, (...args: never[]) => unknown> = {
       clock_time_get: (_clock: number, _precision: bigint, at: number) => {
@@ -154,7 +163,7 @@ export class Engine {
     const { exports } = await WebAssembly.instantiate(module, imports);
     held.memory = exports["memory"] as WebAssembly.Memory;
     (exports["_initialize"] as () => void)();
-    return new Engine(held.memory, exports as never);
+    return new Engine(module, held.memory, exports as never);
   }
 
   call<Verb extends keyof Verbs>(verb: Verb, request: Verbs[Verb][0]): Verbs[Verb][1] {

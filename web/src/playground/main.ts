@@ -5,6 +5,7 @@ import "./playground.css";
 import { h } from "../dom";
 import { themeButton } from "../theme";
 import { App } from "./app";
+import { atlas } from "./atlas";
 import { charts } from "./charts";
 import { localOptima, playBar, presetPicker, taskControls, trainingControls, viewControls } from "./controls";
 import { Engine } from "./engine";
@@ -103,6 +104,12 @@ function page(root: HTMLElement, engine: Engine): App {
         trainingControls(app),
       ),
       charts(app),
+      section(
+        "The atlas of this task",
+        "Every optimizer has a norm of its own. It trains W on this task, and its W is set against the largest margin that " +
+          "there is in each norm; the norm that theory names for it is framed.",
+        atlas(app),
+      ),
       section("Take it with you", "", sharing(app)),
     ),
   );
@@ -131,7 +138,7 @@ const source = document.getElementById("engine")?.textContent ?? "";
 if (root) {
   try {
     const app = page(root, await Engine.load(source.trim()));
-    Object.assign(globalThis, { playground: app });
+    Object.assign(globalThis, { playground: app }); // for tests, and for the curious
     root.dataset["ready"] = "";
   } catch (error) {
     root.append(
