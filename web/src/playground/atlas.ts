@@ -59,7 +59,7 @@ export function atlas(app: App): HTMLElement {
           engine.call("solve", { task, norm, select: selected });
           const shape = [W.length, W[0]?.length ?? 0];
           const value = engine.call("compare", { W: [{ shape, data: W.flat() }] }).rho[0] ?? null;
-          const light = value === null ? 0 : Math.round(70 * Math.max(0, value));
+          const light = value === null ? 0 : Math.round(26 * Math.max(0, value));
           const cell = h(
             "td",
             { class: implied?.norm === norm ? "framed" : null },
@@ -69,7 +69,7 @@ export function atlas(app: App): HTMLElement {
               percent(value === null ? null : Number(value.toPrecision(3))),
             ),
           );
-          cell.style.background = `color-mix(in srgb, var(--accent-soft) ${light}%, transparent)`;
+          cell.style.background = `color-mix(in srgb, var(--accent) ${light}%, transparent)`;
           return cell;
         });
         row(optimizer, cells);

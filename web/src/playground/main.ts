@@ -106,8 +106,8 @@ function page(root: HTMLElement, engine: Engine): App {
       charts(app),
       section(
         "The atlas of this task",
-        "Every optimizer has a norm of its own. It trains W on this task, and its W is set against the largest margin that " +
-          "there is in each norm; the norm that theory names for it is framed.",
+        "Each optimizer trains W on this task. Its W is set against the largest margin that there is in each norm. The " +
+          "norm that theory names for the optimizer, for most of them as a conjecture, is framed.",
         atlas(app),
       ),
       section("Take it with you", "", sharing(app)),

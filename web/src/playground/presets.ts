@@ -111,8 +111,8 @@ export const presets: readonly Preset[] = [
     title: "Three noisy inputs",
     group: "Published, in the plane",
     caption:
-      "Three inputs share one prompt. Each has a good token near (1, 0) and six others. All starts turn to the one " +
-      "direction that separates the good tokens of all inputs.",
+      "Three inputs share one prompt. Each has a good token near (1, 0) and six others. The " +
+      "published starts all turn to the one direction that separates the good tokens of all inputs.",
     command: "attsvm generate multi-input --seed 0 -o task.npz",
     task: drawn("multi-input", { seed: 0 }),
     state: { ...prompt, start: column(-1, 0, 0) },
