@@ -402,12 +402,16 @@ test("a finger drags a token, and the page stays where it is", () =>
     async (page) => {
       await handle(page, "token 0 1").scrollIntoViewIfNeeded();
       const before = await page.evaluate(() => globalThis.playground.state.task.sequences[0][1].key);
+      // Fingers made by the protocol never scroll, so that the rule which keeps real ones from it is looked at.
+      const rule = await handle(page, "token 0 1").evaluate((element) => getComputedStyle(element).touchAction);
+      assert.equal(rule, "none");
       const top = await page.evaluate(() => scrollY);
       const [x, y] = await middle(handle(page, "token 0 1"));
       const client = await page.context().newCDPSession(page);
       const touch = (type, ...touchPoints) => client.send("Input.dispatchTouchEvent", { type, touchPoints });
       await touch("touchStart", { x, y });
-      for (const part of [10, 20, 30]) await touch("touchMove", { x: x - part, y: y + part });
+      // Downwards above all, as a finger would that scrolls.
+      for (const part of [10, 20, 40, 60]) await touch("touchMove", { x: x - part / 6, y: y + part });
       await touch("touchEnd");
       await settled(page);
       const after = await page.evaluate(() => globalThis.playground.state.task.sequences[0][1].key);
