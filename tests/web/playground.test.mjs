@@ -324,10 +324,15 @@ test("the address holds the task; Back and Ctrl+Z take edits back", () =>
     await page.reload();
     await page.waitForSelector("#page[data-ready]");
     assert.equal(await shown(page, "objective"), objective);
+    assert.doesNotMatch((await commandLines(page)).join(), /generate/); // the task is no longer the drawn one
     await page.keyboard.press("Control+z");
     await page.waitForFunction(() => location.hash === "#preset=single-global");
     await settled(page);
     assert.equal(await handle(page, "token 0 1").getAttribute("transform"), first);
+    assert.match((await commandLines(page))[0], /^attsvm generate single-global/);
+    await page.keyboard.press("Control+z"); // there is nothing left to take back
+    await settled(page);
+    assert.match(page.url(), /#preset=single-global$/);
   }));
 
 test("an address that holds no task says so, and shows one", () =>

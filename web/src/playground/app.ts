@@ -13,6 +13,9 @@ const ofAnswer = ["task", "norm", "select"] as const;
 const enough = 100; // steps from which on the tokens that training prefers count as selected
 const pause = 500; // milliseconds after the last press of a key until the edit is in the address
 
+/** How many edits Back can take back before it leaves the page. */
+export const edits = (): number => (history.state as { edits?: number } | null)?.edits ?? 0;
+
 export class App {
   answer: Answer | null = null;
   problem = ""; // why there is no answer
@@ -109,7 +112,7 @@ export class App {
   private remember(): void {
     clearTimeout(this.timer);
     const address = addressOf(this.state);
-    if (address !== location.hash) history.pushState(null, "", address);
+    if (address !== location.hash) history.pushState({ edits: edits() + 1 }, "", address);
   }
 
   private refresh(): void {

@@ -2,6 +2,7 @@
 import type { App } from "./app";
 import { presets } from "./presets";
 import type { State } from "./state";
+import { arraysOf } from "./task";
 
 const selection = (app: App): string => {
   const { select } = app.state;
@@ -10,18 +11,24 @@ const selection = (app: App): string => {
   return ` --select ${select === "run" ? (app.answer?.kept.join(",") ?? "opt") : select.join(",")}`;
 };
 
-/** Whether the task is still the one that its preset draws. */
-export function drawnBy(app: App, original: State | null): string | null {
-  const preset = presets.find((one) => one.name === app.state.preset);
-  return preset?.command && original?.task === app.state.task ? preset.command : null;
+const drawn = new Map<string, string>(); // what presets draw, by their names
+
+/** The command that draws the task; null where it is not the one that its preset draws. */
+function drawing({ state, engine }: App): string | null {
+  const preset = presets.find((one) => one.name === state.preset);
+  if (!preset?.command) return null;
+  const first = drawn.get(preset.name) ?? JSON.stringify(arraysOf(preset.task(engine)));
+  drawn.set(preset.name, first);
+  return JSON.stringify(arraysOf(state.task)) === first ? preset.command : null;
 }
 
 export function needsStart({ start, startHead, joint, param }: State): boolean {
   return (start !== null && param !== "KQ") || (joint && startHead !== null);
 }
 
-export function commands(app: App, draw: string | null): string[] {
+export function commands(app: App): string[] {
   const { state, run } = app;
+  const draw = drawing(app);
   const lines = draw ? [draw] : [];
   lines.push(`attsvm solve task.npz${selection(app)} --norm ${state.norm} -o solution.npz`);
   if (run.problem) return lines;

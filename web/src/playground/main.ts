@@ -4,7 +4,7 @@ import "./playground.css";
 
 import { h } from "../dom";
 import { themeButton } from "../theme";
-import { App } from "./app";
+import { App, edits } from "./app";
 import { atlas } from "./atlas";
 import { charts } from "./charts";
 import { localOptima, playBar, presetPicker, taskControls, trainingControls, viewControls } from "./controls";
@@ -114,9 +114,7 @@ function page(root: HTMLElement, engine: Engine): App {
     ),
   );
   stage.draw();
-  const again = (): void => app.show(wanted(), false);
-  addEventListener("popstate", again);
-  addEventListener("hashchange", again);
+  addEventListener("popstate", () => app.show(wanted(), false));
   addEventListener("keydown", (event) => {
     const free = event.target === document.body;
     if (event.key === " " && free) {
@@ -127,7 +125,7 @@ function page(root: HTMLElement, engine: Engine): App {
     if (event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey) && !typing) {
       event.preventDefault();
       if (event.shiftKey) history.forward();
-      else history.back();
+      else if (edits() > 0) history.back();
     }
   });
   return app;

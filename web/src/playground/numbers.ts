@@ -40,8 +40,7 @@ function answerCard(app: App): HTMLElement {
     list.push(["rank of W", number("rank", answer.rank)]);
   }
   if (answer.status === "infeasible") list.push(["size of the weighted sum", number("residual", answer.residual)]);
-  const support = answer.rows.filter((row) => (row.slack ?? 1) <= 1e-6).length;
-  list.push(["rows", h("span", {}, String(answer.rows.length), shown ? `, ${support} met with equality` : "")]);
+  list.push(["rows", h("span", {}, String(answer.rows.length), shown ? `, ${answer.support} met with equality` : "")]);
   list.push([
     "found by",
     `${answer.method}, ${app.milliseconds < 10 ? app.milliseconds.toFixed(1) : Math.round(app.milliseconds)} ms`,
@@ -55,7 +54,7 @@ function answerCard(app: App): HTMLElement {
       "p",
       { class: "note" },
       open
-        ? "Double precision does not settle this one here. The program goes on in ball arithmetic: copy the command."
+        ? "Double precision and two seconds do not settle this one. The program goes further: copy the command."
         : answer.status === "infeasible"
           ? "Weighted and added up, the rows below ask for a margin of 1 from a matrix that is zero."
           : (verdicts[answer.verdict ?? ""] ?? ""),

@@ -2,12 +2,12 @@
 import { button, h } from "../dom";
 import { saveBlob } from "../download";
 import type { App } from "./app";
-import { commands, drawnBy, needsStart } from "./command";
+import { commands, needsStart } from "./command";
 import type { TaskArrays } from "./engine";
 import { readNpz, writeNpz } from "./npz";
 import { firstState } from "./presets";
 import { isFlat } from "./projection";
-import { addressOf, startArray, type State, tooLarge } from "./state";
+import { addressOf, startArray, tooLarge } from "./state";
 import { arraysOf, keySize, kindOf, taskFrom } from "./task";
 
 const bytesOf = (arrays: TaskArrays, names: string[] = []): Blob =>
@@ -16,11 +16,9 @@ const bytesOf = (arrays: TaskArrays, names: string[] = []): Blob =>
 export function sharing(app: App): HTMLElement {
   const lines = h("code", { class: "command" });
   const said = h("span", { class: "note", role: "status" });
-  let original: State | null = null;
   const draw = (): void => {
     const { state } = app;
-    if (original?.preset !== state.preset || original === null) original = state;
-    lines.textContent = commands(app, drawnBy(app, original)).join("\n");
+    lines.textContent = commands(app).join("\n");
     start.hidden = !needsStart(state);
   };
   const copied = (text: string, words: string): void => {
