@@ -370,6 +370,21 @@ test("task files come back as they were saved, and other people's are read", () 
     await page.getByText("broken.npz: not a .npz file").waitFor();
   }));
 
+test("what only ball arithmetic settles is called not settled, without a number", () =>
+  on("", async (page) => {
+    python(
+      "x = np.array([[[1, 0], [1, .5], [-1, 0]]] * 2)\n" +
+        "np.savez('sets.npz', tokens=x, queries=[[1., 0]] * 2, head=[1., 0], select=[[True, True, False]] * 2)",
+    );
+    assert.equal(run("attsvm solve sets.npz -o sets-solution.npz").status, "optimal");
+    await page.getByLabel("Task file").setInputFiles(path.join(folder, "sets.npz"));
+    await page.getByText("sets.npz is on screen.").waitFor();
+    await settled(page);
+    assert.equal(await page.locator(".answer .badge").textContent(), "not settled here");
+    assert.equal(await page.locator("[data-number=objective]").count(), 0);
+    assert.equal(await page.locator(".stage .margin").count(), 0);
+  }));
+
 test("everything can be done by keys", () =>
   on("#preset=paths-3", async (page) => {
     const press = async (key, times = 1) => {
