@@ -370,6 +370,19 @@ test("task files come back as they were saved, and other people's are read", () 
     await page.getByText("broken.npz: not a .npz file").waitFor();
   }));
 
+test("tokens that nearly contradict each other are settled in 512 bits, as by the program", () =>
+  on("", async (page) => {
+    python("np.savez('near.npz', tokens=[[[1.], [0], [0]]], keys=[[[1, 0], [0, 0], [2, -1e-13]]], head=[1.])");
+    const answer = run("attsvm solve near.npz -o near-solution.npz");
+    await page.getByLabel("Task file").setInputFiles(path.join(folder, "near.npz"));
+    await page.getByText("near.npz is on screen.").waitFor();
+    await settled(page);
+    const here = await page.evaluate(() => globalThis.playground.answer);
+    assert.deepEqual([here.status, here.method], ["optimal", "dual active set in 512 bits"]);
+    assert.equal(here.method, answer.method);
+    assert.ok(Math.abs(here.objective / answer.objective - 1) <= precision);
+  }));
+
 test("what only ball arithmetic settles is called not settled, without a number", () =>
   on("", async (page) => {
     python(
