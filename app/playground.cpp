@@ -32,7 +32,7 @@ std::string playground_problem() { return std::string(built_playground().problem
 
 void write_playground(const std::string& path, bool replace) {
   OutputFile file(path, replace);
-  file.write(built_playground().html);
+  file.write(std::string(built_playground().html));
   file.commit();
 }
 

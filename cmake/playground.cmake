@@ -26,7 +26,7 @@ if(NOT reason)
   get_target_property(eigen Eigen3::Eigen INTERFACE_INCLUDE_DIRECTORIES)
   add_custom_command(OUTPUT ${playground}.compiled BYPRODUCTS ${playground}.wasm
     COMMAND ${web}/wasm/build ${PROJECT_SOURCE_DIR}/build/wasm ${playground}.wasm ${ATTSVM_EMSCRIPTEN} ${ATTSVM_BOOST} ${eigen}
-      ${PROJECT_BINARY_DIR}/include ${CMAKE_CXX_COMPILER_LAUNCHER}
+      ${CMAKE_CXX_COMPILER_LAUNCHER}
     COMMAND ${CMAKE_COMMAND} -E touch ${playground}.compiled
     DEPENDS ${library} ${bindings} COMMENT "Compiling the library to WebAssembly" VERBATIM)
   add_custom_command(OUTPUT ${playground}.stamp BYPRODUCTS ${playground}.cpp

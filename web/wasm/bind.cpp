@@ -7,7 +7,8 @@
 #include <memory>
 #include <optional>
 
-#include "attsvm/attsvm.h"
+#include "attsvm/generate.h"
+#include "attsvm/theory.h"
 #include "base/refuse.h"
 #include "report/conflict.h"
 #include "task_json.h"
