@@ -76,7 +76,7 @@ export function reportPage(root: HTMLElement, data: Report): void {
       "header",
       { class: "top" },
       h("div", {}, h("p", { class: "kind" }, "attsvm report"), h("h1", { "data-path": "title" }, data.title)),
-      h("div", {}, playgroundLink(data), themeButton()),
+      h("div", { class: "tools" }, playgroundLink(data), themeButton()),
     ),
     h("main", {}, views),
   );
