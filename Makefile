@@ -56,4 +56,4 @@ docs:  ## build the documentation as a site: build/site
 format:  ## lay out all C++ files, and those of the page
 	@scripts/install_packages page test
 	@git ls-files -co --exclude-standard '*.cpp' '*.h' | xargs clang-format -i
-	@cd tests/web && npm ci --ignore-scripts --silent && node_modules/.bin/prettier --log-level warn --write ../../web/src/*.ts ../../web/*.mjs *.mjs
+	@cd tests/web && npm ci --ignore-scripts --silent && node_modules/.bin/prettier --log-level warn --write "../../web/src/**/*.ts" ../../web/*.mjs *.mjs

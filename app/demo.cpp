@@ -172,14 +172,23 @@ ReportRun page_run(const Story& story, std::string name) {
   return run;
 }
 
+/// Writes the playground beside the page. Returns its file; empty where this build has none.
+std::string write_playground_page(const DemoOptions& options) {
+  if (!playground_problem().empty()) return {};
+  std::string file = (std::filesystem::path(options.out) / "playground.html").string();
+  write_playground(file, true);
+  return file;
+}
+
 /// Writes the page of both runs. Returns its file; empty where this build has no page.
 std::string write_page(const AttentionTask& task, const Story& W, const Story& KQ, const DemoOptions& options,
-                       Threads& threads) {
+                       bool has_playground, Threads& threads) {
   if (!page_problem().empty()) return {};
   std::string file = (std::filesystem::path(options.out) / "report.html").string();
   const ReportRequest request{
       .title = "A random attention task",
       .command = fmt::format("attsvm demo --seed {} --out {}", options.seed, shell_word(options.out)),
+      .playground = has_playground ? fmt::format("playground.html#draw=random&n=6&T=8&d=10&seed={}", options.seed) : "",
       .runs = {page_run(W, "the demo's run of W"), page_run(KQ, "the demo's run of K and Q")}};
   write_report(file, report_data(task, request, threads), true);
   return file;
@@ -202,7 +211,8 @@ ExitCode run_demo(Session& session, const DemoOptions& options) {
   const std::vector<std::string> conflict = infeasible_example(options.seed, threads);
   const double seconds = watch.seconds();
   save(task, W, options.out);
-  const std::string page = write_page(task, W, KQ, options, threads);
+  const std::string playground = write_playground_page(options);
+  const std::string page = write_page(task, W, KQ, options, !playground.empty(), threads);
   if (session.json) {
     Json list = Json::array();
     for (const DemoFinding& one : findings) {
@@ -217,6 +227,7 @@ ExitCode run_demo(Session& session, const DemoOptions& options) {
                          {"seed", options.seed},
                          {"out", options.out},
                          {"report", page.empty() ? Json(nullptr) : Json(page)},
+                         {"playground", playground.empty() ? Json(nullptr) : Json(playground)},
                          {"threads", threads.count()}});
     return kDone;
   }
@@ -241,6 +252,11 @@ ExitCode run_demo(Session& session, const DemoOptions& options) {
     fmt::print("There is no report.html: {}.\n", page_problem());
   } else {
     fmt::print("{}: open it in a browser to see tokens, margins, the training run and the proofs.\n", page);
+  }
+  if (playground.empty()) {
+    fmt::print("There is no playground.html: {}.\n", playground_problem());
+  } else {
+    fmt::print("{}: the same task to drag about, with the solvers inside; the first page links to it.\n", playground);
   }
   return kDone;
 }

@@ -32,6 +32,8 @@ constexpr const char* kTeaching = R"(Examples:
                                   the minimiser of the loss over growing balls
   attsvm report task.npz --run run.npz -o report.html
                                   show all of it on a page to open in a browser
+  attsvm playground -o playground.html
+                                  drag tokens on a page, and see SVM and training follow
   attsvm claims                   test statements about training and its SVMs
   attsvm reproduce list           the published experiments; attsvm reproduce NAME runs one and draws its figure
   attsvm info                     version, compiler, vector instructions, threads
@@ -114,6 +116,7 @@ int run_program(int argc, const char* const* argv) {
     add_generate(program, session);
     add_info(program, session);
     add_path(program, session);
+    add_playground(program, session);
     add_report(program, session);
     add_reproduce(program, session);
     add_solve(program, session);

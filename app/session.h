@@ -71,6 +71,12 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width = kTer
 /// Prints "  label  text", wrapped, with further lines below the text.
 void print_field(std::string_view label, std::size_t label_width, std::string_view text);
 
+/// Why this build has no playground; empty if it has one.
+std::string playground_problem();
+/// Writes the playground, which must be there. InputError if the file exists and `replace` is false, or cannot be
+/// written.
+void write_playground(const std::string& path, bool replace);
+
 /// "12 s", "3 min 05 s"; "…" if it is not known.
 std::string duration(double seconds);
 
@@ -106,6 +112,7 @@ void add_demo(CLI::App& program, Session& session);
 void add_generate(CLI::App& program, Session& session);
 void add_info(CLI::App& program, Session& session);
 void add_path(CLI::App& program, Session& session);
+void add_playground(CLI::App& program, Session& session);
 void add_report(CLI::App& program, Session& session);
 void add_reproduce(CLI::App& program, Session& session);
 void add_solve(CLI::App& program, Session& session);

@@ -25,6 +25,7 @@ struct ReportRun {
 struct ReportRequest {
   std::string title;                        ///< title of the page: the name of the task
   std::string command;                      ///< command line that makes the same page again
+  std::string playground{};                 ///< address of a playground to link to; empty: none
   std::vector<ReportRun> runs{};            ///< the runs to show; the page follows the tokens of the first
   std::vector<ReportSolution> solutions{};  ///< the solutions to show
   std::vector<std::string> token_names{};   ///< (N), in the order of the task; empty: tokens are shown by number

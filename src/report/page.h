@@ -11,6 +11,7 @@ struct BuiltPage {
   std::string_view problem;  ///< why the build has no page
 };
 BuiltPage built_page();
+BuiltPage built_playground();  ///< in the program alone, not in the library
 
 /// Escapes text for HTML, between tags and inside quotes.
 std::string escaped_html(std::string_view text);

@@ -181,6 +181,7 @@ std::string report_data(const AttentionTask& given_task, const ReportRequest& re
   Json data{{"kind", "report"},
             {"attsvm", ATTSVM_VERSION},
             {"title", request.title},
+            {"playground", request.playground.empty() ? Json(nullptr) : Json(request.playground)},
             {"command", request.command},
             {"settings", {{"threshold", request.threshold}, {"coordinates", request.coordinates}}},
             {"task", Json::parse(task_facts(task))},

@@ -41,7 +41,7 @@ def test_far_words_get_the_whole_list(attsvm):
 
 @pytest.mark.parametrize("verb, options", [
     ("generate", ["random"]), ("solve", ["task.npz"]), ("train", ["task.npz"]), ("path", ["task.npz"]),
-    ("report", ["task.npz"])])
+    ("report", ["task.npz"]), ("playground", [])])
 def test_stdout_is_no_output_file(attsvm, draw, tmp_path, monkeypatch, verb, options):
     draw()
     monkeypatch.chdir(tmp_path)

@@ -47,7 +47,7 @@ function compiles(...args) {
 }
 
 test("one layout", () => {
-  const files = ["web/src/*.ts", "web/*.mjs", "tests/web/*.mjs"];
+  const files = ["web/src/**/*.ts", "web/*.mjs", "tests/web/*.mjs"];
   const done = spawnSync(path.join(here, "node_modules/.bin/prettier"), ["--check", ...files], {
     cwd: root,
     encoding: "utf8",

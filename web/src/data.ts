@@ -172,6 +172,7 @@ export interface Report {
   kind: "report";
   attsvm: string;
   title: string;
+  playground: string | null;
   command: string;
   settings: { threshold: number; coordinates: number[] };
   task: {

@@ -1,5 +1,6 @@
 // What is proven, to what gap; for tasks without a solution, which rows contradict each other.
 import { Chart } from "./chart";
+import { conflictShape } from "./conflict_shape";
 import type { ConflictRow, Report, Solution } from "./data";
 import { h } from "./dom";
 import { num, percent, text } from "./format";
@@ -59,14 +60,7 @@ function numbers(solution: Solution, s: number): HTMLElement {
 function conflictPicture(host: HTMLElement, data: Report, solution: Solution): void {
   const conflict = solution.conflict;
   if (!conflict) return;
-  const rows = [...conflict.rows].sort((a, b) => angle(a) - angle(b));
-  const far = Math.max(...rows.map(({ arrow: [x = 0, y = 0] }) => Math.hypot(x, y)));
-  const flat = rows.every(({ arrow: [, y = 0] }) => Math.abs(y) < 1e-9 * far); // there and back: beside each other
-  const corners: [number, number][] = [[0, 0]];
-  for (const { arrow } of rows) {
-    const [x, y] = corners.at(-1) ?? [0, 0];
-    corners.push([x + (arrow[0] ?? 0), flat ? y - 0.05 * far : y + (arrow[1] ?? 0)]);
-  }
+  const { rows, corners, flat } = conflictShape(conflict.rows);
   const words = (row: ConflictRow): string =>
     `query ${row.query}: ${tokenName(data, row.query, row.keep)}` +
     (row.drop < 0 ? "" : ` over ${tokenName(data, row.query, row.drop)}`);
@@ -120,8 +114,6 @@ function conflictPicture(host: HTMLElement, data: Report, solution: Solution): v
     ],
   });
 }
-
-const angle = ({ arrow: [x = 0, y = 0] }: ConflictRow): number => Math.atan2(y, x);
 
 function conflictTable(data: Report, store: Store, solution: Solution, s: number): HTMLElement | null {
   const conflict = solution.conflict;

@@ -29,6 +29,13 @@ function firstQuery(data: Report): number {
   );
 }
 
+/** Leads to a page beside this one, and nowhere else. */
+function playgroundLink(data: Report): HTMLElement | null {
+  const to = data.playground;
+  if (!to || !/^[\w.-]+\.html#[\w=&]+$/.test(to)) return null;
+  return h("a", { class: "button", href: to }, "Drag this task about");
+}
+
 export function reportPage(root: HTMLElement, data: Report): void {
   const last = Math.max(0, (data.runs[0]?.norm.length ?? 1) - 1);
   const axes = firstAxes(data);
@@ -69,7 +76,7 @@ export function reportPage(root: HTMLElement, data: Report): void {
       "header",
       { class: "top" },
       h("div", {}, h("p", { class: "kind" }, "attsvm report"), h("h1", { "data-path": "title" }, data.title)),
-      themeButton(),
+      h("div", { class: "tools" }, playgroundLink(data), themeButton()),
     ),
     h("main", {}, views),
   );

@@ -1,0 +1,229 @@
+// The stage: tokens, queries, the start and the head, all of which can be dragged, or moved by keys.
+import { h, svg } from "../dom";
+import type { App } from "./app";
+import { type Handle, Handles, rounded, spotOf } from "./handles";
+import { type Map, parts, type Spot, words } from "./stage_parts";
+import { dot, plus, times, type Vector, withNewToken } from "./task";
+
+const nudge = 0.02; // of the radius, by an arrow key
+
+export class Stage {
+  readonly root: HTMLElement;
+  private readonly picture: SVGElement;
+  private readonly under = svg("g");
+  private readonly over = svg("g");
+  private readonly elements = new globalThis.Map<string, SVGGElement>();
+  private handles = new globalThis.Map<string, Handle>();
+  private map: Map;
+  private radius = 1;
+  private drag: {
+    pointer: number;
+    id: string | null;
+    from: Spot;
+    turn: readonly [number, number];
+    moved: boolean;
+  } | null = null;
+
+  constructor(private readonly app: App) {
+    this.picture = svg("svg", {
+      class: "stage",
+      role: "group",
+      "aria-label": "The task: every token, query and arrow tip can be focused and moved by arrow keys",
+    });
+    this.picture.append(this.under, this.over);
+    this.root = h("div", { class: "stage-box" }, this.picture);
+    this.map = this.measure();
+    this.picture.addEventListener("pointerdown", (event) => this.down(event as PointerEvent));
+    this.picture.addEventListener("pointermove", (event) => this.moveTo(event as PointerEvent));
+    for (const name of ["pointerup", "pointercancel"])
+      this.picture.addEventListener(name, (event) => this.up(event as PointerEvent));
+    this.picture.addEventListener("dblclick", (event) => this.add(event as MouseEvent));
+    this.picture.addEventListener("keydown", (event) => this.key(event as KeyboardEvent));
+    new ResizeObserver(() => this.draw()).observe(this.root);
+    app.on(() => this.draw());
+  }
+
+  /** Adds a token to the sequence in focus, where there is room. */
+  addToken(spot: Spot = [0.35 * this.radius, 0.3 * this.radius]): void {
+    const { state } = this.app;
+    const s = state.task.queries[state.query]?.sequence ?? 0;
+    const { across, up } = this.app.projection;
+    const task = withNewToken(
+      state.task,
+      s,
+      plus(times(across, rounded(spot[0], this.radius)), up, rounded(spot[1], this.radius)),
+    );
+    this.app.set({ task, select: Array.isArray(state.select) ? null : state.select });
+  }
+
+  draw(): void {
+    this.map = this.measure();
+    const { width, height } = this.map;
+    this.picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.picture.setAttribute("height", String(height));
+    this.picture.classList.toggle("turns", this.app.projection.turns);
+    this.under.replaceChildren(...parts(this.app, this.map));
+    this.handles = new globalThis.Map(new Handles(this.app, this.map).list().map((handle) => [handle.id, handle]));
+    for (const [id, element] of this.elements) {
+      if (this.handles.has(id)) continue;
+      element.remove();
+      this.elements.delete(id);
+    }
+    for (const handle of this.handles.values()) this.place(handle);
+  }
+
+  private measure(): Map {
+    const width = Math.max(240, this.root.clientWidth || 640),
+      height = Math.round(Math.min(620, Math.max(320, 0.86 * width)));
+    const { projection, state, frozen } = this.app;
+    const of = (x: Vector): Spot => [dot(x, projection.across), dot(x, projection.up)];
+    if (!frozen) {
+      const tokens = state.task.sequences.flat().map((token) => Math.hypot(...of(token.key)));
+      const queries = state.task.queries.map(({ z }) => (z && z.length > 1 ? Math.hypot(...spotOf(this.app, z)) : 0));
+      this.radius = 1.12 * Math.max(1e-6, ...tokens, ...queries);
+    }
+    const { radius } = this;
+    const scale = (Math.min(width, height) / 2 - 26) / radius;
+    return { width, height, radius, of, at: ([x, y]) => [width / 2 + scale * x, height / 2 - scale * y] };
+  }
+
+  private place(handle: Handle): void {
+    let element = this.elements.get(handle.id);
+    if (!element) {
+      element = svg("g", { role: "button", "data-handle": handle.id }) as SVGGElement;
+      this.elements.set(handle.id, element);
+    }
+    if (element.parentNode !== this.over) this.over.append(element);
+    const [x, y] = this.map.at(handle.at);
+    element.setAttribute("class", `handle ${handle.kind}`);
+    element.setAttribute("tabindex", handle.own ? "0" : "-1");
+    element.setAttribute("aria-label", handle.label);
+    element.setAttribute("transform", `translate(${x.toFixed(2)} ${y.toFixed(2)})`);
+    const drawn = `${handle.shape} ${handle.name} ${handle.kind} ${handle.halo.toFixed(3)}`;
+    if (element.dataset["drawn"] === drawn) return;
+    element.dataset["drawn"] = drawn;
+    const title = handle.name
+      ? handle.kind === "start"
+        ? words(handle.name, [-12, 18], "name", "end")
+        : words(handle.name, [0, -13], "name")
+      : null;
+    element.replaceChildren(
+      svg("circle", { class: "grip", r: 20 }),
+      ...(handle.halo > 0.005
+        ? [svg("circle", { class: "halo", r: (8 + 16 * Math.sqrt(handle.halo)).toFixed(1) })]
+        : []),
+      shapeOf(handle.shape),
+      ...(title ? [title] : []),
+    );
+  }
+
+  /** Where a pointer is, in units. */
+  private spot(event: MouseEvent): Spot {
+    const box = this.picture.getBoundingClientRect();
+    const { width, height, radius } = this.map;
+    const scale = ((Math.min(width, height) / 2 - 26) / radius) * (box.width / width);
+    return [(event.clientX - box.left - box.width / 2) / scale, (box.top + box.height / 2 - event.clientY) / scale];
+  }
+
+  private down(event: PointerEvent): void {
+    if (event.button !== 0 || this.drag) return;
+    const id = (event.target as Element).closest<SVGGElement>("[data-handle]")?.dataset["handle"] ?? null;
+    if (id === null && !this.app.projection.turns) return;
+    this.drag = {
+      pointer: event.pointerId,
+      id,
+      from: [event.clientX, event.clientY],
+      turn: this.app.state.turn,
+      moved: false,
+    };
+    this.picture.setPointerCapture(event.pointerId);
+  }
+
+  private moveTo(event: PointerEvent): void {
+    const { drag } = this;
+    if (!drag || event.pointerId !== drag.pointer) return;
+    const [dx, dy] = [event.clientX - drag.from[0], event.clientY - drag.from[1]];
+    if (!drag.moved && Math.hypot(dx, dy) < 4) return;
+    drag.moved = true;
+    event.preventDefault();
+    if (drag.id === null) {
+      const turn = [drag.turn[0] - 0.5 * dx, Math.max(-90, Math.min(90, drag.turn[1] + 0.5 * dy))] as const;
+      this.app.set({ turn }, "going on");
+      return;
+    }
+    this.app.frozen = true;
+    const to = this.handles.get(drag.id)?.move(this.within(this.spot(event)));
+    if (to) this.app.set(to, "going on");
+  }
+
+  private up(event: PointerEvent): void {
+    const { drag } = this;
+    if (!drag || event.pointerId !== drag.pointer) return;
+    this.drag = null;
+    this.app.frozen = false;
+    const handle = drag.id === null ? undefined : this.handles.get(drag.id);
+    if (drag.moved) this.app.set({});
+    else if (handle) {
+      this.elements.get(handle.id)?.focus();
+      if (handle.press) this.app.set(handle.press());
+    }
+  }
+
+  /** Nothing leaves the stage. */
+  private within([x, y]: Spot): Spot {
+    const { width, height, radius } = this.map;
+    const edge = radius * 1.04;
+    const wide = edge * Math.max(1, width / height),
+      high = edge * Math.max(1, height / width);
+    return [Math.max(-wide, Math.min(wide, x)), Math.max(-high, Math.min(high, y))];
+  }
+
+  private add(event: MouseEvent): void {
+    if ((event.target as Element).closest("[data-handle]")) return;
+    this.addToken(this.spot(event));
+  }
+
+  private key(event: KeyboardEvent): void {
+    const id = (event.target as Element).closest<SVGGElement>("[data-handle]")?.dataset["handle"];
+    const handle = id === undefined ? undefined : this.handles.get(id);
+    if (!handle || event.ctrlKey || event.metaKey || event.altKey) return;
+    const by = nudge * this.radius * (event.shiftKey ? 5 : 1);
+    const steps: Record<string, Spot> = {
+      ArrowLeft: [-by, 0],
+      ArrowRight: [by, 0],
+      ArrowUp: [0, by],
+      ArrowDown: [0, -by],
+    };
+    const step = steps[event.key];
+    const to = step
+      ? handle.move([handle.at[0] + step[0], handle.at[1] + step[1]])
+      : event.key === "Delete" || event.key === "Backspace"
+        ? handle.remove?.()
+        : event.key === "Enter" || event.key === " "
+          ? handle.press?.()
+          : undefined;
+    if (to === undefined) return;
+    event.preventDefault();
+    if (!to) return;
+    this.app.set(to, step ? "keys" : "done");
+    if (!step && event.key !== "Enter" && event.key !== " ")
+      requestAnimationFrame(() => this.picture.querySelector<SVGGElement>("[data-handle][tabindex='0']")?.focus());
+  }
+}
+
+function shapeOf(shape: Handle["shape"]): SVGElement {
+  switch (shape) {
+    case "diamond":
+      return svg("polygon", { class: "mark", points: "0,-10 10,0 0,10 -10,0" });
+    case "triangle":
+      return svg("polygon", { class: "mark", points: "0,-9 9,7 -9,7" });
+    case "square":
+      return svg("rect", { class: "mark", x: -6, y: -6, width: 12, height: 12 });
+    case "cross":
+      return svg("path", { class: "mark", d: "M-5-5L5 5M-5 5L5-5" });
+    case "ring":
+      return svg("circle", { class: "mark", r: 8 });
+    default:
+      return svg("circle", { class: "mark", r: 6 });
+  }
+}

@@ -1,0 +1,104 @@
+// What is on screen, and its address: the whole task is in it, so that a link shows the same, and Back takes edits back.
+import { fromBase64, packed, unpacked } from "./engine";
+import type { TaskArrays } from "./engine";
+import { arraysOf, most, type Task, taskFrom, type Vector } from "./task";
+
+export type View = "plane" | "turn" | "margin";
+
+export interface State {
+  task: Task;
+  query: number; // the one whose margins are drawn
+  norm: string;
+  select: readonly number[] | "opt" | "run" | null; // null: the task's own, else opt
+  param: "W" | "KQ" | "p";
+  optimizer: string;
+  step: number;
+  loss: string;
+  joint: boolean;
+  seed: number;
+  start: readonly Vector[] | null; // W at step 0; null: zero, or random for K and Q
+  startHead: Vector | null; // v at step 0, where the head is trained too
+  preset: string; // whose caption is shown; empty: none
+  view: View;
+  turn: readonly [number, number]; // angles of the view, in degrees
+}
+
+const matrix = (rows: readonly Vector[]): { shape: number[]; data: number[] } => ({
+  shape: [rows.length, rows[0]?.length ?? 0],
+  data: rows.flat(),
+});
+
+function rows(array: { shape: number[]; data: ArrayLike<number> } | null): number[][] | null {
+  if (!array) return null;
+  const [height = 0, width = 0] = array.shape;
+  return Array.from({ length: height }, (_, k) =>
+    Array.from({ length: width }, (_one, j) => array.data[k * width + j] ?? 0),
+  );
+}
+
+export const startArray = (start: State["start"]): ReturnType<typeof matrix> | null => start && matrix(start);
+
+/** For addresses: letters that need no escape. */
+export function addressOf(state: State): string {
+  const { task, start, startHead, ...rest } = state;
+  const names = task.sequences.flat().map((token) => token.name);
+  const { words, numbers } = packed({
+    ...rest,
+    arrays: arraysOf(task),
+    names: names.some((name) => name !== "") ? names : [],
+    start: startArray(start),
+    startHead: startHead && matrix([startHead]),
+  });
+  const text = new TextEncoder().encode(words);
+  const bytes = new Uint8Array(4 + text.length + 8 * numbers.length);
+  new DataView(bytes.buffer).setUint32(0, text.length, true);
+  bytes.set(text, 4);
+  bytes.set(new Uint8Array(numbers.buffer), 4 + text.length);
+  let letters = "";
+  for (const byte of bytes) letters += String.fromCharCode(byte);
+  return `#task=${btoa(letters).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
+}
+
+/** Null where the address holds no task. Error where it holds one that cannot be read. */
+export function stateFrom(hash: string): State | null {
+  const found = /^#task=([\w-]+)$/.exec(hash)?.[1];
+  if (!found) return null;
+  const bytes = fromBase64(found.replaceAll("-", "+").replaceAll("_", "/"));
+  const length = new DataView(bytes.buffer).getUint32(0, true);
+  const numbers = new Float64Array(bytes.slice(4 + length).buffer);
+  const { arrays, names, start, startHead, ...rest } = unpacked(
+    new TextDecoder().decode(bytes.subarray(4, 4 + length)),
+    numbers,
+  ) as Omit<State, "task" | "start" | "startHead"> & {
+    arrays: TaskArrays;
+    names: string[];
+    start: ReturnType<typeof matrix> | null;
+    startHead: ReturnType<typeof matrix> | null;
+  };
+  return { ...rest, task: taskFrom(arrays, names), start: rows(start), startHead: rows(startHead)?.[0] ?? null };
+}
+
+/** A choice in the address such as #preset=single-local. */
+export const presetFrom = (hash: string): string | null => /^#preset=([\w-]+)$/.exec(hash)?.[1] ?? null;
+
+/** A draw in the address such as #draw=random&n=6&T=8&d=10&seed=1. */
+export function drawFrom(hash: string): { kind: string; n?: number; T?: number; d?: number; seed?: number } | null {
+  if (!hash.startsWith("#draw=")) return null;
+  const given = new URLSearchParams(hash.slice(1));
+  const draw: { kind: string; n?: number; T?: number; d?: number; seed?: number } = { kind: given.get("draw") ?? "" };
+  for (const key of ["n", "T", "d", "seed"] as const) {
+    const value = Number(given.get(key) ?? NaN);
+    if (Number.isInteger(value) && value >= 0) draw[key] = value;
+  }
+  return draw;
+}
+
+/** Why the page cannot show the task; empty: it can. */
+export function tooLarge(task: Task): string {
+  const longest = Math.max(...task.sequences.map((tokens) => tokens.length));
+  const d = task.sequences[0]?.[0]?.key.length ?? 0;
+  if (longest > most.tokens || task.sequences.length * longest > 10 * most.tokens)
+    return `it has ${task.sequences.length} sequences of up to ${longest} tokens`;
+  if (task.queries.length > most.queries) return `it has ${task.queries.length} queries`;
+  return d > most.d ? `its tokens have ${d} coordinates` : "";
+}
