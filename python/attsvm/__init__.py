@@ -15,9 +15,11 @@ True
 'local'
 """
 
+from ._audit import Audit, audit
 from ._core import version as __version__
 from ._errors import InfeasibleError, InputError, Interrupted
 from ._files import load, save
+from ._heads import Heads
 from ._path import Path, path
 from ._run import Run, Runs, TrainProgress, train, train_many
 from ._solution import Row, Solution, Solutions, SolveProgress, solve, solve_many
@@ -28,10 +30,10 @@ from ._theory import (Check, Claim, ClaimResult, LocalOptima, SupportToken, Tie,
 from ._verification import Verification, verify
 
 __all__ = [
-    "AttentionSVM", "Check", "Claim", "ClaimResult", "Finding", "InfeasibleError", "InputError", "Interrupted",
+    "AttentionSVM", "Audit", "Check", "Claim", "ClaimResult", "Finding", "Heads", "InfeasibleError", "InputError", "Interrupted",
     "LocalOptima", "Path", "Row", "Run", "Runs", "Solution", "Solutions", "SolveProgress", "StudyFacts",
     "StudyProgress", "StudyReport", "StudyResult", "SupportToken", "Task", "Tie", "TrainProgress", "Verification",
-    "check", "claims", "correlation", "generate", "kinds", "list_claims", "list_studies", "load", "local_optima",
+    "audit", "check", "claims", "correlation", "generate", "kinds", "list_claims", "list_studies", "load", "local_optima",
     "path", "reproduce", "save", "solve", "solve_many", "sweep", "train", "train_many", "verify", "__version__",
 ]
 
@@ -41,7 +43,7 @@ def __getattr__(name):
     if name == "AttentionSVM":
         from .estimator import AttentionSVM
         return AttentionSVM
-    if name in ("plot", "estimator"):
+    if name in ("plot", "estimator", "torch"):
         import importlib
         return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module 'attsvm' has no attribute '{name}'")
