@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import attsvm.torch  # noqa: E402
 import tiny_models as tiny  # noqa: E402
 
-WIDTH, HEADS, SEQUENCES, LENGTH = 24, 4, 3, 7
+WIDTH, HEADS, SEQUENCES, LENGTH = 32, 4, 3, 7
 FUSED = hasattr(torch.nn.functional, "scaled_dot_product_attention")  # from PyTorch 2.0
 
 # name: (attention layers, keyword arguments of the call)
@@ -90,7 +90,7 @@ def test_mistakes_would_show(shape):
 
     assert wrong() < 1e-12
     assert wrong(queries=arrays["queries"] * 1.5) > 1e-3, "scale"
-    assert wrong(queries=arrays["queries"] + 0.5) > 1e-3, "bias"
+    assert wrong(queries=arrays["queries"] + np.linspace(-1, 1, WIDTH // HEADS)) > 1e-3, "bias"
     assert wrong(queries=arrays["queries"][::-1].copy()) > 1e-3, "order of heads"
     assert wrong(key_head=groups[::-1].copy()) > 1e-3, "order of key heads"
     assert wrong(keys=np.roll(arrays["keys"], 1, 1)) > 1e-3, "order of tokens"
@@ -144,7 +144,7 @@ def test_transformer_encoder_is_seen_through_its_fast_path():
 def test_cross_attention():
     torch.manual_seed(0)
     layer = tiny.WhisperAttention(WIDTH, HEADS).double().eval()
-    model = torch.nn.ModuleDict({"encoder_attn": layer})
+    model = torch.nn.ModuleDict({"encoder_attn": layer}).eval()
     model.forward = lambda x, y: layer(x, key_value_states=y)
     x, y = torch.randn(2, 5, WIDTH, dtype=torch.float64), torch.randn(2, 9, WIDTH, dtype=torch.float64)
     asked = [[f"q{t}" for t in range(5)]] * 2
@@ -152,6 +152,7 @@ def test_cross_attention():
     arrays = heads.to_dict()
     assert "position" not in arrays and arrays["query_text"][:2] == ["q0", "q1"] and arrays["text"][9] == "k0"
     own = layer.own.detach().numpy()
+    assert heads.difference.max() < 1e-12
     np.testing.assert_allclose(heads.attention(2), own[:, 2].reshape(10, 9), atol=1e-12)
     square = attsvm.torch.heads_from(model, (x, x)).to_dict()
     assert "position" not in square, "the name of the module says that these are two texts"

@@ -62,7 +62,7 @@ class WhisperAttention(nn.Module):
                    (self.q_proj(hidden_states) * self.scaling, self.k_proj(source), self.v_proj(source)))
         weights = torch.bmm(q, k.transpose(1, 2))
         if causal:
-            hidden = torch.full((q.shape[1], k.shape[1]), torch.finfo(q.dtype).min).triu(1)
+            hidden = torch.full((q.shape[1], k.shape[1]), torch.finfo(q.dtype).min, dtype=q.dtype).triu(1)
             weights = (weights.view(-1, self.num_heads, *weights.shape[1:]) + hidden).view(weights.shape)
         weights = F.softmax(weights, dim=-1)
         self.own, self.rotated = (one.unflatten(0, (-1, self.num_heads)) for one in (weights, k))
@@ -129,11 +129,12 @@ class LlamaAttention(nn.Module):
         each = self.num_heads // self.groups
         hidden = torch.full((x.shape[1], x.shape[1]), -torch.inf, dtype=x.dtype).triu(1)
         self.rotated = k.repeat_interleave(each, 1)
-        self.own = F.softmax(q @ self.rotated.transpose(2, 3) / math.sqrt(q.shape[-1]) + hidden, dim=-1)
+        logits = q @ self.rotated.transpose(2, 3) / math.sqrt(q.shape[-1]) + hidden
+        self.own = torch.exp(logits) / torch.exp(logits).sum(-1, keepdim=True)  # no softmax: beside what the layer does
         if self.fused:
             return merged(F.scaled_dot_product_attention(q, self.rotated, v.repeat_interleave(each, 1), is_causal=True))
         if self.repeat:
-            return merged(self.own @ v.repeat_interleave(each, 1))
+            return merged(F.softmax(logits, dim=-1) @ v.repeat_interleave(each, 1))
         q, k, v = q.unflatten(1, (self.groups, each)), k[:, :, None], v[:, :, None]
         return merged((F.softmax(q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + hidden, dim=-1) @ v).flatten(1, 2))
 
