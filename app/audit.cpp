@@ -23,28 +23,33 @@ std::string digits(double number, const char* format = "{:.2g}") {
   return std::isfinite(number) ? fmt::format(fmt::runtime(format), number) : "-";
 }
 
-std::string rank_words(const ViewAudit& view) {
+/// The rank of the nuclear answer: at most this, unless it is proven.
+std::string nuclear_rank(const ViewAudit& view) {
   if (view.nuclear.status == "not run") return "-";
-  return fmt::format("{}{} >= {:.0f}", view.nuclear.rank_certified ? "" : "<= ", view.nuclear.rank,
-                     std::ceil(view.rank_bound * (1 - 1e-9)));
+  return fmt::format("{}{}", view.nuclear.rank_certified ? "" : "<= ", view.nuclear.rank);
+}
+
+/// What is proven about the rank of the Frobenius answer.
+std::string frobenius_rank(const ViewAudit& view) {
+  if (view.rank_bound == 0) return "-";
+  return fmt::format(">= {:.0f}", std::ceil(view.rank_bound * (1 - 1e-9)));
 }
 
 void print_grid(const Audit& audit) {
-  fmt::print("  {:<7} {:<7} {:<21} {:>6} {:>6} {:>17} {:>4} {:>4} {:>12} {:>12}\n", "head", "view", "choice", "winner",
-             "sinks", "gap 10/50/90 %", "r90", "r95", "nuclear rank", "gap, null");
+  fmt::print("  {:<6} {:<6} {:<20} {:>6} {:>5} {:>16} {:>3} {:>3} {:>7} {:>5} {:>5} {:>6}\n", "head", "view", "choice",
+             "winner", "sinks", "gap 10/50/90 %", "r90", "r95", "nuclear", "fro", "null", "z");
   for (const HeadAudit& head : audit.heads) {
     for (const ViewAudit& view : head.views) {
       const auto& gap = view.gap;
       const std::string kind =
           view.kinds.empty() ? "-" : fmt::format("{} {}", percent(view.kinds.front().share), view.kinds.front().words);
-      fmt::print("  {:<7} {:<7} {:<21} {:>6} {:>6} {:>17} {:>4} {:>4} {:>12} {:>12}{}\n",
+      fmt::print("  {:<6} {:<6} {:<20} {:>6} {:>5} {:>16} {:>3} {:>3} {:>7} {:>5} {:>5} {:>6}{}\n",
                  view.hidden ? "" : fmt::format("{}.{}", head.layer, head.head), view.hidden ? "hidden" : "own", kind,
                  percent(view.weight.middle), view.hidden ? "" : percent(head.sink_weight),
                  fmt::format("{}/{}/{}", digits(gap.low), digits(gap.middle), digits(gap.high)), view.r90, view.r95,
-                 rank_words(view),
-                 fmt::format("{} z {}", digits(view.gap_over_norm.value / view.gap_over_norm.mean, "{:.1f}"),
-                             digits(view.gap_over_norm.z, "{:.1f}")),
-                 head.complete ? "" : " stopped early");
+                 nuclear_rank(view), frobenius_rank(view),
+                 digits(view.gap_over_norm.value / view.gap_over_norm.mean, "{:.1f}"),
+                 digits(view.gap_over_norm.z, "{:.1f}"), head.complete ? "" : " stopped early");
     }
     if (head.views.empty()) fmt::print("  {:<7} not run\n", fmt::format("{}.{}", head.layer, head.head));
   }
@@ -72,14 +77,19 @@ void print_view(const HeadSet& heads, const ViewAudit& view) {
                    : fmt::format("{}: least norm {:.6g}, proven at least {:.6g}; the head reaches {} of the margin",
                                  facts->status, facts->objective, facts->dual_objective, percent(facts->rho)));
   }
-  line("rank", fmt::format("{} for these N = {} queries", rank_words(view), view.queries));
-  for (const auto& [name, facts] : {std::pair{"gap/|W|", &view.gap_over_norm}, std::pair{"rho", &view.rho}})
+  line("rank", fmt::format("{} for N = {} in the nuclear norm, {} in the Frobenius norm", nuclear_rank(view),
+                           view.queries, frobenius_rank(view)));
+  for (const auto& [name, facts] : {std::pair{"gap/|W|", &view.gap_over_norm}, std::pair{"rho", &view.rho}}) {
+    if (facts->draws == 0) continue;
     line(name, fmt::format("{} beside {} +- {} of {} random heads, z = {}", digits(facts->value, "{:.3g}"),
                            digits(facts->mean, "{:.3g}"), digits(facts->deviation), facts->draws,
                            digits(facts->z, "{:.1f}")));
-  for (const KindPair& one : view.kind_pairs)
+  }
+  for (const KindPair& one : view.kind_pairs) {
+    if (one.weight < 0.005) continue;
     line(&one == &view.kind_pairs.front() ? "weight" : "",
          fmt::format("{} on {} over {} ({} rows)", percent(one.weight), one.keep, one.drop, one.rows));
+  }
   for (const SupportPair& one : view.pairs)
     line(&one == &view.pairs.front() ? "support pairs" : "",
          fmt::format("«{}» keeps {} over {}", one.query_text, token(one.keep_text, one.keep, heads, one.query),

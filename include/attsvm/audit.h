@@ -170,7 +170,8 @@ struct ViewAudit {
   Index r90 = 0, r95 = 0;               ///< the least rank that keeps 90 and 95 % of them; 0: no held-out queries
   MarginFacts frobenius, nuclear;       ///< both norms
   double rank_bound = 0;             ///< a W that keeps the choices with the least Frobenius norm has this rank or more
-  NullFacts gap_over_norm, rho;      ///< beside their nulls; the second in the Frobenius norm
+  NullFacts gap_over_norm, rho;      ///< beside their nulls; the second in the Frobenius norm,
+                                     ///< with draws for own choices only
   std::vector<SupportPair> pairs;    ///< largest weight first
   std::vector<KindPair> kind_pairs;  ///< largest weight first
   std::vector<UncertainQuery> uncertain;  ///< smallest gap first

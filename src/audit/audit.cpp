@@ -76,7 +76,7 @@ class ViewAuditor {
     problem_.emplace(head_problem(view_, fit_));
     rows_.emplace(MarginProblem::attention(problem_->task, *problem_->task.select()));
     result.rows = rows_->rows();
-    result.gap_over_norm.value = gap_over_norm(fit_, view_.heads().size());
+    draw_null_gaps();
   }
 
   bool has_choices() const { return problem_.has_value(); }
@@ -103,9 +103,24 @@ class ViewAuditor {
     result.rank_bound = result.frobenius.objective > 0 && std::isfinite(ratio) ? ratio * ratio : 0;
   }
 
-  /// Draw number k of the null. False: it was stopped before it was done.
-  bool draw_null(Index k, MarginSolver& solver, const SolveSettings& settings) {
-    const HeadSet& heads = view_.heads();
+  /// Solves the margin problem of draw k of the null.
+  void solve_null(Index k, MarginSolver& solver, const SolveSettings& settings) {
+    const std::vector<Choice> choices = null_choices(k);
+    if (choices.empty()) return;
+    const HeadProblem problem = head_problem(view_, choices);
+    const MarginSolution& solution =
+        solver.solve(MarginProblem::attention(problem.task, *problem.task.select()), settings);
+    if (solution.status != MarginStatus::optimal) return;
+    null_shares_.push_back(gap_over_norm(choices, view_.heads().size()) * solution.objective);
+  }
+
+  void finish() { result.rho = facts_of(result.frobenius.rho, null_shares_); }
+
+  ViewAudit result;
+
+ private:
+  /// The choices of draw k of the null, without those of smallest gap.
+  std::vector<Choice> null_choices(Index k) const {
     const RowMatrix W = null_head(activations_, settings_.seed, instance_, static_cast<std::uint32_t>(k));
     std::vector<Choice> choices;
     for (const Index place : candidates_) {
@@ -113,26 +128,18 @@ class ViewAuditor {
       if (const auto choice = view_.choose(query, W * view_.queries().row(query).transpose()))
         choices.push_back(*choice);
     }
-    choices = without_smallest(std::move(choices), settings_.drop, settings_.queries);
-    if (choices.empty()) return false;
-    const HeadProblem problem = head_problem(view_, choices);
-    const MarginSolution& solution =
-        solver.solve(MarginProblem::attention(problem.task, *problem.task.select()), settings);
-    const double value = gap_over_norm(choices, heads.size());
-    if (solution.status != MarginStatus::optimal) return false;
-    null_gaps_.push_back(value);
-    null_shares_.push_back(value * solution.objective);
-    return true;
+    return without_smallest(std::move(choices), settings_.drop, settings_.queries);
   }
 
-  void finish() {
-    result.gap_over_norm = facts_of(result.gap_over_norm.value, null_gaps_);
-    result.rho = facts_of(result.frobenius.rho, null_shares_);
+  void draw_null_gaps() {
+    std::vector<double> gaps;
+    for (Index k = 0; k < settings_.nulls; ++k) {
+      const std::vector<Choice> choices = null_choices(k);
+      if (!choices.empty()) gaps.push_back(gap_over_norm(choices, view_.heads().size()));
+    }
+    result.gap_over_norm = facts_of(gap_over_norm(fit_, view_.heads().size()), gaps);
   }
 
-  ViewAudit result;
-
- private:
   void describe_choices() {
     std::vector<double> gaps, weights, radii;
     for (const Choice& choice : view_.choices()) {
@@ -170,7 +177,7 @@ class ViewAuditor {
   Activations activations_;
   std::optional<HeadProblem> problem_;
   std::optional<MarginProblem> rows_;
-  std::vector<double> null_gaps_, null_shares_;
+  std::vector<double> null_shares_;
 };
 
 /// Audits one head. `stop` is asked during solves and between them.
@@ -187,7 +194,7 @@ class HeadAuditor {
     views.emplace_back(heads_, head_, false, settings_);
     if (heads_.any_sink()) views.emplace_back(heads_, head_, true, settings_);
     audit.sink_weight = views.front().sink_weight();
-    const auto parts = static_cast<double>(views.size()) * static_cast<double>(settings_.nulls + 2);
+    const auto parts = static_cast<double>(2 * static_cast<Index>(views.size()) + settings_.nulls);
     double done = 0;
     const auto each = [&](const Norm& norm, double tolerance, auto&& step) {
       for (ViewAuditor& view : views) {
@@ -199,9 +206,9 @@ class HeadAuditor {
          [&](ViewAuditor& view, const SolveSettings& how) { view.solve_frobenius(solver, how); });
     each(Norm::nuclear(), settings_.tolerance,
          [&](ViewAuditor& view, const SolveSettings& how) { view.solve_nuclear(solver, how); });
-    for (Index k = 0; k < settings_.nulls; ++k)
-      each(Norm::frobenius(), settings_.null_tolerance,
-           [&](ViewAuditor& view, const SolveSettings& how) { view.draw_null(k, solver, how); });
+    ViewAuditor& own = views.front();
+    for (Index k = 0; k < settings_.nulls && own.has_choices() && !over(done / parts); ++k, ++done)
+      own.solve_null(k, solver, solving(Norm::frobenius(), settings_.null_tolerance, done / parts));
     for (ViewAuditor& view : views) {
       view.finish();
       audit.views.push_back(std::move(view.result));
