@@ -140,7 +140,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("text", type=pathlib.Path)
     parser.add_argument("-o", "--out", required=True)
-    parser.add_argument("--sentences", type=int, default=96)
+    parser.add_argument("--sentences", type=int, default=128)
     options = parser.parse_args()
     tokenizer = WordPiece(options.folder / "vocab.txt")
     chosen = sentences(options.text, tokenizer, 12, 40)[:options.sentences]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import types
-from typing import Any, Callable, Iterator, NamedTuple
+from typing import Any, Callable, Iterator, Mapping, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -35,6 +35,13 @@ class Seen(NamedTuple):
 def wide(tensor: torch.Tensor) -> torch.Tensor:
     """float16 and bfloat16 as float32."""
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+
+
+def call(inputs: Any) -> tuple[tuple, dict]:
+    """Positional and keyword arguments of a model: a tensor, a tuple, or a mapping such as tokenizers return."""
+    if isinstance(inputs, Mapping):
+        return (), dict(inputs)
+    return (inputs if isinstance(inputs, tuple) else (inputs,)), {}
 
 
 def recompute(queries: torch.Tensor, keys: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:

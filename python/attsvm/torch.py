@@ -1,4 +1,4 @@
-"""Attention heads of PyTorch models, for `attsvm.audit`. Imported on first use; needs PyTorch.
+"""Attention heads of PyTorch models: for `attsvm.audit`, and watched while they train. Imported on first use; needs PyTorch.
 
 >>> import attsvm.torch, torch
 >>> _ = torch.manual_seed(0)
@@ -18,9 +18,10 @@ import numpy as np
 import torch
 
 from ._heads import Heads
-from ._torch_capture import Capture, Seen, recompute, wide
+from ._torch_capture import Capture, Seen, call, recompute, wide
+from ._torch_monitor import Monitor, monitor
 
-__all__ = ["heads_from", "heads_from_cache"]
+__all__ = ["Monitor", "heads_from", "heads_from_cache", "monitor"]
 
 _CROSS = ("cross", "encoder_attn", "multihead_attn")  # in names of modules: their keys are not the queries' tokens
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 0.05, torch.bfloat16: 0.05}
@@ -69,8 +70,7 @@ def heads_from(model: torch.nn.Module, inputs: Any, *, text: Sequence[Sequence[s
     if model.training:
         raise ValueError("the model is in training mode, where dropout changes what it reads; call model.eval() first")
     for batch in batches:
-        args, kwargs = ((), dict(batch)) if isinstance(batch, Mapping) else \
-            (tuple(batch), {}) if isinstance(batch, tuple) else ((batch,), {})
+        args, kwargs = call(batch)
         first = next((one for one in [*args, *kwargs.values()] if isinstance(one, torch.Tensor)), None)
         given = kwargs.get("input_ids", first)
         mask = kwargs.get("attention_mask")
