@@ -90,7 +90,7 @@ class Heads(Result):
 
     def attention(self, head: int) -> np.ndarray:
         """(q, T) softmax of the logits of one head; 0 for tokens that a query does not see."""
-        return self._core.attention(arguments.integer(head, "head", 0, len(self) - 1))
+        return np.asarray(self._core.attention(arguments.integer(head, "head", 0, len(self) - 1)))
 
     def task(self, head: int, *, hide_sinks: bool = False, queries: int = 1000, drop: float = 0.1) -> Task:
         """The task whose SVM `attsvm.audit` solves for one head: its queries, and the token that each chooses.

@@ -193,8 +193,8 @@ def _projections(module: torch.nn.Module, width: int) -> tuple[torch.Tensor, tor
         packed = module.c_attn.weight.T  # type: ignore[union-attr, operator]
     if packed is not None and packed.shape[0] == 3 * width:
         return packed[:width], packed[width:2 * width]
-    separate = getattr(module, "q_proj_weight", None), getattr(module, "k_proj_weight", None)
-    return separate if separate[0] is not None and separate[1] is not None else None
+    query, key = getattr(module, "q_proj_weight", None), getattr(module, "k_proj_weight", None)
+    return None if query is None or key is None else (query, key)
 
 
 def _kept(value: Any) -> Any:

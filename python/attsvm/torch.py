@@ -165,7 +165,8 @@ class _Collected:
         self._self[name] = seen.visible.shape[2] == seen.visible.shape[3] and \
             not any(word in seen.name for word in _CROSS)
         self.layers.setdefault(name, []).append(
-            Seen(seen.name, *(one.detach().cpu() for one in seen[1:5]), seen.dtype))  # type: ignore[arg-type]
+            seen._replace(queries=seen.queries.cpu(), keys=seen.keys.cpu(), visible=seen.visible.cpu(),
+                          difference=seen.difference.cpu()))
 
     def heads(self, text: Any, query_text: Any, separators: set[str]) -> Heads:
         first = next(iter(self.layers))
@@ -188,7 +189,8 @@ class _Collected:
 
     def _real(self, seen: list[Seen], own: bool) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Which tokens of each sequence are not padding, and which of them ask."""
-        real, asks = [], []
+        real: list[np.ndarray] = []
+        asks: list[np.ndarray] = []
         for one, (_, mask) in zip(seen, self._batches):
             visible = one.visible.any(1).numpy()
             for b in range(len(visible)):
@@ -206,7 +208,8 @@ class _Collected:
 
     def _stack(self, arrays: dict[str, Any], real: list[np.ndarray], asks: list[np.ndarray]) -> None:
         keys: list[np.ndarray] = []
-        queries, key_head, layer, head, difference, masks = [], [], [], [], [], []
+        masks: list[np.ndarray] = []
+        queries, key_head, layer, head, difference = [], [], [], [], []
         longest = max(int(row.sum()) for row in real)
         for number, seen in enumerate(self.layers.values()):
             for h in range(seen[0].queries.shape[1]):

@@ -29,7 +29,10 @@ Array attention_of(const HeadSet& heads, Index head) {
     for (Index t = 0; t < length; ++t) {
       if (!heads.sees(head, i, t)) logits(t) = -std::numeric_limits<double>::infinity();
     }
-    const Eigen::ArrayXd parts = (logits.array() - logits.maxCoeff()).exp();
+    Eigen::ArrayXd parts = (logits.array() - logits.maxCoeff()).exp();
+    for (Index t = 0; t < length; ++t) {  // Eigen's exp(−∞) may be a tiny number
+      if (!heads.sees(head, i, t)) parts(t) = 0;
+    }
     weights.row(i).head(length) = (parts / parts.sum()).transpose();
   }
   return Array::own(weights);
