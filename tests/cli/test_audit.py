@@ -340,6 +340,13 @@ def test_refusals(attsvm, tmp_path, change, words):
     assert not (tmp_path / "out.npz").exists()
 
 
+def test_info(attsvm, heads, tmp_path):
+    listed = {one["name"]: one["shape"] for one in attsvm("info", heads, "--json").json()["arrays"]}
+    assert listed["keys"] == [5, SEQUENCES * LENGTH, D] and "text" in listed
+    bad = attsvm("info", write(tmp_path / "bad.npz", dict(model(), layer=[0])))
+    assert bad.code == 2 and "layer has shape (1)" in bad.err
+
+
 def test_refused_options(attsvm, heads, tmp_path):
     for words, message in ((["--head", "0.9"], "there is no head 0.9"), (["--queries", "0"], "queries"),
                            (["--drop", "1"], "drop"), (["--time-limit", "-1"], "time-limit"),

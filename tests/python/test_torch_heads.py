@@ -25,7 +25,7 @@ SHAPES = {
     "llama": (lambda: [tiny.LlamaAttention(WIDTH, HEADS, 2) for _ in range(2)], {}),
     "llama, broadcast": (lambda: [tiny.LlamaAttention(WIDTH, HEADS, 2, repeat=False) for _ in range(2)], {}),
     "neox": (lambda: [tiny.NeoXAttention(WIDTH, HEADS) for _ in range(2)], {}),
-    "lens": (lambda: [tiny.HookedAttention(WIDTH, HEADS) for _ in range(2)], {}),
+    "lens": (lambda: [tiny.HookedAttention(WIDTH, HEADS, first) for first in (False, True)], {}),
 }
 if FUSED:
     SHAPES["llama, fused"] = (lambda: [tiny.LlamaAttention(WIDTH, HEADS, 2, fused=True) for _ in range(2)], {})
@@ -209,6 +209,22 @@ def test_several_batches_and_words():
     assert twice["sink"].reshape(SEQUENCES, LENGTH).tolist() == [[True] + [False] * 5 + [True]] * SEQUENCES
     short = attsvm.torch.heads_from(model, inputs["x"], text=[one[:4] for one in words]).to_dict()
     assert short["offsets"].tolist() == [0, 4, 8, 12]
+
+
+class Heedless(tiny.Stack):
+    """Takes a mask and does not use it, as causal models may with padding on the right."""
+
+    def forward(self, x, attention_mask):
+        return super().forward(x)
+
+
+def test_padding_that_the_model_does_not_mask():
+    torch.manual_seed(0)
+    model = Heedless(tiny.GPT2Attention(WIDTH, HEADS)).double().eval()
+    mask = (torch.arange(LENGTH) < torch.tensor([7, 4])[:, None]).long()
+    inputs = dict(x=torch.randn(2, LENGTH, WIDTH, dtype=torch.float64), attention_mask=mask)
+    arrays = attsvm.torch.heads_from(model, inputs).to_dict()
+    assert arrays["offsets"].tolist() == [0, 7, 11] and arrays["visible"].tolist() == [*range(1, 8), *range(1, 5)]
 
 
 class Embedded(torch.nn.Module):

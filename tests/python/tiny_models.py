@@ -98,18 +98,19 @@ class GPT2Attention(nn.Module):
 
 
 class TimmAttention(nn.Module):
-    """One linear for all three, with norms of queries and keys."""
+    """One linear for all three, with norms of queries and keys, and a learned scale per head."""
 
     def __init__(self, width, heads):
         super().__init__()
         self.num_heads, self.scale = heads, (width // heads) ** -0.5
         self.qkv = nn.Linear(width, 3 * width)
         self.q_norm, self.k_norm = nn.LayerNorm(width // heads), nn.LayerNorm(width // heads)
+        self.logit_scale = nn.Parameter(torch.linspace(0.5, 2, heads)[:, None, None])
 
     def forward(self, x):
         q, k, v = self.qkv(x).reshape(*x.shape[:2], 3, self.num_heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
         q, k = self.q_norm(q) * self.scale, self.k_norm(k)
-        self.own, self.rotated = (q @ k.transpose(-2, -1)).softmax(dim=-1), k
+        self.own, self.rotated = ((q @ k.transpose(-2, -1)) * self.logit_scale).softmax(dim=-1), k
         return merged(self.own @ v)
 
 
@@ -162,10 +163,11 @@ class HookPoint(nn.Identity):
 
 
 class HookedAttention(nn.Module):
-    """TransformerLens: einsum over named axes, and hook points around everything."""
+    """TransformerLens: einsum over named axes, in either order, and hook points around everything."""
 
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, keys_first=False):
         super().__init__()
+        self.keys_first = keys_first
         self.W_Q, self.W_K, self.W_V = (nn.Parameter(torch.randn(heads, width, width // heads) / 4) for _ in range(3))
         self.b_Q, self.b_K = (nn.Parameter(torch.randn(heads, width // heads)) for _ in range(2))
         for name in ("hook_q", "hook_k", "hook_rot_q", "hook_rot_k", "hook_attn_scores", "hook_pattern"):
@@ -176,7 +178,8 @@ class HookedAttention(nn.Module):
         k = self.hook_k(torch.einsum("btm,hmd->bthd", x, self.W_K) + self.b_K)
         v = torch.einsum("btm,hmd->bthd", x, self.W_V)
         q, k = (hook(rotate(one.transpose(1, 2)).transpose(1, 2)) for hook, one in ((self.hook_rot_q, q), (self.hook_rot_k, k)))
-        scores = torch.einsum("bqhd,bkhd->bhqk", q, k) / q.shape[-1] ** 0.5
+        scores = torch.einsum("bkhd,bqhd->bhqk", k, q) if self.keys_first else torch.einsum("bqhd,bkhd->bhqk", q, k)
+        scores = scores / q.shape[-1] ** 0.5
         hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
         scores = self.hook_attn_scores(scores.masked_fill(hidden, -torch.inf))
         self.own, self.rotated = self.hook_pattern(F.softmax(scores, dim=-1)), k.transpose(1, 2)
