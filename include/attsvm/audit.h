@@ -112,14 +112,19 @@ struct KindShare {
 
 /// The 10, 50 and 90 % quantiles of a number over queries.
 struct Quantiles {
-  double low = 0, middle = 0, high = 0;  ///< NaN if there are no queries
+  double low = 0;     ///< 10 %; NaN if there are no queries
+  double middle = 0;  ///< 50 %
+  double high = 0;    ///< 90 %
 };
 
 /// A value of the head beside the same value of random heads: the head with random signs of its components in the
 /// eigenbases of keys and queries.
 struct NullFacts {
-  Index draws = 0;                                   ///< finished
-  double value = 0, mean = 0, deviation = 0, z = 0;  ///< of the head, of the draws, and the distance in deviations
+  Index draws = 0;       ///< finished
+  double value = 0;      ///< of the head
+  double mean = 0;       ///< of the draws
+  double deviation = 0;  ///< standard deviation of the draws
+  double z = 0;          ///< distance of the value from the mean, in deviations
 };
 
 /// A margin problem of a head's choices, and what its answer says.
@@ -136,24 +141,35 @@ struct MarginFacts {
 
 /// A row with weight in the margin problem: a query keeps one token over another. Tokens count within the sequence.
 struct SupportPair {
-  Index query = 0, keep = 0, drop = 0;           ///< query number, tokens within its sequence
-  std::string query_text, keep_text, drop_text;  ///< their words
-  std::string_view keep_kind, drop_kind;         ///< sink, self, previous, next, same word, induction, other
-  double weight = 0;                             ///< multiplier, as a share of all
+  Index query = 0;             ///< number of the query
+  Index keep = 0;              ///< the token it keeps
+  Index drop = 0;              ///< the token it drops
+  std::string query_text;      ///< the query's word
+  std::string keep_text;       ///< the kept token's word
+  std::string drop_text;       ///< the dropped token's word
+  std::string_view keep_kind;  ///< sink, self, previous, next, same word, induction or other
+  std::string_view drop_kind;  ///< the same for the dropped token
+  double weight = 0;           ///< multiplier, as a share of all
 };
 
 /// The weight of all rows that keep one kind of token over another kind.
 struct KindPair {
-  std::string_view keep, drop;  ///< kinds as in SupportPair
-  double weight = 0;            ///< share of all multipliers
-  Index rows = 0;               ///< with weight
+  std::string_view keep;  ///< kind of the kept token, as in SupportPair
+  std::string_view drop;  ///< kind of the dropped token
+  double weight = 0;      ///< share of all multipliers
+  Index rows = 0;         ///< with weight
 };
 
 /// A query whose two best tokens are close.
 struct UncertainQuery {
-  Index query = 0, first = 0, second = 0;           ///< query number, best and second token within its sequence
-  std::string query_text, first_text, second_text;  ///< their words
-  double gap = 0, weight = 0;                       ///< difference of logits, attention of the first
+  Index query = 0;          ///< number of the query
+  Index first = 0;          ///< its best token, within its sequence
+  Index second = 0;         ///< its second
+  std::string query_text;   ///< the query's word
+  std::string first_text;   ///< the best token's word
+  std::string second_text;  ///< the second token's word
+  double gap = 0;           ///< difference of their logits
+  double weight = 0;        ///< attention of the best
 };
 
 /// A head, judged by the choices of its queries among all tokens or among all but the sinks.
@@ -164,14 +180,18 @@ struct ViewAudit {
   Index held_out = 0;                   ///< queries that the rank curve is judged on
   Index rows = 0;                       ///< of the margin problems
   std::vector<KindShare> kinds;         ///< largest share first
-  Quantiles gap, weight, radius;        ///< of the best token's logit over the second; its attention; see formats.md
+  Quantiles gap;                        ///< logit of the choice above the next
+  Quantiles weight;                     ///< attention of the choice
+  Quantiles radius;                     ///< distance that keys may move without changing the choice (docs/formats.md)
   std::vector<double> singular_values;  ///< of the head, weighted by the activations
   std::vector<double> agreement;        ///< (d): held-out choices kept by the head of rank 1, 2, …
-  Index r90 = 0, r95 = 0;               ///< the least rank that keeps 90 and 95 % of them; 0: no held-out queries
-  MarginFacts frobenius, nuclear;       ///< both norms
+  Index r90 = 0;                        ///< the least rank that keeps 90 % of them; 0: no held-out queries
+  Index r95 = 0;                        ///< the same for 95 %
+  MarginFacts frobenius;                ///< in the Frobenius norm
+  MarginFacts nuclear;                  ///< in the nuclear norm
   double rank_bound = 0;             ///< a W that keeps the choices with the least Frobenius norm has this rank or more
-  NullFacts gap_over_norm, rho;      ///< beside their nulls; the second in the Frobenius norm,
-                                     ///< with draws for own choices only
+  NullFacts gap_over_norm;           ///< smallest gap over ‖W‖_F
+  NullFacts rho;                     ///< in the Frobenius norm; draws for own choices only
   std::vector<SupportPair> pairs;    ///< largest weight first
   std::vector<KindPair> kind_pairs;  ///< largest weight first
   std::vector<UncertainQuery> uncertain;  ///< smallest gap first
@@ -179,7 +199,8 @@ struct ViewAudit {
 
 /// Everything about one head.
 struct HeadAudit {
-  Index layer = 0, head = 0;     ///< as in the file
+  Index layer = 0;               ///< as in the file
+  Index head = 0;                ///< as in the file
   double difference = 0;         ///< as in the file; NaN if it is not there
   double sink_weight = 0;        ///< mean attention on sinks
   bool complete = false;         ///< false: the time limit or the callback ended it; what is there is right
@@ -195,8 +216,9 @@ struct Audit {
 
 /// How far an audit has come.
 struct AuditProgress {
-  Index heads = 0, done = 0;  ///< of the file, finished
-  double share = 0;           ///< of the work
+  Index heads = 0;   ///< to audit
+  Index done = 0;    ///< finished
+  double share = 0;  ///< of the work
 };
 
 /// What an audit computes.

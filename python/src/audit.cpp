@@ -33,7 +33,7 @@ Array attention_of(const HeadSet& heads, Index head) {
     for (Index t = 0; t < length; ++t) {  // Eigen's exp(−∞) may be a tiny number
       if (!heads.sees(head, i, t)) parts(t) = 0;
     }
-    weights.row(i).head(length) = (parts / parts.sum()).transpose();
+    if (parts.sum() > 0) weights.row(i).head(length) = (parts / parts.sum()).transpose();
   }
   return Array::own(weights);
 }

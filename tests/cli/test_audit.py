@@ -254,6 +254,22 @@ def test_coinciding_tokens_are_no_rivals(attsvm, tmp_path):
     assert view["frobenius"]["status"] == "optimal" and view["gap"][0] > 0.1
 
 
+def test_heads_without_choices(attsvm, tmp_path):
+    """Nothing to choose from, or no preference, is no error, and nothing is made up."""
+    arrays = model(jobs=("previous", "word", "random"))
+    arrays["keys"][0] = 0
+    arrays["queries"][1] = 0
+    arrays["visible"] = np.eye(LENGTH, dtype=bool)[arrays["position"]]
+    arrays["visible"][5:] = False
+    blind = report(attsvm, write(tmp_path / "blind.npz", arrays), "--nulls", "1")
+    assert [view["choosing"] for head in blind["heads"] for view in head["views"]] == [0] * 6
+    del arrays["visible"]
+    views = [head["views"][0] for head in report(attsvm, write(tmp_path / "flat.npz", arrays), "--nulls", "1")["heads"]]
+    assert [view["frobenius"]["status"] for view in views] == ["not run", "not run", "optimal"]
+    assert [view["queries"] for view in views][:2] == [0, 0] and views[0]["gap"] == [None] * 3
+    assert attsvm("audit", tmp_path / "flat.npz", "--nulls", "1", "--head", "0.0").code == 0
+
+
 def test_threads_give_the_same_bytes(attsvm, heads, tmp_path):
     results = []
     for threads in ("1", "2", "3"):

@@ -49,6 +49,8 @@ def test_attention():
             weights = np.exp(keys @ given["queries"][h][i])
             np.testing.assert_allclose(heads.attention(h)[i, :len(keys)], weights / weights.sum(), rtol=1e-12)
             assert not heads.attention(h)[i, len(keys):].any()
+    blind = attsvm.Heads(np.ones((1, 3, 2)), np.ones((1, 3, 2)), visible=np.eye(3, dtype=bool)[[0, 1, 0]] & [[1], [0], [1]] > 0)
+    np.testing.assert_array_equal(blind.attention(0), [[1, 0, 0], [0, 0, 0], [1, 0, 0]])
 
 
 def test_audit_is_that_of_the_command_line(tmp_path, program):
