@@ -30,11 +30,11 @@ from ._theory import (Check, Claim, ClaimResult, LocalOptima, SupportToken, Tie,
 from ._verification import Verification, verify
 
 __all__ = [
-    "AttentionSVM", "Audit", "Check", "Claim", "ClaimResult", "Finding", "Heads", "InfeasibleError", "InputError", "Interrupted",
-    "LocalOptima", "Path", "Row", "Run", "Runs", "Solution", "Solutions", "SolveProgress", "StudyFacts",
+    "AttentionSVM", "Audit", "Check", "Claim", "ClaimResult", "Finding", "Heads", "InfeasibleError", "InputError",
+    "Interrupted", "LocalOptima", "Path", "Row", "Run", "Runs", "Solution", "Solutions", "SolveProgress", "StudyFacts",
     "StudyProgress", "StudyReport", "StudyResult", "SupportToken", "Task", "Tie", "TrainProgress", "Verification",
-    "audit", "check", "claims", "correlation", "generate", "kinds", "list_claims", "list_studies", "load", "local_optima",
-    "path", "reproduce", "save", "solve", "solve_many", "sweep", "train", "train_many", "verify", "__version__",
+    "audit", "check", "claims", "correlation", "generate", "kinds", "list_claims", "list_studies", "load",
+    "local_optima", "path", "reproduce", "save", "solve", "solve_many", "sweep", "train", "train_many", "verify", "__version__",
 ]
 
 

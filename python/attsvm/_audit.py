@@ -90,7 +90,7 @@ def audit(heads: Heads, *, queries: int = 1000, drop: float = 0.1, nulls: int = 
     >>> import attsvm, numpy as np
     >>> rng = np.random.default_rng(0)
     >>> keys = rng.normal(size=(1, 40, 8))
-    >>> heads = attsvm.Heads(keys, np.roll(4 * keys, 1, axis=1), position=np.arange(40))  # each query is its neighbour's key
+    >>> heads = attsvm.Heads(keys, np.roll(4 * keys, 1, axis=1), position=np.arange(40))  # queries are neighbours
     >>> [own, hidden] = attsvm.audit(heads, nulls=2).heads[0]["views"]
     >>> own["kinds"][0]["words"], own["frobenius"]["status"]
     ('offset -1', 'optimal')

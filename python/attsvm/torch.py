@@ -1,4 +1,4 @@
-"""Attention heads of PyTorch models: for `attsvm.audit`, and watched while they train. Imported on first use; needs PyTorch.
+"""Attention heads of PyTorch models: for `attsvm.audit`, and watched while they train. Imported on first use.
 
 >>> import attsvm.torch, torch
 >>> _ = torch.manual_seed(0)

@@ -303,5 +303,6 @@ def test_the_model_is_left_alone():
 
 def test_attsvm_does_not_need_torch():
     import subprocess
-    code = "import sys; sys.modules['torch'] = None; import attsvm; attsvm.Heads; attsvm.audit; assert 'attsvm.torch' not in sys.modules"
+    code = ("import sys; sys.modules['torch'] = None; import attsvm; attsvm.Heads; attsvm.audit; "
+            "assert 'attsvm.torch' not in sys.modules")
     subprocess.run([sys.executable, "-c", code], check=True)

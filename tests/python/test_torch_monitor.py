@@ -108,11 +108,20 @@ def test_drift_and_norms():
         np.testing.assert_allclose(arrays["norm"][-1, 0, h], expected, rtol=1e-9)
 
 
+def packed(weight):
+    return weight[:WIDTH], weight[WIDTH:2 * WIDTH]
+
+
+def grouped(layer):
+    key = layer.k_proj.weight.view(2, -1, WIDTH).repeat_interleave(2, 0).flatten(0, 1)
+    return layer.q_proj.weight, key
+
+
 @pytest.mark.parametrize("layer, parts", [
-    (lambda: torch.nn.MultiheadAttention(WIDTH, HEADS, batch_first=True), lambda m: (m.in_proj_weight[:WIDTH], m.in_proj_weight[WIDTH:2 * WIDTH])),
-    (lambda: tiny.GPT2Attention(WIDTH, HEADS), lambda m: (m.c_attn.weight.T[:WIDTH], m.c_attn.weight.T[WIDTH:2 * WIDTH])),
-    (lambda: tiny.TimmAttention(WIDTH, HEADS), lambda m: (m.qkv.weight[:WIDTH], m.qkv.weight[WIDTH:2 * WIDTH])),
-    (lambda: tiny.LlamaAttention(WIDTH, HEADS, 2), lambda m: (m.q_proj.weight, m.k_proj.weight.view(2, -1, WIDTH).repeat_interleave(2, 0).flatten(0, 1))),
+    (lambda: torch.nn.MultiheadAttention(WIDTH, HEADS, batch_first=True), lambda m: packed(m.in_proj_weight)),
+    (lambda: tiny.GPT2Attention(WIDTH, HEADS), lambda m: packed(m.c_attn.weight.T)),
+    (lambda: tiny.TimmAttention(WIDTH, HEADS), lambda m: packed(m.qkv.weight)),
+    (lambda: tiny.LlamaAttention(WIDTH, HEADS, 2), grouped),
 ], ids=["multihead", "gpt2", "timm", "llama"])
 def test_norms_of_every_projection(layer, parts):
     torch.manual_seed(0)
