@@ -35,6 +35,26 @@ std::string frobenius_rank(const ViewAudit& view) {
   return fmt::format(">= {:.0f}", std::ceil(view.rank_bound * (1 - 1e-9)));
 }
 
+bool is_unsolved(const MarginFacts& facts) { return facts.status == "stalled" || facts.status == "limit"; }
+
+/// What a line of the table should warn of; empty if nothing.
+std::string warning(const HeadAudit& head, const ViewAudit& view) {
+  std::string words;
+  if (is_unsolved(view.frobenius)) words += fmt::format(" fro {}", view.frobenius.status);
+  if (is_unsolved(view.nuclear)) words += fmt::format(" nuc {}", view.nuclear.status);
+  return head.complete ? words : words + " stopped early";
+}
+
+/// Whether a margin problem was not solved to its tolerance.
+bool any_unsolved(const Audit& audit) {
+  for (const HeadAudit& head : audit.heads) {
+    for (const ViewAudit& view : head.views) {
+      if (is_unsolved(view.frobenius) || is_unsolved(view.nuclear)) return true;
+    }
+  }
+  return false;
+}
+
 void print_grid(const Audit& audit) {
   fmt::print("  {:<6} {:<6} {:<20} {:>6} {:>5} {:>16} {:>3} {:>3} {:>7} {:>5} {:>5} {:>6}\n", "head", "view", "choice",
              "winner", "sinks", "gap 10/50/90 %", "r90", "r95", "nuclear", "fro", "null", "z");
@@ -49,7 +69,7 @@ void print_grid(const Audit& audit) {
                  fmt::format("{}/{}/{}", digits(gap.low), digits(gap.middle), digits(gap.high)), view.r90, view.r95,
                  nuclear_rank(view), frobenius_rank(view),
                  digits(view.gap_over_norm.value / view.gap_over_norm.mean, "{:.1f}"),
-                 digits(view.gap_over_norm.z, "{:.1f}"), head.complete ? "" : " stopped early");
+                 digits(view.gap_over_norm.z, "{:.1f}"), warning(head, view));
     }
     if (head.views.empty()) fmt::print("  {:<7} not run\n", fmt::format("{}.{}", head.layer, head.head));
   }
@@ -161,7 +181,7 @@ ExitCode run_audit(Session& session, AuditOptions& options) {
     }
   }
   if (Session::interrupted()) return kInterrupted;
-  return result.complete ? kDone : kLimit;
+  return result.complete && !any_unsolved(result) ? kDone : kLimit;
 }
 
 }  // namespace
@@ -176,7 +196,7 @@ void add_audit(CLI::App& program, Session& session) {
 HEADS holds keys, queries and text of each head (docs/formats.md); attsvm.torch writes it from a PyTorch model.
 Each head is shown with its own choices, and with the sinks hidden. Choices are the largest logits; the numbers say how
 they are made on this text, not what the head is for.
-Exit codes: 0 done, 4 some heads ran into the time limit, 130 interrupted)",
+Exit codes: 0 done, 4 some heads ran into the time limit or a problem stalled, 130 interrupted)",
                        [&session, options] { return run_audit(session, *options); });
   AuditSettings& settings = options->settings;
   verb->add_option("HEADS", options->heads, "File of heads")->required();
