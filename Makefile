@@ -2,7 +2,7 @@
 # ATTSVM_NO_INSTALL=1 installs nothing and names what is missing.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-full bench bench-peers build-bench bench-python python docs format
+.PHONY: help build demo test test-full bench bench-peers build-bench bench-python audit-demo python docs format
 
 RELEASE := build/release/attsvm
 
@@ -43,6 +43,12 @@ bench-python:  ## what calling from Python costs over C++
 	@cmake --preset bench -DATTSVM_PYTHON_MODULE=ON >/dev/null
 	@cmake --build --preset bench --target attsvm_bench attsvm_python
 	@PYTHONPATH=build/bench/python build/python/bin/python bench/python_overhead.py build/bench
+
+audit-demo:  ## audit the 72 heads of MiniLM, whose weights it fetches into build/audit; tens of minutes on two cores
+	@scripts/install_packages test
+	@[ -f build/dev/build.ninja ] || cmake --preset dev >/dev/null
+	@cmake --build --preset dev --target attsvm_program attsvm_python attsvm_python_stub
+	@scripts/audit_demo build/dev/attsvm build/dev/python
 
 python:  ## build a wheel that needs nothing but NumPy: build/wheels
 	@scripts/install_packages test

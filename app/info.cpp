@@ -113,8 +113,8 @@ ExitCode show_tensors(const std::string& path, const Session& session) {
   return listing.show(path, "tensor", watch.seconds(), session);
 }
 
-/// Lists a solution or a run: a file that holds W and no tokens.
-ExitCode show_answer(const NpzFile& file, const Session& session) {
+/// Lists the arrays of a file that is not a task.
+ExitCode show_arrays(const NpzFile& file, const Session& session) {
   const Stopwatch watch;
   Threads threads(session.threads);
   Listing listing;
@@ -195,8 +195,12 @@ void print_table(const std::string& path, const AttentionTask& task, const TaskF
 
 ExitCode show_npz(const std::string& path, const Session& session) {
   const NpzFile file(path);
-  if (file.has("W") && !file.has("tokens")) return show_answer(file, session);
+  if (file.has("W") && !file.has("tokens")) return show_arrays(file, session);
   Threads threads(session.threads);
+  if (file.has("keys") && file.has("queries") && !file.has("tokens")) {
+    load_heads(path, threads);  // refuses what audit would refuse
+    return show_arrays(file, session);
+  }
   const AttentionTask task = load_task(path, threads);
   const Stopwatch watch;
   const TaskFacts facts = with_place(path, [&] { return gather(task); });
@@ -214,7 +218,7 @@ void add_info(CLI::App& program, Session& session) {
   auto path = std::make_shared<std::string>();
   CLI::App* verb = session.add_verb(program, "info", "Describe a file, or this program", R"(Examples:
   attsvm info task.npz            sizes, kinds, ranges, optimal tokens, ties, the separability condition
-  attsvm info solution.npz        arrays of a solution or a run
+  attsvm info solution.npz        arrays of a solution, a run or heads
   attsvm info model.safetensors   names, types and shapes of its tensors
   attsvm info                     version, compiler, vector instructions, threads)",
                                     [&session, path] {
@@ -222,7 +226,7 @@ void add_info(CLI::App& program, Session& session) {
                                       return path->ends_with(".safetensors") ? show_tensors(*path, session)
                                                                              : show_npz(*path, session);
                                     });
-  verb->add_option("FILE", *path, "A task, a solution, a run (.npz) or tensors (.safetensors)");
+  verb->add_option("FILE", *path, "A task, a solution, a run, heads (.npz) or tensors (.safetensors)");
 }
 
 }  // namespace attsvm::internal

@@ -34,6 +34,7 @@ constexpr const char* kTeaching = R"(Examples:
                                   show all of it on a page to open in a browser
   attsvm playground -o playground.html
                                   drag tokens on a page, and see SVM and training follow
+  attsvm audit heads.npz          what the attention heads of a model choose (attsvm.torch writes such files)
   attsvm claims                   test statements about training and its SVMs
   attsvm reproduce list           the published experiments; attsvm reproduce NAME runs one and draws its figure
   attsvm info                     version, compiler, vector instructions, threads
@@ -109,6 +110,7 @@ int run_program(int argc, const char* const* argv) {
     program.require_subcommand(1);
     program.footer(kTeaching);
     program.formatter(std::make_shared<WrappingHelp>());
+    add_audit(program, session);
     add_check(program, session);
     add_claims(program, session);
     add_completion(program, session);

@@ -70,6 +70,8 @@ struct Array {
   static Array own(const std::vector<bool>& flags, std::vector<Index> shape);  ///< the same for bools
   static Array own(const Eigen::Ref<const RowMatrix>& matrix);                 ///< a copy, of shape (rows,cols)
   static Array text(std::string_view ascii);  ///< characters; to_text() reads them back
+  /// One text per row, as NumPy stores arrays of str; to_texts() reads them back. The texts are UTF-8.
+  static Array texts(const std::vector<std::string>& texts);
   static Array number(double value) { return own(std::vector<double>{value}, {}); }  ///< of shape ()
 
  private:
@@ -94,6 +96,10 @@ std::vector<Index> to_indices(const Array& array, std::string_view name);
 
 /// The text of an array of characters. InputError, with `name` in its message, if the array is not one ASCII text.
 std::string to_text(const Array& array, std::string_view name);
+
+/// The texts of an array of them, (n), as UTF-8. InputError, with `name` and the place in its message, if the array is
+/// something else or a character does not exist in Unicode.
+std::vector<std::string> to_texts(const Array& array, std::string_view name);
 
 /// The numbers of an array that to_f64 returned, in C order. Valid as long as the memory of the array.
 std::span<const double> f64_span(const Array& array);

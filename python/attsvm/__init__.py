@@ -15,10 +15,12 @@ True
 'local'
 """
 
+from ._audit import Audit, audit
 from ._core import version as __version__
 from ._errors import (ConvergenceWarning, ExistingFileError, InfeasibleError, InputError, Interrupted,
                       MissingFileError)
 from ._files import load, save
+from ._heads import Heads
 from ._margin import Margin, margin
 from ._path import Path, path
 from ._run import Run, Runs, TrainProgress
@@ -32,11 +34,12 @@ from ._train import train, train_many
 from ._verification import Verification, verify
 
 __all__ = [
-    "AttentionSVM", "Check", "Claim", "ClaimResult", "ConvergenceWarning", "ExistingFileError", "Finding",
-    "InfeasibleError", "InputError", "Interrupted", "LocalOptima", "Margin", "MissingFileError", "Path", "Row", "Run", "Runs", "Solution", "Solutions", "SolveProgress", "StudyFacts",
-    "StudyProgress", "StudyReport", "StudyResult", "SupportToken", "Task", "Tie", "TrainProgress", "Verification",
-    "check", "claims", "correlation", "generate", "kinds", "list_claims", "list_studies", "load", "local_optima",
-    "margin",    "path", "reproduce", "save", "solve", "solve_many", "sweep", "train", "train_many", "verify", "__version__",
+    "AttentionSVM", "Audit", "Check", "Claim", "ClaimResult", "ConvergenceWarning", "ExistingFileError", "Finding",
+    "Heads", "InfeasibleError", "InputError", "Interrupted", "LocalOptima", "Margin", "MissingFileError", "Path",
+    "Row", "Run", "Runs", "Solution", "Solutions", "SolveProgress", "StudyFacts", "StudyProgress", "StudyReport",
+    "StudyResult", "SupportToken", "Task", "Tie", "TrainProgress", "Verification", "audit", "check", "claims",
+    "correlation", "generate", "kinds", "list_claims", "list_studies", "load", "local_optima", "margin", "path",
+    "reproduce", "save", "solve", "solve_many", "sweep", "train", "train_many", "verify", "__version__",
 ]
 
 
@@ -45,7 +48,7 @@ def __getattr__(name):
     if name == "AttentionSVM":
         from .estimator import AttentionSVM
         return AttentionSVM
-    if name in ("plot", "estimator"):
+    if name in ("plot", "estimator", "torch"):
         import importlib
         return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module 'attsvm' has no attribute '{name}'")

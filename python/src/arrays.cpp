@@ -1,6 +1,7 @@
 #include "arrays.h"
 
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <array>
@@ -51,6 +52,7 @@ Array to_array(const GivenArray& given) {
 }
 
 nb::object to_python(const Array& given) {
+  if (given.scalar == Scalar::character && given.rank() == 2) return nb::cast(to_texts(given, "text"));
   if (given.scalar == Scalar::character) return nb::cast(to_text(given, "text"));
   const Array array = given.scalar == Scalar::bf16 ? to_f64(given) : to_native(given);
   if (array.rank() == 0 && array.scalar == Scalar::f64) {
@@ -84,6 +86,8 @@ NamedArrays to_named_arrays(const nb::dict& arrays) {
       array = Array::text(nb::cast<std::string>(value));
     } else if (nb::isinstance<nb::float_>(value)) {
       array = Array::number(nb::cast<double>(value));
+    } else if (nb::isinstance<nb::list>(value)) {
+      array = Array::texts(nb::cast<std::vector<std::string>>(value));
     } else {
       array = to_array(nb::cast<GivenArray>(value));
     }

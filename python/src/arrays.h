@@ -20,12 +20,13 @@ using GivenArray = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 /// A view of a NumPy array, which it keeps alive.
 Array to_array(const GivenArray& given);
 
-/// A read-only NumPy array over the same memory, kept alive by it. A single number becomes a float, text a str.
+/// A read-only NumPy array over the same memory, kept alive by it. A single number becomes a float, text a
+/// str, an array of texts a list of them.
 nb::object to_python(const Array& array);
 
 nb::dict to_python(const NamedArrays& arrays);
 
-/// Arrays, numbers and text by name, converted by to_python.
+/// Arrays, numbers, text and lists of texts by name: the inverse of to_python.
 NamedArrays to_named_arrays(const nb::dict& arrays);
 
 /// A matrix (d,dz), or a vector as one column. InputError with its name if it is neither, or not finite.

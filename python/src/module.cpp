@@ -57,4 +57,5 @@ NB_MODULE(_core, module) {
   bind_run(module);
   bind_theory(module);
   bind_studies(module);
+  bind_audit(module);
 }

@@ -112,6 +112,36 @@ void for_each(const Array& array, Visit&& visit) {
   });
 }
 
+/// Appends a character as UTF-8. False: it is not one of Unicode's.
+bool append_utf8(std::uint32_t c, std::string& out) {
+  if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) return false;
+  const auto byte = [&](std::uint32_t value) { out.push_back(static_cast<char>(value)); };
+  if (c < 0x80) {
+    byte(c);
+    return true;
+  }
+  const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;   // bytes that follow the first
+  byte((0xFF00U >> (more + 1) & 0xFFU) | c >> 6 * more);  // as many ones as bytes
+  for (int k = more - 1; k >= 0; --k) byte(0x80U | (c >> 6 * k & 0x3FU));
+  return true;
+}
+
+/// The characters of UTF-8 text; bytes that are not valid UTF-8 stand for themselves.
+std::vector<std::uint32_t> characters_of(std::string_view text) {
+  std::vector<std::uint32_t> characters;
+  for (std::size_t i = 0; i < text.size();) {
+    const auto first = static_cast<unsigned char>(text[i]);
+    const int more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : first >= 0xC0 ? 1 : 0;
+    std::uint32_t c = more == 0 ? first : first & (0x3FU >> more);
+    std::size_t k = 1;
+    for (; k <= static_cast<std::size_t>(more) && i + k < text.size(); ++k)
+      c = c << 6 | (static_cast<unsigned char>(text[i + k]) & 0x3FU);
+    characters.push_back(c);
+    i += k;
+  }
+  return characters;
+}
+
 template <class T>
 Array own_vector(Scalar scalar, std::vector<T> numbers, std::vector<Index> shape) {
   static constexpr std::byte kNothing{};  // data of an empty array: given() must be true
@@ -175,6 +205,16 @@ Array Array::own(const std::vector<bool>& flags, std::vector<Index> shape) {
 Array Array::text(std::string_view ascii) {
   return own_vector(Scalar::character, std::vector<std::uint32_t>(ascii.begin(), ascii.end()),
                     {static_cast<Index>(ascii.size())});
+}
+Array Array::texts(const std::vector<std::string>& texts) {
+  std::vector<std::vector<std::uint32_t>> rows;
+  std::size_t longest = 1;
+  for (const std::string& text : texts) longest = std::max(longest, rows.emplace_back(characters_of(text)).size());
+  std::vector<std::uint32_t> characters(texts.size() * longest, 0);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    std::copy(rows[i].begin(), rows[i].end(), characters.begin() + static_cast<std::ptrdiff_t>(i * longest));
+  return own_vector(Scalar::character, std::move(characters),
+                    {static_cast<Index>(texts.size()), static_cast<Index>(longest)});
 }
 Array Array::own(const Eigen::Ref<const RowMatrix>& matrix) {
   std::vector<double> numbers(static_cast<std::size_t>(matrix.size()));
@@ -245,6 +285,20 @@ std::string to_text(const Array& array, std::string_view name) {
     if (static_cast<double>(character) > 0) text.push_back(static_cast<char>(character));
   });
   return text;
+}
+
+std::vector<std::string> to_texts(const Array& array, std::string_view name) {
+  if (array.scalar != Scalar::character || array.rank() != 2)
+    refuse("{} has type {} and shape {}; must be one text each", name, name_of(array.scalar), shape_text(array.shape));
+  std::vector<std::string> texts(static_cast<std::size_t>(array.shape[0]));
+  const Index longest = array.shape[1];
+  for_each(array, [&](Index i, auto character) {
+    if constexpr (std::is_same_v<decltype(character), std::uint32_t>) {
+      if (character > 0 && !append_utf8(character, texts[static_cast<std::size_t>(i / longest)]))
+        refuse("{}[{}] has a character {:#x}; there is none in Unicode", name, i / longest, character);
+    }
+  });
+  return texts;
 }
 
 std::span<const double> f64_span(const Array& array) {

@@ -63,6 +63,24 @@ TEST(Array, IndicesMustBeIntegersThatFit) {
   expect_refusal([] { to_indices(raw<std::uint64_t>(Scalar::u64, {1, ~0ULL}, {2}), "visible"); }, {"visible[1]"});
 }
 
+TEST(Array, TextsAreUtf8) {
+  const std::vector<std::string> texts{"", "the", "bé", "日本", "🙂!", "‽"};
+  const Array array = Array::texts(texts);
+  EXPECT_EQ(array.shape, (std::vector<Index>{6, 3}));
+  EXPECT_EQ(to_texts(array, "text"), texts);
+  EXPECT_EQ(to_texts(raw<std::uint32_t>(Scalar::character, {0x10FFFF, 0xFFFD}, {2, 1}), "text"),
+            (std::vector<std::string>{"\xF4\x8F\xBF\xBF", "\xEF\xBF\xBD"}));
+  for (const std::uint32_t bad : {0xD800U, 0xDFFFU, 0x110000U, 0xFFFFFFFFU}) {
+    expect_refusal(
+        [&] {
+          to_texts(raw<std::uint32_t>(Scalar::character, {65, bad}, {2, 1}), "text");
+        },
+        {"text[1]", "Unicode"});
+  }
+  expect_refusal([] { to_texts(Array::text("one"), "text"); }, {"text", "one text each"});
+  expect_refusal([] { to_texts(Array::number(1), "text"); }, {"float64"});
+}
+
 TEST(Array, NonFiniteNumbersAreNamedByPlace) {
   Array array = Array::own(std::vector<double>{1, 2, 3, 4, 5, std::nan("")}, {1, 3, 2});
   expect_refusal([&] { require_finite(array, "tokens"); }, {"tokens[0,2,1]", "nan", "finite"});

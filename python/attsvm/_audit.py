@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Callable
+
+from . import _arguments as arguments
+from . import _core, _progress
+from ._errors import Interrupted
+from ._heads import Heads
+from ._results import Result
+
+
+class Audit(Result):
+    """What the heads of a model choose. `heads` has one dict per head, with the fields of `attsvm audit --json`.
+
+    Each head has `views`: its own choices, and those with the sinks hidden if there are sinks. docs/formats.md explains
+    every field.
+    """
+
+    __slots__ = ("heads", "complete", "_arrays")
+
+    def __init__(self, heads: list[dict[str, Any]], complete: bool, arrays: dict[str, Any]):
+        self.heads = heads
+        self.complete = complete  #: False if a head ran into a limit
+        self._arrays = arrays
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+    def head(self, name: str) -> dict[str, Any]:
+        """The head with this name, layer.head."""
+        for one in self.heads:
+            if f"{one['layer']}.{one['head']}" == name:
+                return one
+        raise KeyError(f"there is no head {name}")
+
+    def save(self, path: Any, force: bool = False) -> None:
+        """Writes the arrays of `to_dict` to an .npz file: the bytes of `attsvm audit -o`."""
+        _core.write_npz(os.fspath(path), self._arrays, bool(force))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers of all heads as arrays, one entry per view and head."""
+        return dict(self._arrays)
+
+    def __reduce__(self):
+        return Audit, (self.heads, self.complete, self._arrays)
+
+    def _shown(self) -> list[tuple[str, Any]]:
+        rows: list[tuple[str, Any]] = [("heads", len(self.heads)), ("complete", self.complete)]
+        for one in self.heads[:12]:
+            views = [f"{view['kinds'][0]['words']} {view['kinds'][0]['share']:.0%}, r95 {view['r95']}"
+                     for view in one["views"] if view["kinds"]]
+            rows.append((f"{one['layer']}.{one['head']}", "; sinks hidden: ".join(views)))
+        return rows
+
+    def __repr__(self) -> str:
+        return f"Audit(heads={len(self.heads)}, complete={self.complete})"
+
+
+def audit(heads: Heads, *, queries: int = 1000, drop: float = 0.1, nulls: int = 10, tolerance: float = 1e-8,
+          null_tolerance: float = 1e-3, seed: int = 0, only: list[str] | None = None, time_limit: float | None = None,
+          threads: int | None = None, progress: bool | None = None,
+          callback: Callable[[int, int], Any] | None = None) -> Audit:
+    """Describes attention heads by what they choose, as `attsvm audit` does.
+
+    For each head, with its own choices and with the sinks hidden: the kind of its choices, gaps, the rank that keeps
+    them on held-out text, the SVM of its choices in two norms with support pairs as text, and all of it beside random
+    heads. A choice is the largest logit. The numbers say how choices are made on this text, not what a head is for.
+
+    Parameters
+    ----------
+    heads : Heads
+    queries : int
+        N, the most queries per SVM. Norms, ranks and shares grow with N: compare heads at equal N only.
+    drop : float
+        Share of queries that are left out because their two best tokens nearly tie.
+    nulls : int
+        Random heads to compare each head with.
+    tolerance, null_tolerance : float
+        Relative gap of the head's own SVMs, and of those of the random heads.
+    only : list of str, optional
+        Names of heads, such as ["0.3", "1.8"].
+    time_limit : float, optional
+        Seconds per head. A head that runs into it keeps what it has; what is missing says "not run".
+    threads, progress : as in `solve`; every head runs on one thread
+    callback : function of (heads done, heads), optional
+        Called often; a true return value stops.
+
+    >>> import attsvm, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> keys = rng.normal(size=(1, 40, 8))
+    >>> heads = attsvm.Heads(keys, np.roll(4 * keys, 1, axis=1), position=np.arange(40))  # queries are neighbours
+    >>> [own, hidden] = attsvm.audit(heads, nulls=2).heads[0]["views"]
+    >>> own["kinds"][0]["words"], own["frobenius"]["status"]
+    ('offset -1', 'optimal')
+    """
+    if not isinstance(heads, Heads):
+        raise TypeError(f"heads is a {type(heads).__name__}; must be attsvm.Heads (attsvm.torch.heads_from makes them)")
+    names = heads.names
+    chosen = []
+    for name in only or []:
+        if name not in names:
+            raise ValueError(f"only: there is no head {name!r}; must be layer.head, such as {names[0]!r}")
+        chosen.append(names.index(name))
+    settings = dict(queries=arguments.integer(queries, "queries", 1), drop=arguments.number(drop, "drop"),
+                    nulls=arguments.integer(nulls, "nulls"), tolerance=arguments.number(tolerance, "tolerance"),
+                    null_tolerance=arguments.number(null_tolerance, "null_tolerance"), seed=arguments.seed(seed),
+                    only=chosen, time_limit=arguments.positive(time_limit, "time_limit"))
+    with _progress.bar(progress, "audit", len(chosen) or len(heads), lambda done, _: (done, "")) as bar:
+        text, arrays, complete, interrupted = _core.audit(heads._core, settings, arguments.threads(threads), callback,
+                                                          bar)
+    result = Audit(json.loads(text), complete, arrays)
+    if interrupted:
+        raise Interrupted("audit was interrupted; the exception's result has the heads so far", result)
+    return result

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "audit/head_view.h"
+
+namespace attsvm::internal {
+
+/// The shares of the kinds among the head's choices, largest first; kinds that attention of this form cannot have are
+/// left out.
+std::vector<KindShare> kinds_of(const HeadView& view);
+
+/// What a token is to a query: sink, self, previous, next, same word, induction or other, the first that fits.
+std::string_view kind_of_token(const HeadSet& heads, Index query, Index token);
+
+}  // namespace attsvm::internal
