@@ -1,4 +1,4 @@
-// The answer in numbers: what is proven, and the tokens of the query in focus.
+// The answer in numbers: the SVM with its lower bound, and the tokens of the query in focus.
 import { button, type Child, h } from "../dom";
 import { formatted, percent } from "../format";
 import { facts } from "../table";
@@ -12,8 +12,8 @@ const number = (path: string, value: number | null | undefined): HTMLElement =>
 const often = 120; // milliseconds between two drawings of what changes with every frame
 
 const statuses = {
-  optimal: ["good", "optimal, proven"],
-  infeasible: ["bad", "no W keeps these tokens, proven"],
+  optimal: ["good", "optimal"],
+  infeasible: ["bad", "no W keeps these tokens"],
   limit: ["warn", "not settled here"],
   stalled: ["warn", "not settled here"],
 } as const;
@@ -34,7 +34,7 @@ function answerCard(app: App): HTMLElement {
   const list: [Child, Child][] = [];
   if (shown) {
     list.push(["size of W", number("objective", answer.objective)]);
-    list.push(["proven at least", number("dual_objective", answer.dual_objective)]);
+    list.push(["lower bound", number("dual_objective", answer.dual_objective)]);
     list.push(["relative gap", number("gap", answer.gap)]);
     list.push(["margin", number("margin", 1 / (answer.objective ?? NaN))]);
     list.push(["rank of W", number("rank", answer.rank)]);
