@@ -56,13 +56,12 @@ std::string step_advice(const PacedRun& run) {
     // On W the gap grows by step·margin once the direction is right, and by less before.
     const double growth = factored ? growth_of(run) : settings.step * run.margin, forgets = -std::log(rule.betas[1]);
     if (!(growth > forgets)) return "";
-    const double largest = kSafe * forgets / run.margin;
+    const std::string step = factored ? "steps that are smaller, or shrink (a schedule)"
+                                      : fmt::format("steps of about {:.2g}", kSafe * forgets / run.margin);
     return fmt::format(
-        "the smallest gap between logits {} by {:.2g} per step, and the average over past gradients forgets at {:.2g}: "
-        "take "
-        "steps {}",
-        growth, forgets,
-        factored ? "that are smaller, or shrink (a schedule)" : fmt::format("of about {:.2g}", largest));
+        "the smallest gap between logits {} by {:.2g} per step, faster than the average over past gradients forgets "
+        "({:.2g}): take {}",
+        factored ? "grows" : "would grow", growth, forgets, step);
   }
   if (factored && rule.kind == StepKind::steepest && !rule.norm.is_frobenius())
     return "W = K Q' grows with the square of the steps taken: take smaller ones, or let them shrink (a schedule)";
