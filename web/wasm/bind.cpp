@@ -111,6 +111,7 @@ Json solve_shown(const SolveSettings& settings) {
 
 /// {task, norm, select}: the SVM of a selection.
 Json solve_task(const Request& request) {
+  memory().shown.reset();  // what is refused must not leave the answer before it
   const AttentionTask task = request.task();
   const Selection selection = selection_of(task, request);
   const SolveSettings settings{.norm = Norm::parse(request.at("norm").get<std::string>()), .time_limit = kPatience};

@@ -88,6 +88,7 @@ bool singular_values(bool vectors, Index m, Index n, double* A, double* sigma, d
   const Eigen::Index small = narrow(std::min(m, n));
   const Eigen::JacobiSVD<Eigen::MatrixXd> svd(Eigen::Map<Eigen::MatrixXd>(A, narrow(m), narrow(n)),
                                               vectors ? Eigen::ComputeThinU | Eigen::ComputeThinV : 0);
+  if (svd.info() != Eigen::Success) return false;  // it leaves its arrays as they were
   Eigen::Map<Eigen::VectorXd>(sigma, small) = svd.singularValues();
   if (!vectors) return true;
   Eigen::Map<Eigen::MatrixXd>(U, narrow(m), small) = svd.matrixU();

@@ -16,7 +16,7 @@ std::vector<Index> shape_of(const Json& array) { return array.at("shape").get<st
 Array array_from(std::string_view name, const Json& given, const double* numbers) {
   auto shape = shape_of(given);
   Index count = 1;
-  for (const Index size : shape) count *= size;
+  for (const Index size : shape) count *= size;  // packed() has compared it with the numbers that there are
   const double* first = numbers + given.at("from").get<Index>();
   if (name == "select" && shape.size() == 2)
     return Array::own(std::vector<bool>(first, first + count), std::move(shape));

@@ -28,6 +28,7 @@ export function needsStart({ start, startHead, joint, param }: State): boolean {
 
 export function commands(app: App): string[] {
   const { state, run } = app;
+  if (app.problem) return [];
   const draw = drawing(app);
   const lines = draw ? [draw] : [];
   lines.push(`attsvm solve task.npz${selection(app)} --norm ${state.norm} -o solution.npz`);

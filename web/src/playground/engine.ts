@@ -91,6 +91,7 @@ export function packed(value: unknown): { words: string; numbers: Float64Array<A
   const words = JSON.stringify(value, (_key, one: unknown) => {
     if (one === null || typeof one !== "object" || !("shape" in one) || !("data" in one)) return one;
     const { shape, data } = one as Numbers;
+    if (data.length !== shape.reduce((all, size) => all * size, 1)) throw new Error("an array does not fit its shape");
     const from = count;
     parts.push(data);
     count += data.length;
@@ -111,13 +112,26 @@ export function unpacked(words: string, numbers: Float64Array): unknown {
     if (one === null || typeof one !== "object" || !("shape" in one) || !("from" in one)) return one;
     const { shape, from } = one as { shape: number[]; from: number };
     const count = shape.reduce((all, size) => all * size, 1);
-    return { shape, data: numbers.slice(from, from + count) };
+    const data = numbers.slice(from, from + count);
+    if (data.length !== count) throw new Error("an array does not fit its shape");
+    return { shape, data };
   });
 }
 
-export async function inflated(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
+/** Error where it would have more than `most` bytes: a small file can hold gigabytes of zeros. */
+export async function inflated(bytes: Uint8Array<ArrayBuffer>, most: number): Promise<Uint8Array<ArrayBuffer>> {
+  const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw")).getReader();
+  const parts: Uint8Array<ArrayBuffer>[] = [];
+  let size = 0;
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    parts.push(part.value);
+    size += part.value.length;
+    if (size > most) {
+      void reader.cancel();
+      throw new Error("it is too large");
+    }
+  }
+  return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
 
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
@@ -137,7 +151,7 @@ export class Engine {
 
   /** `source`: the module, deflated, in base 64. */
   static async load(source: string): Promise<Engine> {
-    return Engine.of(await WebAssembly.compile(await inflated(fromBase64(source))));
+    return Engine.of(await WebAssembly.compile(await inflated(fromBase64(source), 2 ** 26)));
   }
 
   /** Another one, with a memory and a run of its own. */
@@ -168,7 +182,7 @@ export class Engine {
 
   call<Verb extends keyof Verbs>(verb: Verb, request: Verbs[Verb][0]): Verbs[Verb][1] {
     const { words, numbers } = packed(request);
-    const places = [this.text(verb), this.text(words), this.functions.malloc(8 * numbers.length + 8)] as const;
+    const places = [this.text(verb), this.text(words), this.room(8 * numbers.length + 8)] as const;
     new Float64Array(this.memory.buffer, places[2], numbers.length).set(numbers);
     const at = this.functions.attsvm_call(...places);
     places.forEach((place) => this.functions.free(place));
@@ -178,9 +192,15 @@ export class Engine {
     return answer as Verbs[Verb][1];
   }
 
+  private room(bytes: number): number {
+    const at = this.functions.malloc(bytes);
+    if (at === 0) throw new Error("there is not enough memory");
+    return at;
+  }
+
   private text(words: string): number {
     const bytes = new TextEncoder().encode(`${words}\0`);
-    const at = this.functions.malloc(bytes.length);
+    const at = this.room(bytes.length);
     new Uint8Array(this.memory.buffer).set(bytes, at);
     return at;
   }

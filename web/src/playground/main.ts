@@ -13,11 +13,18 @@ import { numbers } from "./numbers";
 import { firstState, presets, stateOf } from "./presets";
 import { sharing } from "./share";
 import { Stage } from "./stage";
-import { drawFrom, presetFrom, type State, stateFrom } from "./state";
+import { drawFrom, presetFrom, type State, stateFrom, tooLarge } from "./state";
 import { taskFrom } from "./task";
 
-/** What the address asks for; null where it asks for nothing. */
+/** What the address asks for; null where it asks for nothing. Error where the page cannot show it. */
 function addressed(engine: Engine): State | null {
+  const state = stateAt(engine);
+  const reason = state ? tooLarge(state.task) : "";
+  if (reason) throw new Error(reason);
+  return state;
+}
+
+function stateAt(engine: Engine): State | null {
   const draw = drawFrom(location.hash);
   if (draw) return { ...firstState(taskFrom(engine.call("draw", draw))), view: "margin", select: "run" };
   const preset = presets.find((one) => one.name === presetFrom(location.hash));

@@ -7,6 +7,7 @@ export interface File {
 }
 
 const namesOf = "x_token_names";
+const mostBytes = 2 ** 24; // of an array: far more than the page can show
 const wholeNumbers = new Set(["offsets", "query_token", "sequence", "visible", "select"]);
 
 type Read = (view: DataView, at: number) => number;
@@ -37,8 +38,13 @@ function readNpy(name: string, bytes: Uint8Array): { shape: number[]; data: numb
   );
   const count = shape.reduce((all, one) => all * one, 1);
   if (!type || type[1] === ">") throw new Error(`${name}: numbers of this kind cannot be read here`);
+  if ((type[2] === "U") !== (name === namesOf))
+    throw new Error(`${name}: holds ${type[2] === "U" ? "text" : "numbers"}`);
+  if (wholeNumbers.has(name) && type[2] === "f") throw new Error(`${name}: must be integers`);
   if (type[2] === "U") {
     const letters = Number(type[3]);
+    if (count > bytes.length || start + 4 * letters * count > bytes.length)
+      throw new Error(`${name}: the file ends too soon`);
     const text = (k: number): string =>
       Array.from({ length: letters }, (_, j) => view.getUint32(start + 4 * (k * letters + j), true))
         .filter((code) => code > 0)
@@ -82,6 +88,7 @@ export async function readNpz(file: Uint8Array<ArrayBuffer>): Promise<File> {
   for (let k = view.getUint16(end + 10, true); k > 0; k -= 1) {
     const method = view.getUint16(at + 10, true),
       packedSize = view.getUint32(at + 20, true),
+      size = view.getUint32(at + 24, true),
       nameSize = view.getUint16(at + 28, true),
       local = view.getUint32(at + 42, true);
     const name = new TextDecoder().decode(file.subarray(at + 46, at + 46 + nameSize)).replace(/\.npy$/, "");
@@ -90,7 +97,8 @@ export async function readNpz(file: Uint8Array<ArrayBuffer>): Promise<File> {
     const part = file.slice(start, start + packedSize);
     if (method !== 0 && method !== 8) throw new Error(`${name}: packed in a way that cannot be read here`);
     if (name.startsWith("x_") && name !== namesOf) continue;
-    const array = readNpy(name, method === 0 ? part : await inflated(part));
+    if (Math.max(size, packedSize) > mostBytes) throw new Error(`${name}: is too large for this page`);
+    const array = readNpy(name, method === 0 ? part : await inflated(part, mostBytes));
     if (name === namesOf) found.names = array.data as string[];
     else found.arrays[name] = array as Numbers;
   }

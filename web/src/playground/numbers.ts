@@ -3,7 +3,8 @@ import { button, type Child, h } from "../dom";
 import { formatted, percent } from "../format";
 import { facts } from "../table";
 import type { App } from "./app";
-import type { Row } from "./engine";
+import type { Answer, Row } from "./engine";
+import { tooLarge } from "./state";
 import { dot, keySize, seen, withNewQuery, withoutQuery, withQuery, withScore } from "./task";
 
 const number = (path: string, value: number | null | undefined): HTMLElement =>
@@ -23,6 +24,11 @@ const verdicts: Record<string, string> = {
   local: "Each kept token scores higher than its support tokens: a local optimum, where training can end.",
   neither: "A support token scores as high as the kept one: training does not stay here.",
 };
+
+/** Support tokens, and so the local verdicts, are those of the Frobenius SVM, which another norm's need not be. */
+function verdictOf({ verdict, norm }: Answer): string {
+  return verdict === "global" || norm === "fro" ? (verdicts[verdict ?? ""] ?? "") : "";
+}
 
 function answerCard(app: App): HTMLElement {
   const { answer } = app;
@@ -54,10 +60,10 @@ function answerCard(app: App): HTMLElement {
       "p",
       { class: "note" },
       open
-        ? "Double precision and two seconds do not settle this one. The program goes further: copy the command."
+        ? "The page does not settle this one. The program goes further: copy the command."
         : answer.status === "infeasible"
           ? "Weighted and added up, the rows below ask for a margin of 1 from a matrix that is zero."
-          : (verdicts[answer.verdict ?? ""] ?? ""),
+          : verdictOf(answer),
     ),
     answer.conflict
       ? h("ul", { class: "rows" }, ...answer.conflict.words.slice(0, 6).map((line) => h("li", {}, line)))
@@ -167,7 +173,7 @@ function tokenTable(app: App): HTMLElement {
 
 function queryCard(app: App, addToken: () => void): HTMLElement {
   const { state } = app;
-  const { task, query: i } = state;
+  const { task, query: i, select } = state;
   const query = task.queries[i];
   const many = task.queries.length > 1;
   const pick = h(
@@ -199,8 +205,13 @@ function queryCard(app: App, addToken: () => void): HTMLElement {
       button("Add token", addToken, { class: "quiet" }),
       button(
         query?.z ? "Add query" : "Add input",
-        () => app.set({ task: withNewQuery(task, i), query: task.queries.length, select: null }),
-        { class: "quiet" },
+        () =>
+          app.set({
+            task: withNewQuery(task, i),
+            query: task.queries.length,
+            select: Array.isArray(select) ? [...(select as number[]), 0] : null,
+          }),
+        { class: "quiet", disabled: tooLarge(withNewQuery(task, i)) !== "" },
       ),
       button(query?.z ? "Delete query" : "Delete input", leave, {
         class: "quiet",

@@ -100,8 +100,8 @@ export const presets: readonly Preset[] = [
     title: "One input, two limits",
     group: "Published, in the plane",
     caption:
-      "Now token 2 scores 0, and token 1 scores more than its support token. Starts below end at token 1, a local " +
-      "optimum. Drag the start up until training ends at token 0.",
+      "One prompt reads three tokens. Token 0 scores best, but token 1 scores more than its support token, token 2: " +
+      "starts below end at token 1, a local optimum. Drag the start up until training ends at token 0.",
     command: "attsvm generate single-local -o task.npz",
     task: drawn("single-local"),
     state: { ...prompt, select: "run", start: column(0, -1, 0) },

@@ -46,9 +46,10 @@ export function sharing(app: App): HTMLElement {
       const { arrays, names } = await readNpz(new Uint8Array(await file.arrayBuffer()));
       const task = taskFrom(arrays, names);
       const reason = tooLarge(task);
-      if (reason) throw new Error(`this task is too large to be dragged about: ${reason}`);
+      if (reason) throw new Error(`this task is too large to be dragged around: ${reason}`);
+      // With the file's own arrays: what the library refuses must not be mended on the way.
       app.engine.call("solve", {
-        task: arraysOf(task),
+        task: arrays,
         norm: "fro",
         select: task.head || task.select ? null : task.queries.map(() => 0),
       });
@@ -93,7 +94,7 @@ export function sharing(app: App): HTMLElement {
   return h(
     "div",
     {},
-    h("p", {}, "These commands give the numbers on screen:"),
+    h("p", {}, "These commands give the numbers on screen, beside the files that can be saved here:"),
     h("p", { class: "made" }, lines),
     h(
       "div",

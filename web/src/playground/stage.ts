@@ -3,6 +3,7 @@ import { h, svg } from "../dom";
 import type { App } from "./app";
 import { type Handle, Handles, rounded, spotOf } from "./handles";
 import { type Map, parts, type Spot, words } from "./stage_parts";
+import { tooLarge } from "./state";
 import { dot, plus, times, type Vector, withNewToken } from "./task";
 
 const nudge = 0.02; // of the radius, by an arrow key
@@ -53,7 +54,10 @@ export class Stage {
       s,
       plus(times(across, rounded(spot[0], this.radius)), up, rounded(spot[1], this.radius)),
     );
-    this.app.set({ task, select: Array.isArray(state.select) ? null : state.select });
+    if (tooLarge(task)) return;
+    // In causal attention the token is a query too, which has no choice yet.
+    const asks = task.queries.length !== state.task.queries.length;
+    this.app.set({ task, select: asks && Array.isArray(state.select) ? null : state.select });
   }
 
   draw(): void {

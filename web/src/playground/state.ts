@@ -28,6 +28,29 @@ const matrix = (rows: readonly Vector[]): { shape: number[]; data: number[] } =>
   data: rows.flat(),
 });
 
+const params = ["W", "KQ", "p"],
+  views = ["plane", "turn", "margin"];
+
+/** Error unless every setting is of the kind that the page itself writes: links come from anywhere. */
+function requireSettings(given: Omit<State, "task" | "start" | "startHead">): void {
+  const word = (text: unknown): boolean => typeof text === "string" && /^[\w:.-]*$/.test(text);
+  const whole = (number: unknown): boolean => Number.isInteger(number) && Number(number) >= 0;
+  const { select, turn } = given;
+  const selects =
+    select === null || select === "opt" || select === "run" || (Array.isArray(select) && select.every(whole));
+  const turns = Array.isArray(turn) && turn.length === 2 && turn.every(Number.isFinite);
+  const fits =
+    [given.norm, given.optimizer, given.loss, given.preset].every(word) &&
+    params.includes(given.param) &&
+    views.includes(given.view) &&
+    Number.isFinite(given.step) &&
+    given.step > 0 &&
+    typeof given.joint === "boolean" &&
+    whole(given.seed) &&
+    whole(given.query);
+  if (!fits || !selects || !turns) throw new Error("its settings are not those of this page");
+}
+
 function rows(array: { shape: number[]; data: ArrayLike<number> } | null): number[][] | null {
   if (!array) return null;
   const [height = 0, width = 0] = array.shape;
@@ -75,6 +98,9 @@ export function stateFrom(hash: string): State | null {
     start: ReturnType<typeof matrix> | null;
     startHead: ReturnType<typeof matrix> | null;
   };
+  requireSettings(rest);
+  if (!Array.isArray(names) || !names.every((name) => typeof name === "string"))
+    throw new Error("its names are not text");
   return { ...rest, task: taskFrom(arrays, names), start: rows(start), startHead: rows(startHead)?.[0] ?? null };
 }
 
@@ -87,8 +113,12 @@ export function drawFrom(hash: string): { kind: string; n?: number; T?: number; 
   const given = new URLSearchParams(hash.slice(1));
   const draw: { kind: string; n?: number; T?: number; d?: number; seed?: number } = { kind: given.get("draw") ?? "" };
   for (const key of ["n", "T", "d", "seed"] as const) {
-    const value = Number(given.get(key) ?? NaN);
-    if (Number.isInteger(value) && value >= 0) draw[key] = value;
+    if (!given.has(key)) continue;
+    const value = Number(given.get(key));
+    const largest = { n: most.queries, T: most.tokens, d: most.d, seed: Number.MAX_SAFE_INTEGER }[key];
+    if (!Number.isInteger(value) || value < 0 || value > largest)
+      throw new Error(`${key} must be an integer of at most ${largest}`);
+    draw[key] = value;
   }
   return draw;
 }
