@@ -1,7 +1,10 @@
 // Advice on steps that are too large for what an optimizer remembers.
 #include "theory/step_advice.h"
 
+#include <cmath>
+
 #include "support.h"
+#include "train/settings.h"
 
 namespace attsvm::internal {
 namespace {
