@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "margin/stored_solution.h"
+#include "train/settings.h"
 
 namespace attsvm::internal {
 namespace {
@@ -48,14 +49,17 @@ Index turned_late(const MarginShares& shares, const StoredRun& run) {
 RunAnswer answer_of(const Check& check, const StoredRun& run) {
   if (check.decided && !check.separable)
     return {"it does not converge to an SVM: no W keeps the tokens that it selects ahead", false, nullptr, nullptr};
-  if (!check.implied)
+  const bool untold = !rule_from_words(run.settings);  // the file does not say how the run was trained
+  if (!check.implied && !untold)
     return {"theory names no SVM for this training" + closest_words(check), nullptr, nullptr, nullptr};
   const bool sets = !check.selection.is_single();
+  // The Frobenius norm says at least whether the direction of an untold run settles at all.
+  const Norm named = check.implied ? check.implied->norm : Norm::frobenius();
   const MarginShares* of = nullptr;
   for (const MarginShares& shares : check.shares) {
-    if (shares.norm == check.implied->norm && shares.status == MarginStatus::optimal) of = &shares;
+    if (shares.norm == named && shares.status == MarginStatus::optimal) of = &shares;
   }
-  const Json predicted = check.implied->norm.name();
+  const Json predicted = check.implied ? Json(named.name()) : Json(nullptr);
   if (of == nullptr)
     return {"it cannot be said whether it converges: the SVM is not solved", nullptr, predicted, nullptr};
   const std::string target =

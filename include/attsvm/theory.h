@@ -179,8 +179,8 @@ struct Check {
   /// Gen-SVM). One entry per recorded point; a run without records has one entry, for its W.
   std::vector<MarginShares> shares{};
   std::optional<MarginSolution> implied_solution{};  ///< the SVM in the implied norm, unless that is fro or nuc
-  /// What keeps the run from the SVM in the implied norm and other settings would mend, in words; empty: nothing that is
-  /// known, or RunTrace::settings is empty, or the run is close.
+  /// What keeps the run from the SVM in the implied norm and other settings would mend, in words; empty: nothing that
+  /// is known, or RunTrace::settings is empty, or the run is close.
   std::string advice{};
 };
 

@@ -167,7 +167,7 @@ def test_solving_alone_and_rejections(sweep, tmp_path):
 
 @pytest.mark.parametrize("change, words", [
     ({"name": "a/b"}, ["name", "a/b", "folder"]),
-    ({"name": "svm-rank"}, ["name", "published"]),
+    ({"name": "svm-rank"}, ["name", "experiment of attsvm"]),
     ({"name": None}, ["name", "text"]),
     ({"extra": 1}, ["unknown field extra"]),
     ({"train": {"zzzzzzzz": 3}}, ["unknown field train.zzzzzzzz", " init", " steps", " loss"]),

@@ -147,7 +147,7 @@ def test_the_summary_names_what_the_optimizer_remembers(attsvm, draw, tmp_path):
 
 def test_names_that_others_use_lead_to_ours(attsvm, draw, tmp_path):
     task = draw("random")
-    for name, words in (("sgd", "gd here"), ("sign", "steepest:max"), ("momentum", "option of gd"), ("adan", "must be gd, ngd")):
+    for name, words in (("sgd", "gd here"), ("sign", "steepest:max"), ("momentum", "such as gd"), ("adan", "must be gd, ngd")):
         result = attsvm("train", task, "--optimizer", name, "-o", tmp_path / "run.npz")
         assert result.code == 2 and words in result.err and len(result.err.splitlines()) == 1, result
     # An option that fits no task is not the task's fault.

@@ -141,7 +141,7 @@ def test_refusals_name_the_argument(error, name, changes):
     (ValueError, "seed", lambda task: attsvm.train(task, seed=-1)),
     (ValueError, "init", lambda task: attsvm.train_many([task], init=[None, None])),
     (ValueError, "radi", lambda task: attsvm.path(task, [2, 1])),
-    (ValueError, "W", lambda task: attsvm.check(task, TOKENS)),
+    (ValueError, "steps", lambda task: attsvm.check(task, TOKENS)),
     (ValueError, "claim", lambda task: attsvm.claims("nothing")),
     (TypeError, "names", lambda task: attsvm.reproduce()),
     (ValueError, "kind", lambda task: attsvm.generate("nothing")),
