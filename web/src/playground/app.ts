@@ -159,12 +159,12 @@ export class App {
         select: Array.isArray(select) ? [...(select as number[])] : (select as "opt" | null),
       });
       this.problem = "";
+      this.milliseconds = performance.now() - began;
       run.compare();
     } catch (error) {
       this.answer = null;
       this.problem = error instanceof Error ? error.message : String(error);
     }
-    this.milliseconds = performance.now() - began;
     this.stale.answer = false;
   }
 }

@@ -27,6 +27,7 @@ export function atlas(app: App): HTMLElement {
   );
   const words = h("p", { class: "note", role: "status" });
   let wanted = 0; // numbers the tables that were asked for: an edit ends the one before
+  let settings = `${app.state.step} ${app.state.loss}`;
   const row = (optimizer: string, cells: Node[]): void => {
     body.append(h("tr", {}, h("th", { scope: "row" }, optimizer), ...cells));
   };
@@ -80,7 +81,9 @@ export function atlas(app: App): HTMLElement {
     words.textContent = "";
   };
   app.on((changed) => {
-    if (!changed.has("task")) return;
+    const now = `${app.state.step} ${app.state.loss}`;
+    if (!changed.has("task") && now === settings) return;
+    settings = now;
     wanted += 1;
     body.replaceChildren();
     table.hidden = true;

@@ -5,6 +5,7 @@ import { h } from "../dom";
 import type { App } from "./app";
 import type { Point } from "./engine";
 
+const shown = 8; // tokens whose attention is drawn
 const often = 300; // milliseconds between two drawings of a run that goes on
 
 function curves(app: App): ChartSpec[] {
@@ -29,6 +30,11 @@ function curves(app: App): ChartSpec[] {
   const floor = 1e-16;
   const tokens = points.at(-1)?.attention[state.query] ?? [];
   const names = state.task.sequences[state.task.queries[state.query]?.sequence ?? 0] ?? [];
+  const largest = tokens
+    .map((_, t) => t)
+    .sort((a, b) => (tokens[b] ?? 0) - (tokens[a] ?? 0))
+    .slice(0, shown)
+    .sort((a, b) => a - b);
   const height = 230;
   return [
     {
@@ -36,8 +42,8 @@ function curves(app: App): ChartSpec[] {
       name: "loss",
       summary: "Training lowers it. Where the tokens can be separated, it nears its least value and never reaches it.",
       x,
-      y: { label: "loss", log: true },
-      series: [line("loss", 0, (point) => (point.loss !== null && point.loss > 0 ? point.loss : null))],
+      y: { label: "loss", log: state.loss !== "linear" }, // that one is negative
+      series: [line("loss", 0, (point) => point.loss)],
       height,
     },
     {
@@ -66,19 +72,19 @@ function curves(app: App): ChartSpec[] {
     {
       title: `Attention of query ${state.query}`,
       name: "attention",
-      summary: "The softmax weights of its tokens. Where they can be separated, one of them takes it all.",
+      summary:
+        "The softmax weights of its tokens. Where they can be separated, one of them takes it all." +
+        (tokens.length > shown ? ` These are the ${shown} that end largest.` : ""),
       x,
       y: { label: "weight", range: [0, 1] as [number, number] },
       logs: [],
-      series: tokens
-        .slice(0, 8)
-        .map((_, t) =>
-          line(
-            names[t]?.name ? `${t} ${names[t].name}` : `token ${t}`,
-            t,
-            (point) => point.attention[state.query]?.[t] ?? null,
-          ),
+      series: largest.map((t) =>
+        line(
+          names[t]?.name ? `${t} ${names[t].name}` : `token ${t}`,
+          t,
+          (point) => point.attention[state.query]?.[t] ?? null,
         ),
+      ),
       height,
     },
   ];

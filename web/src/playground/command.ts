@@ -13,13 +13,19 @@ const selection = (app: App): string => {
 
 const drawn = new Map<string, string>(); // what presets draw, by their names
 
-/** The command that draws the task; null where it is not the one that its preset draws. */
-function drawing({ state, engine }: App): string | null {
+/** Whether the task is still the one of its preset. */
+export function isPresets({ state, engine }: App): boolean {
   const preset = presets.find((one) => one.name === state.preset);
-  if (!preset?.command) return null;
+  if (!preset) return false;
   const first = drawn.get(preset.name) ?? JSON.stringify(arraysOf(preset.task(engine)));
   drawn.set(preset.name, first);
-  return JSON.stringify(arraysOf(state.task)) === first ? preset.command : null;
+  return JSON.stringify(arraysOf(state.task)) === first;
+}
+
+/** The command that draws the task; null where none does. */
+function drawing(app: App): string | null {
+  const preset = presets.find((one) => one.name === app.state.preset);
+  return preset?.command && isPresets(app) ? preset.command : null;
 }
 
 export function needsStart({ start, startHead, joint, param }: State): boolean {

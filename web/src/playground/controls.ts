@@ -1,6 +1,7 @@
 // What can be chosen: a preset, the kind of attention, the norm, how to train, and files.
 import { button, freshId, h } from "../dom";
 import type { App } from "./app";
+import { isPresets } from "./command";
 import { presets, stateOf } from "./presets";
 import { isFlat } from "./projection";
 import type { State, View } from "./state";
@@ -83,13 +84,15 @@ export function presetPicker(app: App): HTMLElement {
   const caption = h("p", { class: "lead caption" });
   const draw = (): void => {
     const preset = presets.find((one) => one.name === app.state.preset);
+    const own = preset !== undefined && !isPresets(app);
     select.value = preset?.name ?? "";
-    caption.textContent =
-      preset?.caption ?? "A task of your own. Its address holds all of it: send the link, or save the file.";
+    caption.textContent = preset
+      ? `${own ? "You changed the task. It began so: " : ""}${preset.caption}`
+      : "A task of your own. Its address holds all of it: send the link, or save the file.";
   };
   draw();
   app.on((changed) => {
-    if (changed.has("settings")) draw();
+    if (changed.has("settings") || changed.has("task")) draw();
   });
   return h(
     "div",
