@@ -82,13 +82,14 @@ export function presetPicker(app: App): HTMLElement {
     );
   select.append(h("option", { value: "", disabled: true, hidden: true }, "your own"));
   const caption = h("p", { class: "lead caption" });
+  const since = h("span", { class: "note" });
   const draw = (): void => {
     const preset = presets.find((one) => one.name === app.state.preset);
-    const own = preset !== undefined && !isPresets(app);
     select.value = preset?.name ?? "";
-    caption.textContent = preset
-      ? `${own ? "You changed the task. It began so: " : ""}${preset.caption}`
-      : "A task of your own. Its address holds all of it: send the link, or save the file.";
+    // Beside the picker: a longer caption would move the stage under the hand that drags.
+    since.textContent = preset && !isPresets(app) ? "changed since" : "";
+    caption.textContent =
+      preset?.caption ?? "A task of your own. Its address holds all of it: send the link, or save the file.";
   };
   draw();
   app.on((changed) => {
@@ -97,7 +98,7 @@ export function presetPicker(app: App): HTMLElement {
   return h(
     "div",
     { class: "preset" },
-    h("div", { class: "choice" }, h("label", { for: id }, "Begin with"), select),
+    h("div", { class: "choice" }, h("label", { for: id }, "Begin with"), select, since),
     caption,
   );
 }
