@@ -16,7 +16,8 @@ void expect_refusal(const std::function<void()>& work, const std::vector<std::st
 }
 
 Scratch::Scratch() {
-  std::string name = (std::filesystem::temp_directory_path() / "attsvm_test_XXXXXX").string();
+  std::string name = (std::filesystem::temp_directory_path() / ("attsvm_test_" + std::string(6, 'X')))
+                         .string();  // mkdtemp replaces the letters
   path_ = ::mkdtemp(name.data());
 }
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { attsvm, dataOf, open, startBrowser } from "./support.mjs";
+import { attsvm, dataOf, startBrowser, visit } from "./support.mjs";
 
 let browser;
 
@@ -12,11 +12,7 @@ before(async () => {
 });
 after(() => browser?.close());
 
-async function on(hash, use) {
-  const opened = await open(browser, "demo/report.html", { hash });
-  await use(opened.page);
-  await opened.close();
-}
+const on = (hash, use) => visit(browser, "demo/report.html", { hash }, use);
 
 const tab = (page) => page.locator("[role=tab][aria-selected=true]").textContent();
 const query = (page) => page.locator("[role=tabpanel]:not([hidden]) .query input").inputValue();

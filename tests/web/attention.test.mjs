@@ -15,6 +15,7 @@ import {
   python,
   showTab,
   startBrowser,
+  visit,
 } from "./support.mjs";
 
 const words = ["the", "cat", "sat", "on", "a", "mat", "and", "slept"];
@@ -35,11 +36,10 @@ np.savez("large.npz", tokens=rng.standard_normal((1, 512, 8)), query_token=np.ar
 });
 after(() => browser?.close());
 
-async function on(file, options, use) {
-  const opened = await open(browser, file, { hash: "#attention", ...options });
-  await use(opened.page, opened.page.locator(".chart", { hasText: "Attention map" }));
-  await opened.close();
-}
+const on = (file, options, use) =>
+  visit(browser, file, { hash: "#attention", ...options }, (page) =>
+    use(page, page.locator(".chart", { hasText: "Attention map" })),
+  );
 
 /** Where a cell of the map is. */
 async function cell(map, data, query, token) {

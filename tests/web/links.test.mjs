@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import path from "node:path";
 import { after, before, test } from "node:test";
 
-import { attsvm, folder, open, python, startBrowser } from "./support.mjs";
+import { attsvm, folder, python, startBrowser, visit } from "./support.mjs";
 
 const file = "links.html";
 let browser;
@@ -14,11 +14,7 @@ before(async () => {
 });
 after(() => browser?.close());
 
-async function on(hash, use) {
-  const opened = await open(browser, file, { hash });
-  await use(opened.page);
-  await opened.close();
-}
+const on = (hash, use) => visit(browser, file, { hash }, use);
 
 /** An address with other words in it. */
 function forged(hash, change) {

@@ -15,6 +15,7 @@ import {
   openDetails,
   python,
   startBrowser,
+  visit,
 } from "./support.mjs";
 
 const file = "playground.html";
@@ -27,11 +28,7 @@ before(async () => {
 });
 after(() => browser?.close());
 
-async function on(hash, use, options = {}) {
-  const opened = await open(browser, file, { hash, ...options });
-  await use(opened.page);
-  await opened.close();
-}
+const on = (hash, use, options = {}) => visit(browser, file, { hash, ...options }, use);
 
 /** Saves a file of the page into the tests' folder. */
 async function save(page, name) {

@@ -12,11 +12,12 @@ import {
   attsvm,
   dataOf,
   download,
-  open,
+  drawApart,
   openDetails,
   picture,
   showTab,
   startBrowser,
+  visit,
 } from "./support.mjs";
 
 const views = ["Overview", "Plane", "Training", "Attention", "Margins", "Spectrum", "Proof"];
@@ -31,18 +32,12 @@ before(async () => {
   attsvm("report", "infeasible.npz", "-o", "infeasible.html");
   attsvm("generate", "single-global", "-o", "tiny.npz");
   attsvm("report", "tiny.npz", "-o", "tiny.html");
-  attsvm("generate", "random", "--n", 10, "--T", 5, "--d", 3, "--seed", 1, "-o", "apart.npz");
-  attsvm("report", "apart.npz", "-o", "apart.html");
+  drawApart();
   browser = await startBrowser();
 });
 after(() => browser?.close());
 
-/** Opens a page; what `use` leaves on the console fails the test. */
-async function on(file, options, use) {
-  const opened = await open(browser, file, options);
-  await use(opened.page, opened);
-  await opened.close();
-}
+const on = (file, options, use) => visit(browser, file, options, use);
 
 test("the demo's page holds what the schema says", () =>
   on("demo/report.html", {}, async (page) => assertSchema(dataOf(page))));

@@ -9,9 +9,9 @@ import {
   attsvm,
   dataOf,
   download,
-  open,
   showTab,
   startBrowser,
+  visit,
 } from "./support.mjs";
 
 const files = ["gd.npz", "adam.npz", "signum.npz"];
@@ -29,11 +29,7 @@ before(async () => {
 });
 after(() => browser?.close());
 
-async function on(file, hash, use) {
-  const opened = await open(browser, file, { hash });
-  await use(opened.page);
-  await opened.close();
-}
+const on = (file, hash, use) => visit(browser, file, { hash }, use);
 
 test("every view shows every run, and every number is the data's", () =>
   on("runs.html", "", async (page) => {

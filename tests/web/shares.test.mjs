@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { assertNumbers, assertSchema, attsvm, dataOf, download, open, python, startBrowser } from "./support.mjs";
+import { assertNumbers, assertSchema, attsvm, dataOf, download, python, startBrowser, visit } from "./support.mjs";
 
 let browser;
 
@@ -21,12 +21,11 @@ np.savez("ones.npz", W=np.ones((1, 1)))`);
 after(() => browser?.close());
 
 /** Opens the view of the training; what `use` leaves on the console fails the test. */
-async function on(file, use) {
-  const opened = await open(browser, file, { hash: "#training" });
-  await use(opened.page);
-  assertSchema(dataOf(opened.page));
-  await opened.close();
-}
+const on = (file, use) =>
+  visit(browser, file, { hash: "#training" }, async (page) => {
+    await use(page);
+    assertSchema(dataOf(page));
+  });
 
 test("margins in each norm are drawn and listed, the implied norm above all", () =>
   on("cubic.html", async (page) => {

@@ -10,9 +10,10 @@ import {
   attsvm,
   dataOf,
   download,
-  open,
+  drawApart,
   picture,
   startBrowser,
+  visit,
 } from "./support.mjs";
 
 let browser;
@@ -21,17 +22,12 @@ before(async () => {
   attsvm("demo", "--out", "demo");
   attsvm("train", "demo/task.npz", "--steps", 300, "-o", "single.npz");
   attsvm("report", "demo/task.npz", "--run", "single.npz", "-o", "single.html");
-  attsvm("generate", "random", "--n", 10, "--T", 5, "--d", 3, "--seed", 1, "-o", "apart.npz");
-  attsvm("report", "apart.npz", "-o", "apart.html");
+  drawApart();
   browser = await startBrowser();
 });
 after(() => browser?.close());
 
-async function on(file, options, use) {
-  const opened = await open(browser, file, options);
-  await use(opened.page);
-  await opened.close();
-}
+const on = (file, options, use) => visit(browser, file, options, use);
 
 /** W^mm is told in words before its symbol stands anywhere. */
 async function assertWordsFirst(page) {

@@ -62,6 +62,19 @@ export async function open(browser, file, { hash = "", ...options } = {}) {
   return { page, close, url };
 }
 
+/** Opens a page and uses it; what that leaves on the console fails the test. */
+export async function visit(browser, file, options, use) {
+  const opened = await open(browser, file, options);
+  await use(opened.page, opened);
+  await opened.close();
+}
+
+/** A report on tokens that no W keeps: apart.npz, apart.html. */
+export function drawApart() {
+  attsvm("generate", "random", "--n", 10, "--T", 5, "--d", 3, "--seed", 1, "-o", "apart.npz");
+  attsvm("report", "apart.npz", "-o", "apart.html");
+}
+
 /** The data inside the page, read from its file. */
 export function dataOf(page) {
   const html = readFileSync(fileURLToPath(page.url().split("#")[0]), "utf8");
