@@ -2,7 +2,7 @@
 # ATTSVM_NO_INSTALL=1 installs nothing and names what is missing.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-full bench bench-peers build-bench bench-python audit-demo python docs format
+.PHONY: help build demo test test-full bench bench-peers build-bench bench-python audit-demo python wheels deb docs format
 
 RELEASE := build/release/attsvm
 
@@ -22,7 +22,7 @@ test:  ## build and run every test, AddressSanitizer and fuzzers in short form
 	@scripts/run_tests
 
 test-full:  ## the same at length: ThreadSanitizer, every test under every sanitizer, long fuzzing, clang-tidy on all files
-	@scripts/install_packages page test
+	@scripts/install_packages page test wheels
 	@scripts/run_tests --full
 
 bench: build-bench  ## measure speed and memory against the limits of this machine (QUICK=1: less of it)
@@ -44,16 +44,25 @@ bench-python:  ## what calling from Python costs over C++
 	@cmake --build --preset bench --target attsvm_bench attsvm_python
 	@PYTHONPATH=build/bench/python build/python/bin/python bench/python_overhead.py build/bench
 
-audit-demo:  ## audit the 72 heads of MiniLM, whose weights it fetches into build/audit; tens of minutes on two cores
+audit-demo:  ## audit the 72 heads of MiniLM, whose weights it fetches into build/weights; tens of minutes on two cores
 	@scripts/install_packages test
 	@[ -f build/dev/build.ninja ] || cmake --preset dev >/dev/null
 	@cmake --build --preset dev --target attsvm_program attsvm_python attsvm_python_stub
 	@scripts/audit_demo build/dev/attsvm build/dev/python
 
-python:  ## build a wheel that needs nothing but NumPy: build/wheels
+python:  ## build a wheel for this machine's Python, and for its Linux and newer; needs NumPy alone: build/wheels
 	@scripts/install_packages test
 	@scripts/python_environment >/dev/null
 	@scripts/build_wheel
+
+wheels:  ## meant for x86-64 Linux with glibc 2.28 and newer, Python 3.10, 3.11, 3.12+; not run to its end yet
+	@scripts/install_packages page test wheels
+	@scripts/python_environment >/dev/null
+	@scripts/build_wheels
+
+deb:  ## build the Debian packages: build/deb
+	@scripts/install_packages deb
+	@scripts/build_deb
 
 docs:  ## build the documentation as a site: build/site
 	@scripts/install_packages docs

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "audit/audit_data.h"
 #include "io/output.h"
@@ -12,7 +13,7 @@ namespace attsvm::internal {
 namespace {
 
 struct AuditOptions {
-  std::string heads, out, only;
+  std::string heads, out, page, only;
   AuditSettings settings;
 };
 
@@ -136,15 +137,65 @@ std::vector<Index> heads_named(const HeadSet& heads, const std::string& names) {
   return list;
 }
 
+/// The command that makes the page again.
+std::string audit_command(const AuditOptions& options) {
+  const AuditSettings &settings = options.settings, usual;
+  std::vector<std::string> words{"attsvm", "audit", options.heads};
+  const auto add = [&](const char* name, const auto& value, const auto& without) {
+    if (value == without) return;
+    words.emplace_back(name);
+    words.push_back(fmt::format("{}", value));
+  };
+  const std::string nothing;
+  add("--head", options.only, nothing);
+  add("--queries", settings.queries, usual.queries);
+  add("--drop", settings.drop, usual.drop);
+  add("--nulls", settings.nulls, usual.nulls);
+  add("--tolerance", settings.tolerance, usual.tolerance);
+  add("--null-tolerance", settings.null_tolerance, usual.null_tolerance);
+  add("--seed", settings.seed, usual.seed);
+  add("--time-limit", settings.time_limit, usual.time_limit);
+  add("--page", options.page, nothing);
+  return shell_line(words);
+}
+
+/// InputError if the audit could not be written in the end.
+void require_outputs(const Session& session, const AuditOptions& options) {
+  for (const std::string& file : {options.out, options.page}) {
+    if (file.empty()) continue;
+    require_writable(file, session.force);
+    require_other_file(file, options.heads);
+  }
+  if (options.page.empty()) return;
+  if (const std::string problem = page_problem(); !problem.empty()) throw InputError(problem);
+  if (options.page == options.out) throw InputError(fmt::format("{}: -o and --page name the same file", options.out));
+}
+
+void print_audit(const HeadSet& heads, const Audit& result, const AuditOptions& options, double seconds) {
+  fmt::print("{}: {}, {}, {} of size {}; {:.3g} s\n", options.heads, counted(heads.heads(), "head"),
+             counted(heads.tokens(), "token"), counted(heads.queries(), "query"), heads.size(), seconds);
+  print_grid(result);
+  if (options.only.empty()) return;
+  for (const HeadAudit& head : result.heads) {
+    fmt::print("\nhead {}.{}, attention recomputed to {}\n", head.layer, head.head, digits(head.difference));
+    for (const ViewAudit& view : head.views) print_view(heads, view);
+  }
+}
+
 ExitCode run_audit(Session& session, AuditOptions& options) {
   AuditSettings& settings = options.settings;
-  if (!options.out.empty()) {
-    require_writable(options.out, session.force);
-    require_other_file(options.out, options.heads);
-  }
+  require_outputs(session, options);
   Threads threads(session.threads);
   const HeadSet heads = load_heads(options.heads, threads);
   if (!options.only.empty()) settings.only = heads_named(heads, options.only);
+  const std::string& output = options.out.empty() ? options.page : options.out;
+  std::optional<AuditJournal> journal;
+  if (!output.empty()) settings.journal = &journal.emplace(output + ".journal", heads, settings, session.force);
+  const Index reused = journal ? reused_heads(*journal, heads, settings) : 0;
+  if (reused > 0) {
+    const auto wanted = static_cast<Index>(wanted_heads(heads, settings).size());
+    session.warn(fmt::format("{} of {} are done; the rest follows", reused, counted(wanted, "head")));
+  }
   ProgressLine line(session);
   settings.progress = [&](const AuditProgress& now) {
     line.show(now.share, [&] { return fmt::format("{} of {} heads", now.done, now.heads); });
@@ -155,32 +206,37 @@ ExitCode run_audit(Session& session, AuditOptions& options) {
   const Audit result = audit(heads, settings, threads);
   const double seconds = watch.seconds();
   line.clear();
-  if (!options.out.empty()) write_npz(options.out, audit_arrays(result), session.force);
-  if (session.json) {
-    Session::print_json("audit", seconds,
-                        Json{{"heads", audit_json(result)},
-                             {"complete", result.complete},
-                             {"queries", settings.queries},
-                             {"drop", settings.drop},
-                             {"nulls", settings.nulls},
-                             {"tolerance", settings.tolerance},
-                             {"null_tolerance", settings.null_tolerance},
-                             {"time_limit", settings.time_limit},
-                             {"seed", settings.seed},
-                             {"threads", threads.count()},
-                             {"file", options.out.empty() ? Json(nullptr) : Json(options.out)}});
-  } else {
-    fmt::print("{}: {}, {}, {} of size {}; {:.3g} s\n", options.heads, counted(heads.heads(), "head"),
-               counted(heads.tokens(), "token"), counted(heads.queries(), "query"), heads.size(), seconds);
-    print_grid(result);
-    if (!options.only.empty()) {
-      for (const HeadAudit& head : result.heads) {
-        fmt::print("\nhead {}.{}, attention recomputed to {}\n", head.layer, head.head, digits(head.difference));
-        for (const ViewAudit& view : head.views) print_view(heads, view);
-      }
+  const bool interrupted = Session::interrupted() && !result.complete;
+  if (interrupted && journal) {
+    session.warn(
+        fmt::format("{}.journal keeps the heads that are done; the same command continues from there", output));
+  } else if (journal) {
+    if (!options.out.empty()) write_npz(options.out, audit_arrays(result), session.force);
+    if (!options.page.empty())
+      write_report(options.page, audit_page(heads, result, settings, options.heads, audit_command(options)),
+                   session.force);
+    if (const Index others = journal->found() - reused; others == 0) {
+      journal->remove();
+    } else {
+      session.warn(
+          fmt::format("{}.journal keeps {} that this command did not ask for; without --head the audit of all "
+                      "continues from there",
+                      output, counted(others, "finished head")));
     }
   }
-  if (Session::interrupted()) return kInterrupted;
+  if (session.json) {
+    const auto written = [&](const std::string& file) { return file.empty() || interrupted ? Json() : Json(file); };
+    Json fields{{"heads", audit_json(result)}, {"complete", result.complete}};
+    fields.update(settings_json(settings));
+    fields.update({{"reused", reused},
+                   {"threads", threads.count()},
+                   {"file", written(options.out)},
+                   {"page", written(options.page)}});
+    Session::print_json("audit", seconds, fields);
+  } else {
+    print_audit(heads, result, options, seconds);
+  }
+  if (interrupted) return kInterrupted;
   return result.complete && !any_unsolved(result) ? kDone : kLimit;
 }
 
@@ -192,15 +248,19 @@ void add_audit(CLI::App& program, Session& session) {
       session.add_verb(program, "audit", "Describe the attention heads of a model by their choices", R"(Examples:
   attsvm audit heads.npz                      a table of all heads
   attsvm audit heads.npz --head 1.8           one head with its support pairs and least certain queries as text
+  attsvm audit heads.npz --page audit.html    a page: all heads as a grid, each head with its text
   attsvm audit heads.npz -o audit.npz --json  everything for scripts
 HEADS holds keys, queries and text of each head (docs/formats.md); attsvm.torch writes it from a PyTorch model.
 Each head is shown with its own choices, and with the sinks hidden. Choices are the largest logits; the numbers say how
 they are made on this text, not what the head is for.
+With -o or --page, heads that are done are kept in FILE.journal until all are: the same command continues after it was
+stopped or killed. With --head it leaves the other heads in it.
 Exit codes: 0 done, 4 some heads ran into the time limit or a problem stalled, 130 interrupted)",
                        [&session, options] { return run_audit(session, *options); });
   AuditSettings& settings = options->settings;
   verb->add_option("HEADS", options->heads, "File of heads")->required();
   Session::add_output(verb, options->out, session.force);
+  verb->add_option("--page", options->page, "Page to write: one HTML file that works from disk")->check(output_name());
   verb->add_option("--head", options->only, "Only these heads, in detail, such as 0.3,1.8 (layer.head)");
   verb->add_option("--queries", settings.queries,
                    "Queries per margin problem; numbers of heads compare at equal N only (default: 1000)")

@@ -5,8 +5,10 @@
 #include <memory>
 #include <optional>
 
+#include "check_next_token.h"
 #include "options.h"
 #include "run_answer.h"
+#include "theory/unsolved.h"
 
 namespace attsvm::internal {
 namespace {
@@ -28,28 +30,13 @@ Json support_json(const std::vector<SupportToken>& tokens) {
   return list;
 }
 
-Json objective_json(const MarginSolution* solution) {
-  return solution != nullptr && solution->status == MarginStatus::optimal ? Json(solution->objective) : Json(nullptr);
-}
-
 /// The Frobenius solution for the selection: Att-SVM for single tokens, Gen-SVM for sets.
 const MarginSolution& smallest(const Check& check) { return check.report ? check.report->solution : *check.gen; }
 
-/// The shares of the largest margin along a run, by the name of the norm.
-void add_shares(Json& fields, const Check& check) {
-  fields["implied_norm"] = check.implied ? Json(check.implied->norm.name()) : Json(nullptr);
-  fields["implied_norm_proven"] = check.implied && check.implied->proven;
-  fields["implied_norm_why"] = check.implied ? Json(check.implied->why) : Json(nullptr);
-  for (const char* name : {"rho", "rho_status", "rho_rises", "rho_exponent", "largest_margin"})
-    fields[name] = Json::object();
-  for (const MarginShares& shares : check.shares) {
-    const std::string norm = shares.norm.name();
-    fields["rho"][norm] = shares.rho;
-    fields["rho_status"][norm] = name_of(shares.status);
-    fields["rho_rises"][norm] = shares.trend.rises ? Json(*shares.trend.rises) : Json(nullptr);
-    fields["rho_exponent"][norm] = shares.trend.exponent;
-    fields["largest_margin"][norm] = shares.margin;
-  }
+Json unsolved_json(const Unsolved& list) {
+  Json fields = Json::object();
+  for (const auto& [norm, status] : list) fields[norm] = name_of(status);
+  return fields;
 }
 
 Json to_json(const Check& check, const std::optional<StoredRun>& run, const std::optional<LocalOptima>& optima,
@@ -71,7 +58,7 @@ Json to_json(const Check& check, const std::optional<StoredRun>& run, const std:
     fields["record_step"] = run->record_step;
     fields["correlation_fro"] = check.correlation_fro;
     fields["correlation_nuc"] = check.correlation_nuc;
-    add_shares(fields, check);
+    add_shares(fields, check.shares, check.implied);
     const RunAnswer answer = answer_of(check, *run);
     fields["answer"] = answer.text;
     fields["converges"] = answer.converges;
@@ -96,6 +83,7 @@ Json to_json(const Check& check, const std::optional<StoredRun>& run, const std:
                             {"complete", optima->complete}};
   }
   fields["complete"] = !stopped;
+  fields["unsolved"] = unsolved_json(unsolved(check));
   fields["time_limit"] = options.settings.time_limit;
   fields["run"] = options.run.empty() ? Json(nullptr) : Json(options.run);
   fields["select"] = options.select.empty() ? Json(nullptr) : Json(options.select);
@@ -136,20 +124,6 @@ void print_correlations(const Check& check, const StoredRun& run) {
   }
 }
 
-/// "fro 0.9987  nuc 0.7103  ...  max* 0.887": at the last point, the implied norm with a star.
-std::string shares_text(const Check& check) {
-  std::string text;
-  for (const MarginShares& shares : check.shares) {
-    const bool implied = check.implied && check.implied->norm == shares.norm;
-    const double last = shares.rho.back();
-    text += fmt::format("{}{}{} {}", text.empty() ? "" : "  ", shares.norm.name(), implied ? "*" : "",
-                        shares.status != MarginStatus::optimal ? fmt::format("- ({})", name_of(shares.status))
-                        : std::isnan(last)                     ? "-"
-                                                               : fmt::format("{:.6g}", last));
-  }
-  return text;
-}
-
 /// What theory says about the optimizer, and how much of it the run shows, in one sentence.
 std::string implied_text(const Check& check, const StoredRun& run) {
   const auto rule = rule_from_words(run.settings);
@@ -175,11 +149,7 @@ void print_table(const Check& check, const std::optional<StoredRun>& run, const 
   line("because", check.reason);
   line("optimal", selection_text(check.optimal.selection));
   line("selected", selection_text(check.selection));
-  line("separable", check.separable
-                        ? fmt::format("yes: |W| = {:.9g} (Frobenius){}", smallest(check).objective,
-                                      check.nuclear ? fmt::format(", {:.9g} (nuclear, rank {})",
-                                                                  check.nuclear->objective, check.nuclear->rank.rank)
-                                                    : "")
+  line("separable", check.separable ? "yes: " + objectives_text(smallest(check), check.nuclear)
                     : check.decided ? "no W keeps this selection"
                                     : "not decided: the solver did not settle it");
   if (check.report && check.separable) {
@@ -198,7 +168,7 @@ void print_table(const Check& check, const std::optional<StoredRun>& run, const 
   }
   if (run && !run->record.empty()) print_correlations(check, *run);
   if (run) {
-    line("rho", shares_text(check));
+    line("rho", shares_text(check.shares, check.implied));
     line("implied", implied_text(check, *run));
     if (!check.advice.empty()) print_field("advice", 11, check.advice);
   }
@@ -211,6 +181,56 @@ void print_table(const Check& check, const std::optional<StoredRun>& run, const 
     }
     if (optima->locally_optimal.size() > kShown) line("", "... --json lists them all");
   }
+}
+
+/// Shows a line of progress while the SVMs are solved, until Ctrl-C.
+std::function<bool(const SolveProgress&)> watch_solves(ProgressLine& line, const Stopwatch& watch) {
+  return [&](const SolveProgress& now) {
+    line.show(std::nan(""),
+              [&] { return fmt::format("{:.1f} s, solving the SVMs, iteration {}", watch.seconds(), now.iteration); });
+    return Session::interrupted();
+  };
+}
+
+ExitCode end_check(const Session& session, const Unsolved& open, bool stopped) {
+  bool stalled = false;
+  for (const auto& [norm, status] : open) {
+    if (status != MarginStatus::stalled) continue;
+    stalled = true;
+    session.warn(fmt::format("the SVM in norm {} stalled; what depends on it is not known", norm));
+  }
+  if (stopped) session.warn("stopped before everything was checked");
+  if (Session::interrupted()) return kInterrupted;
+  return stopped || stalled ? kLimit : kDone;
+}
+
+ExitCode run_next_token_check(const Session& session, const AttentionTask& task, const std::optional<StoredRun>& stored,
+                              CheckOptions& options, Threads& threads) {
+  if (!options.select.empty() || options.enumerate) {
+    throw InputError(fmt::format("{} cannot be used with a next-token task: it has labels instead of a selection",
+                                 options.enumerate ? "--enumerate" : "--select"));
+  }
+  Session::watch_interrupts();
+  const Stopwatch watch;
+  ProgressLine line(session);
+  options.settings.progress = watch_solves(line, watch);
+  const std::optional<RunTrace> trace = stored ? std::optional(trace_of(*stored)) : std::nullopt;
+  const NextTokenCheck check = with_place(
+      options.task, [&] { return check_next_token(task, trace ? &*trace : nullptr, options.settings, threads); });
+  line.clear();
+  if (session.json) {
+    Json fields = next_token_json(task, check, stored);
+    fields.update({{"complete", check.complete},
+                   {"unsolved", unsolved_json(unsolved(check))},
+                   {"time_limit", options.settings.time_limit},
+                   {"run", options.run.empty() ? Json(nullptr) : Json(options.run)},
+                   {"seed", nullptr},
+                   {"threads", threads.count()}});
+    Session::print_json("check", watch.seconds(), fields);
+  } else {
+    print_next_token(task, check, stored, options.run.empty() ? options.task : options.run);
+  }
+  return end_check(session, unsolved(check), !check.complete);
 }
 
 ExitCode run_check(Session& session, CheckOptions& options) {
@@ -230,16 +250,13 @@ ExitCode run_check(Session& session, CheckOptions& options) {
       if (stored->v.size() > 0) task = with_head(task, stored->v);
     });
   }
+  if (task.next_token()) return run_next_token_check(session, task, stored, options, threads);
   Session::watch_interrupts();
   const Stopwatch watch;
   std::optional<ChosenSelection> chosen;
   if (!stored) chosen = choose_selection(task, options.task, options.select);
   ProgressLine line(session);
-  options.settings.progress = [&](const SolveProgress& now) {
-    line.show(std::nan(""),
-              [&] { return fmt::format("{:.1f} s, solving the SVMs, iteration {}", watch.seconds(), now.iteration); });
-    return Session::interrupted();
-  };
+  options.settings.progress = watch_solves(line, watch);
   const Check check = with_place(options.task, [&] {
     return stored ? check_run(task, trace_of(*stored), options.settings, threads)
                   : check_selection(task, chosen->selection, options.settings, threads);
@@ -267,9 +284,7 @@ ExitCode run_check(Session& session, CheckOptions& options) {
   } else {
     print_table(check, stored, optima, options);
   }
-  if (stopped) session.warn("stopped before everything was checked");
-  if (Session::interrupted()) return kInterrupted;
-  return stopped ? kLimit : kDone;
+  return end_check(session, unsolved(check), stopped);
 }
 
 }  // namespace
@@ -287,7 +302,7 @@ neither: the output says why. infeasible: a certificate proves that no W separat
 (or that any such W is too large for double precision: attsvm solve prints the bound on its norm).
 rho: W's smallest margin per norm, as a share of the largest that any W has; * marks the norm that theory names for
 the optimizer of the run.
-Exit codes: 0 done, 4 stopped by the time limit, 130 interrupted; what is known by then is printed)",
+Exit codes: 0 done, 4 stopped by the time limit or an SVM stalled, 130 interrupted; what is known by then is printed)",
                                     [&session, options] { return run_check(session, *options); });
   verb->add_option("TASK", options->task, "Task file")->required();
   verb->add_option("--run", options->run, "Run of attsvm train to check");

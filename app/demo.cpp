@@ -32,7 +32,8 @@ struct Story {
 };
 
 constexpr Index kSteps = 20000;
-constexpr std::array<Index, 5> kTold{0, 20, 200, 2000, kSteps};  // steps quoted in the findings
+constexpr double kTrainedW = 0.2, kTrainedKQ = 0.5, kTested = 0.7;  // shares of the work done by then, roughly
+constexpr std::array<Index, 5> kTold{0, 20, 200, 2000, kSteps};     // steps quoted in the findings
 
 /// The steps recorded for the page: the quoted ones, and others at growing distances.
 std::vector<Index> recorded_steps() {
@@ -52,8 +53,18 @@ std::vector<double> told(const TrainedRun& run, const std::vector<double>& list)
   return found;
 }
 
-Story tell(const AttentionTask& task, Parametrization param, std::uint64_t seed, Threads& threads) {
-  const TrainSettings settings{.param = param, .steps = kSteps, .seed = seed, .record = {.at = recorded_steps()}};
+/// Told how much of a part of the demo is done.
+using Told = std::function<void(double)>;
+
+Story tell(const AttentionTask& task, Parametrization param, std::uint64_t seed, const Told& done, Threads& threads) {
+  const TrainSettings settings{.param = param,
+                               .steps = kSteps,
+                               .seed = seed,
+                               .record = {.at = recorded_steps()},
+                               .progress = [&](const TrainProgress& now) {
+                                 done(static_cast<double>(now.step) / static_cast<double>(kSteps));
+                                 return false;
+                               }};
   Story story{.settings = words_of(settings), .run = train(task, settings, threads), .check = {}};
   std::vector<ConstRows> record;
   for (const Record& point : story.run.records) {
@@ -182,14 +193,15 @@ std::string write_playground_page(const DemoOptions& options) {
 
 /// Writes the page of both runs. Returns its file; empty where this build has no page.
 std::string write_page(const AttentionTask& task, const Story& W, const Story& KQ, const DemoOptions& options,
-                       bool has_playground, Threads& threads) {
+                       bool has_playground, const Told& done, Threads& threads) {
   if (!page_problem().empty()) return {};
   std::string file = (std::filesystem::path(options.out) / "report.html").string();
   const ReportRequest request{
       .title = "A random attention task",
       .command = fmt::format("attsvm demo --seed {} --out {}", options.seed, shell_word(options.out)),
       .playground = has_playground ? fmt::format("playground.html#draw=random&n=6&T=8&d=10&seed={}", options.seed) : "",
-      .runs = {page_run(W, "the demo's run of W"), page_run(KQ, "the demo's run of K and Q")}};
+      .runs = {page_run(W, "the demo's run of W"), page_run(KQ, "the demo's run of K and Q")},
+      .progress = [&](const ReportProgress& now) { done(now.share); }};
   write_report(file, report_data(task, request, threads), true);
   return file;
 }
@@ -198,9 +210,16 @@ ExitCode run_demo(Session& session, const DemoOptions& options) {
   make_folder(options.out);
   Threads threads(session.threads);
   const AttentionTask task = generate({.n = 6, .T = 8, .d = 10}, options.seed).task;
+  ProgressLine progress(session);
+  const auto part = [&progress](double from, double to, const char* words) -> Told {
+    return
+        [=, &progress](double share) { progress.show(from + share * (to - from), [=] { return std::string(words); }); };
+  };
   const Stopwatch watch;
-  const Story W = tell(task, Parametrization::W, options.seed, threads);
-  const Story KQ = tell(task, Parametrization::KQ, options.seed, threads);
+  const Story W = tell(task, Parametrization::W, options.seed, part(0, kTrainedW, "training W"), threads);
+  const Story KQ =
+      tell(task, Parametrization::KQ, options.seed, part(kTrainedW, kTrainedKQ, "training K and Q"), threads);
+  part(kTrainedKQ, kTested, "testing the theory")(0);
   const std::vector<DemoFinding> findings{about_separability(task, W),
                                           about_divergence(W),
                                           about_direction(W),
@@ -212,7 +231,9 @@ ExitCode run_demo(Session& session, const DemoOptions& options) {
   const double seconds = watch.seconds();
   save(task, W, options.out);
   const std::string playground = write_playground_page(options);
-  const std::string page = write_page(task, W, KQ, options, !playground.empty(), threads);
+  const std::string page =
+      write_page(task, W, KQ, options, !playground.empty(), part(kTested, 1, "writing the page"), threads);
+  progress.clear();
   if (session.json) {
     Json list = Json::array();
     for (const DemoFinding& one : findings) {

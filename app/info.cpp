@@ -132,12 +132,16 @@ struct TaskFacts {
 
 TaskFacts gather(const AttentionTask& task) {
   TaskFacts facts;
-  for (Index s = 0; s < task.sequences(); ++s) {
-    facts.lengths.see(static_cast<double>(task.length(s)));
-    const Eigen::VectorXd norms = task.keys(s).rowwise().norm();
+  const auto see_keys = [&](const ConstRows& keys) {
+    const Eigen::VectorXd norms = keys.rowwise().norm();
     facts.key_norms.see(norms.minCoeff());
     facts.key_norms.see(norms.maxCoeff());
+  };
+  for (Index s = 0; s < task.sequences(); ++s) {
+    facts.lengths.see(static_cast<double>(task.length(s)));
+    if (!task.next_token()) see_keys(task.keys(s));
   }
+  if (task.next_token()) see_keys(task.embeddings());
   for (Index i = 0; i < task.queries(); ++i) {
     facts.query_norms.see(task.query(i).norm());
     facts.positive += task.label(i) > 0 ? 1 : 0;
@@ -166,15 +170,29 @@ void print_json(const std::string& path, const AttentionTask& task, const TaskFa
 void print_table(const std::string& path, const AttentionTask& task, const TaskFacts& facts) {
   constexpr std::size_t kShown = 16;
   fmt::print("{}: valid\n", path);
-  line("attention", fmt::format("{}{}", name_of(task.kind()), task.causal() ? ", some tokens hidden (causal)" : ""));
+  line("attention", fmt::format("{}{}", name_of(task.kind()),
+                                task.masked()   ? ", some tokens hidden (masked)"
+                                : task.causal() ? ", some tokens hidden (causal)"
+                                                : ""));
+  if (!task.copied().empty()) {
+    const auto bytes = static_cast<double>(task.copied().size() * sizeof(double)) *
+                       static_cast<double>(task.key_size() + (task.keys_differ() ? task.value_size() : 0));
+    line("masks", fmt::format("with gaps: {} copied next to each other, {:.3g} MB",
+                              counted(static_cast<Index>(task.copied().size()), "token"), bytes / 1e6));
+  }
   line("sequences",
        fmt::format("{} of {} tokens, {} tokens in all", task.sequences(), facts.lengths.text(), task.tokens()));
-  line("queries", fmt::format("{}, labels {} positive and {} negative", task.queries(), facts.positive,
-                              task.queries() - facts.positive));
+  if (task.next_token()) {
+    line("vocabulary",
+         fmt::format("{} tokens; each sequence's last one is its query, next its label", task.vocabulary_size()));
+  } else {
+    line("queries", fmt::format("{}, labels {} positive and {} negative", task.queries(), facts.positive,
+                                task.queries() - facts.positive));
+  }
   line("sizes", fmt::format("d = {} (keys{}), dz = {} (queries), dv = {} (values)", task.key_size(),
                             task.keys_differ() ? ", given apart" : "", task.query_size(), task.value_size()));
   line("norms", fmt::format("keys {}, queries {}", facts.key_norms.text(), facts.query_norms.text()));
-  line("head", fmt::format("{}", name_of(task.head().kind)));
+  if (!task.next_token()) line("head", fmt::format("{}", name_of(task.head().kind)));
   if (facts.optimal) {
     line("optimal", list_text(facts.optimal->selection.firsts(), kShown));
     for (std::size_t k = 0; k < facts.optimal->ties.size() && k < kShown; ++k) {
@@ -188,9 +206,11 @@ void print_table(const std::string& path, const AttentionTask& task, const TaskF
   if (task.select()) {
     line("selection", task.select()->is_single() ? list_text(task.select()->firsts(), kShown) : "sets of tokens");
   }
-  line("separable",
-       fmt::format("{}: {}", facts.separability.holds ? "for every selection, if generic" : "not guaranteed",
-                   facts.separability.reason));
+  line("separable", fmt::format("{}: {}",
+                                !facts.separability.holds ? "not guaranteed"
+                                : task.next_token()       ? "for all labels"
+                                                          : "for every selection, if generic",
+                                facts.separability.reason));
 }
 
 ExitCode show_npz(const std::string& path, const Session& session) {

@@ -12,6 +12,12 @@ std::string shell_word(const std::string& text) {
   return quoted + "'";
 }
 
+std::string shell_line(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
+  return line;
+}
+
 void accept_whole_numbers(CLI::App& program) {
   for (CLI::App* verb : program.get_subcommands(nullptr)) {
     for (CLI::Option* option : verb->get_options(std::function<bool(CLI::Option*)>())) {

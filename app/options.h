@@ -54,6 +54,9 @@ std::vector<Number> parse_list(const std::string& text, const std::string& optio
 /// Quotes a word so that a shell reads it back unchanged.
 std::string shell_word(const std::string& text);
 
+/// Such words as one command line.
+std::string shell_line(const std::vector<std::string>& words);
+
 /// Accepts one of a few names and replaces it by the number of its enumerator, as CLI11 expects.
 template <class Kind>
 CLI::Validator one_of(const std::vector<std::pair<std::string, Kind>>& kinds) {

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include "base/nearest.h"
 #include "options.h"
@@ -34,7 +36,8 @@ constexpr const char* kTeaching = R"(Examples:
                                   show all of it on a page to open in a browser
   attsvm playground -o playground.html
                                   drag tokens on a page, and see SVM and training follow
-  attsvm audit heads.npz          what the attention heads of a model choose (attsvm.torch writes such files)
+  attsvm audit heads.npz --page audit.html
+                                  what the attention heads of a model choose (attsvm.torch writes such files)
   attsvm claims                   test statements about training and its SVMs
   attsvm reproduce list           the published experiments; attsvm reproduce NAME runs one and draws its figure
   attsvm info                     version, compiler, vector instructions, threads
@@ -100,9 +103,10 @@ std::string unknown_option(const CLI::App& verb, int argc, const char* const* ar
   return {};
 }
 
-}  // namespace
+/// Whether the reader of our output has gone, as `attsvm ... | head` does: nothing to complain about.
+bool nobody_reads(const std::system_error& error) { return error.code() == std::errc::broken_pipe; }
 
-int run_program(int argc, const char* const* argv) {
+int run_verb(int argc, const char* const* argv) {
   try {
     CLI::App program("attsvm: the support vector machines that softmax attention solves", "attsvm");
     Session session;
@@ -116,6 +120,7 @@ int run_program(int argc, const char* const* argv) {
     add_completion(program, session);
     add_demo(program, session);
     add_generate(program, session);
+    add_heads(program, session);
     add_info(program, session);
     add_path(program, session);
     add_playground(program, session);
@@ -150,17 +155,32 @@ int run_program(int argc, const char* const* argv) {
       return kBadInput;
     }
     const ExitCode code = session.verb();
-    if (std::fflush(stdout) != 0) throw std::runtime_error("stdout cannot be written");
+    if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "stdout cannot be written");
     return code;
   } catch (const InputError& error) {
     fmt::print(stderr, "attsvm: {}\n", one_line(error.what()));
     return kBadInput;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "attsvm: out of memory\n");
+    fmt::print(stderr, "attsvm: out of memory; allow it more (ulimit -v), or use fewer --threads\n");
+    return kBadInput;
+  } catch (const std::system_error& error) {
+    if (nobody_reads(error)) throw;
+    fmt::print(stderr, "attsvm: {}\n", error.what());
     return kBadInput;
   } catch (const std::exception& error) {
     fmt::print(stderr, "attsvm: internal error, please report it: {}\n", error.what());
     return kInternalError;
+  }
+}
+
+}  // namespace
+
+int run_program(int argc, const char* const* argv) {
+  try {
+    return run_verb(argc, argv);
+  } catch (const std::system_error& error) {  // also from messages about other errors
+    if (nobody_reads(error)) return kNobodyReads;
+    throw;
   }
 }
 

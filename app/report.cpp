@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
+#include "base/refuse.h"
 #include "io/output.h"
 #include "options.h"
 
@@ -26,10 +28,11 @@ std::string command_line(const ReportOptions& options) {
   if (!options.coordinates.empty()) add("--coordinates", options.coordinates);
   if (options.threshold != CheckSettings{}.threshold) add("--threshold", fmt::format("{}", options.threshold));
   add("-o", options.out);
-  std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
-  return line;
+  return shell_line(words);
 }
+
+/// Whether the solve reached neither an optimum nor a certificate.
+bool is_open(const Json& solution) { return solution.at("status") == "limit" || solution.at("status") == "stalled"; }
 
 void print_table(const Json& data, const ReportOptions& options, std::uintmax_t bytes) {
   const auto line = [](const std::string& label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
@@ -41,11 +44,17 @@ void print_table(const Json& data, const ReportOptions& options, std::uintmax_t 
     const std::string name = solution.at("norm_words").get<std::string>();
     if (!solution.at("valid").get<bool>()) {
       line("solution", fmt::format("{}: not valid: {}", name, solution.at("reason").get<std::string>()));
-    } else if (solution.at("objective").is_null()) {
+    } else if (solution.at("status") == "infeasible") {
       line("solution",
            fmt::format("{}: infeasible, {} rows conflict", name, solution.at("conflict").at("total").get<Index>()));
     } else {
-      line("solution", fmt::format("{} {:.12g}", name, solution.at("objective").get<double>()));
+      const Json& objective = solution.at("objective");
+      const Json& gap = solution.at("gap");
+      std::string text =
+          objective.is_null() ? name + ": no W yet" : fmt::format("{} {:.12g}", name, objective.get<double>());
+      if (is_open(solution)) text += ", " + solution.at("status").get<std::string>();
+      if (is_open(solution) && !gap.is_null()) text += fmt::format(" with a gap of {:.2g}", gap.get<double>());
+      line("solution", text);
     }
   }
   for (const Json& run : data.at("runs")) {
@@ -77,12 +86,46 @@ Json to_json(const Json& data, const ReportOptions& options, std::uintmax_t byte
           {"threads", threads}};
 }
 
+/// The page of a file of attsvm.torch.monitor.
+ExitCode run_monitor_report(const Session& session, const ReportOptions& options) {
+  if (!options.runs.empty() || !options.solutions.empty() || !options.coordinates.empty())
+    refuse("{}: is a file of attsvm.torch.monitor; --run, --solution and --coordinates go with a task", options.task);
+  Threads threads(session.threads);
+  const Stopwatch watch;
+  const std::string text = monitor_data(options.task, command_line(options), threads);
+  const double seconds = watch.seconds();
+  write_report(options.out, text, session.force);
+  const std::uintmax_t bytes = std::filesystem::file_size(options.out);
+  const Json data = Json::parse(text);
+  if (session.json) {
+    Session::print_json("report", seconds,
+                        {{"file", options.out},
+                         {"bytes", bytes},
+                         {"monitor", options.task},
+                         {"measurements", data.at("step").size()},
+                         {"layers", data.at("layers")},
+                         {"heads", data.at("heads")},
+                         {"warnings", data.at("warnings")},
+                         {"seed", nullptr},
+                         {"threads", threads.count()}});
+    return kDone;
+  }
+  fmt::print("{}: a page to open in a browser, {:.0f} kB\n", options.out, static_cast<double>(bytes) / 1000);
+  fmt::print("  {:<12} {}: {} of {}, up to {} each\n", "monitor", options.task,
+             counted(static_cast<Index>(data.at("step").size()), "measurement"),
+             counted(static_cast<Index>(data.at("layers").size()), "layer"),
+             counted(data.at("heads").get<Index>(), "head"));
+  for (const Json& words : data.at("warnings")) fmt::print("  {:<12} {}\n", "warning", words.get<std::string>());
+  return kDone;
+}
+
 ExitCode run_report(Session& session, const ReportOptions& options) {
   if (const std::string problem = page_problem(); !problem.empty()) throw InputError(problem);
   require_writable(options.out, session.force);
   require_other_file(options.out, options.task);
   for (const std::string& run : options.runs) require_other_file(options.out, run);
   for (const std::string& solution : options.solutions) require_other_file(options.out, solution);
+  if (is_monitor_file(options.task)) return run_monitor_report(session, options);
   Threads threads(session.threads);
   const AttentionTask task = load_task(options.task, threads);
   ReportRequest request{.title = options.task,
@@ -95,9 +138,12 @@ ExitCode run_report(Session& session, const ReportOptions& options) {
     request.coordinates =
         parse_list<Index>(options.coordinates, "--coordinates", "key coordinates separated by commas, such as 0,3");
   }
+  ProgressLine line(session);
+  request.progress = [&](const ReportProgress& now) { line.show(now.share, [&] { return now.part; }); };
   const Stopwatch watch;
   const std::string text = with_place(options.task, [&] { return report_data(task, request, threads); });
   const double seconds = watch.seconds();
+  line.clear();
   write_report(options.out, text, session.force);
   const std::uintmax_t bytes = std::filesystem::file_size(options.out);
   const Json data = Json::parse(text);
@@ -106,7 +152,11 @@ ExitCode run_report(Session& session, const ReportOptions& options) {
   } else {
     print_table(data, options, bytes);
   }
-  return kDone;
+  const Json& solutions = data.at("solutions");
+  const bool stalled = std::any_of(solutions.begin(), solutions.end(), [](const Json& solution) {
+    return solution.at("file").is_null() && is_open(solution);
+  });
+  return stalled ? kLimit : kDone;
 }
 
 }  // namespace
@@ -119,10 +169,12 @@ void add_report(CLI::App& program, Session& session) {
   attsvm report task.npz --run run.npz -o report.html        also the training run, step by step
   attsvm report task.npz --run gd.npz --run adam.npz -o report.html   runs against each other
   attsvm report task.npz --solution mine.npz -o report.html  an answer of your own, verified
+  attsvm report monitor.npz -o monitor.html                  the heads of a model, as attsvm.torch.monitor saw them
 The page is one file that works from disk. Its slider moves over the recorded steps. If the task file has an array
-x_token_names, the page shows these names for the tokens.)",
+x_token_names, the page shows these names for the tokens.
+Exit codes: 0 done, 4 the page is written, but an SVM on it stalled)",
                                     [&session, options] { return run_report(session, *options); });
-  verb->add_option("TASK", options->task, "Task file")->required();
+  verb->add_option("TASK", options->task, "Task file, or a file of attsvm.torch.monitor")->required();
   verb->add_option("--run", options->runs, "Run of attsvm train to show; can be given several times")
       ->allow_extra_args(false);
   verb->add_option("--solution", options->solutions, "Solution file to show; can be given several times");

@@ -46,6 +46,46 @@ Index turned_late(const MarginShares& shares, const StoredRun& run) {
 
 }  // namespace
 
+void add_shares(Json& fields, std::span<const MarginShares> all, const std::optional<ImpliedNorm>& implied) {
+  fields["implied_norm"] = implied ? Json(implied->norm.name()) : Json(nullptr);
+  fields["implied_norm_proven"] = implied && implied->proven;
+  fields["implied_norm_why"] = implied ? Json(implied->why) : Json(nullptr);
+  for (const char* name : {"rho", "rho_status", "rho_rises", "rho_exponent", "largest_margin"})
+    fields[name] = Json::object();
+  for (const MarginShares& shares : all) {
+    const std::string norm = shares.norm.name();
+    fields["rho"][norm] = shares.rho;
+    fields["rho_status"][norm] = name_of(shares.status);
+    fields["rho_rises"][norm] = shares.trend.rises ? Json(*shares.trend.rises) : Json(nullptr);
+    fields["rho_exponent"][norm] = shares.trend.exponent;
+    fields["largest_margin"][norm] = shares.margin;
+  }
+}
+
+Json objective_json(const MarginSolution* solution) {
+  return solution != nullptr && solution->status == MarginStatus::optimal ? Json(solution->objective) : Json(nullptr);
+}
+
+std::string objectives_text(const MarginSolution& frobenius, const std::optional<MarginSolution>& nuclear) {
+  const std::string text = fmt::format("|W| = {:.9g} (Frobenius)", frobenius.objective);
+  if (!nuclear) return text;
+  if (nuclear->status != MarginStatus::optimal) return fmt::format("{}, nuclear: {}", text, name_of(nuclear->status));
+  return fmt::format("{}, {:.9g} (nuclear, rank {})", text, nuclear->objective, nuclear->rank.rank);
+}
+
+std::string shares_text(std::span<const MarginShares> all, const std::optional<ImpliedNorm>& implied) {
+  std::string text;
+  for (const MarginShares& shares : all) {
+    const bool named = implied && implied->norm == shares.norm;
+    const double last = shares.rho.back();
+    text += fmt::format("{}{}{} {}", text.empty() ? "" : "  ", shares.norm.name(), named ? "*" : "",
+                        shares.status != MarginStatus::optimal ? fmt::format("- ({})", name_of(shares.status))
+                        : std::isnan(last)                     ? "-"
+                                                               : fmt::format("{:.6g}", last));
+  }
+  return text;
+}
+
 RunAnswer answer_of(const Check& check, const StoredRun& run) {
   if (check.decided && !check.separable)
     return {"it does not converge to an SVM: no W keeps the tokens that it selects ahead", false, nullptr, nullptr};

@@ -41,14 +41,15 @@ volatile std::sig_atomic_t stop_requested = 0;
 bool Session::interrupted() { return stop_requested != 0; }
 
 void Session::watch_interrupts() {
-  for (const int signal : {SIGINT, SIGTERM}) {
-    std::signal(signal, [](int number) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const auto before = std::signal(signal, [](int number) {
       if (stop_requested != 0) {  // a second signal ends the program at once
         std::signal(number, SIG_DFL);
         std::raise(number);
       }
       stop_requested = 1;
     });
+    if (signal == SIGHUP && before == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup
   }
 }
 

@@ -22,7 +22,8 @@ enum ExitCode : int {
   kInfeasible = 3,
   kLimit = 4,
   kNotValid = 5,
-  kInterrupted = 130
+  kInterrupted = 130,
+  kNobodyReads = 141  ///< what shells show for a program that SIGPIPE ended
 };
 
 /// One run of the program: the options that all verbs share, and the chosen verb.
@@ -111,6 +112,7 @@ void add_claims(CLI::App& program, Session& session);
 void add_completion(CLI::App& program, Session& session);
 void add_demo(CLI::App& program, Session& session);
 void add_generate(CLI::App& program, Session& session);
+void add_heads(CLI::App& program, Session& session);
 void add_info(CLI::App& program, Session& session);
 void add_path(CLI::App& program, Session& session);
 void add_playground(CLI::App& program, Session& session);

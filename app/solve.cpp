@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 
+#include "graph_answer.h"
 #include "io/output.h"
 #include "options.h"
 #include "report/answer.h"
@@ -13,10 +14,22 @@ namespace {
 
 struct SolveOptions {
   std::string task, out, select, problem = "att", norm = "fro", warm_start;
-  std::string relax_list;
+  std::string relax_list, soft_list;
   std::vector<Index> relax;
   SolveSettings settings;
 };
+
+/// The rows of a next-token task are those of its graphs; other tasks have none.
+std::vector<PriorityGraph> graphs_of(const AttentionTask& task, const SolveOptions& options) {
+  if (!task.next_token()) return {};
+  for (const auto& [name, given] : {std::pair{"--select", !options.select.empty()},
+                                    {"--relax", !options.relax.empty()},
+                                    {"--soft", !options.settings.soft.empty()},
+                                    {"--problem v", options.problem == "v"}}) {
+    if (given) throw InputError(fmt::format("{} cannot be used with a next-token task: its graphs are its rows", name));
+  }
+  return priority_graphs(task);
+}
 
 MarginProblem make_problem(const AttentionTask& task, Selection selection, const SolveOptions& options) {
   if (options.problem == "v") {
@@ -33,8 +46,8 @@ Json conflict_json(const MarginProblem& problem, const Eigen::VectorXd& dual) {
       if (dual(k) == 0) continue;
       rows.emplace_back(dual(k), Json{{"row", k},
                                       {"query", group.query},
-                                      {"keep", group.keep},
-                                      {"drop", problem.drop(k)},
+                                      {"keep", problem.keep_token(group)},
+                                      {"drop", problem.drop_token(group, k)},
                                       {"equal", problem.equal(k)},
                                       {"weight", dual(k)}});
     }
@@ -54,6 +67,9 @@ std::string rank_words(const MarginSolution& solution) {
                      proof.outside_mass);
 }
 
+/// Queries whose rows the soft margin lets W miss.
+Index missed_queries(const MarginSolution& solution) { return (solution.xi.array() > kSupportTolerance).count(); }
+
 std::string words_of(const Norm& norm) {
   if (norm.is_frobenius()) return "Frobenius norm";
   if (norm == Norm::largest()) return "largest absolute entry";
@@ -64,10 +80,17 @@ std::string words_of(const Norm& norm) {
 }
 
 Json to_json(const MarginProblem& problem, const MarginSolution& solution, const StoredSolution& answer,
-             const ChosenSelection& chosen, const SolveOptions& options, int threads) {
+             const ChosenSelection& chosen, std::span<const PriorityGraph> graphs, const SolveOptions& options,
+             int threads) {
   const bool infeasible = solution.status == MarginStatus::infeasible;
   Json fields{{"status", answer.status}, {"norm", answer.norm}, {"problem", answer.problem}};
   fields.update(numbers_json(answer, solution.gap, solution.violation));
+  fields["penalty"] = penalty_json(answer);
+  if (answer.is_soft()) {
+    fields["size"] = solution.W.stableNorm();
+    fields["xi_sum"] = solution.xi.sum();
+    fields["missed"] = missed_queries(solution);
+  }
   fields["unique"] = solution.unique ? Json(*solution.unique) : Json(nullptr);
   fields.update({{"iterations", solution.iterations},
                  {"method", solution.method},
@@ -81,6 +104,7 @@ Json to_json(const MarginProblem& problem, const MarginSolution& solution, const
                  {"seed", nullptr},
                  {"threads", threads},
                  {"file", options.out}});
+  if (problem.task().next_token()) fields.update(graphs_json(problem.task(), graphs, false));
   if (solution.norm.is_nuclear() && !infeasible) {
     fields["rank_certified"] = solution.rank.certified;
     fields["next_singular_value"] = solution.rank.next_singular_value;
@@ -102,8 +126,8 @@ std::string why_stopped(const MarginSolution& solution) {
   return "by the solver, which could not reach the tolerance; the bound and any gap shown are proven";
 }
 
-void print_table(const MarginProblem& problem, const MarginSolution& solution, const SolveOptions& options,
-                 double seconds) {
+void print_table(const MarginProblem& problem, const MarginSolution& solution, const std::string& rank,
+                 const SolveOptions& options, double seconds) {
   const auto line = [](const char* label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
   fmt::print("{}: {}\n", options.out, name_of(solution.status));
   line("rows", fmt::format("{} in {} x {} unknowns", problem.rows(), problem.d(), problem.dz()));
@@ -113,12 +137,21 @@ void print_table(const MarginProblem& problem, const MarginSolution& solution, c
     for (const std::string& words : describe_conflict(problem, solution.dual, 10)) line("", words);
   } else if (std::isnan(solution.gap)) {
     line("objective", fmt::format("no feasible W yet; every one has norm at least {:.12g}", solution.dual_objective));
+  } else if (!solution.penalty.empty()) {
+    line("objective", fmt::format("{:.12g} (half the squared norm, and penalties), proven at least {:.12g}: gap {:.2g}",
+                                  solution.objective, solution.dual_objective, solution.gap));
+    line("norm", fmt::format("{:.12g} (Frobenius norm)", solution.W.stableNorm()));
+    line("slack", fmt::format("{} of {} queries stay behind the margin, by {:.6g} at most", missed_queries(solution),
+                              solution.xi.size(), solution.xi.maxCoeff()));
+    line("violation", fmt::format("{:.2g}", solution.violation));
+    line("support", counted(solution.support, "row") + " met with equality, slack included");
+    line("rank", rank);
   } else {
     line("objective", fmt::format("{:.12g} ({}), proven at least {:.12g}: gap {:.2g}", solution.objective,
                                   words_of(solution.norm), solution.dual_objective, solution.gap));
     line("violation", fmt::format("{:.2g}", solution.violation));
     line("support", counted(solution.support, "row") + " met with equality");
-    line("rank", rank_words(solution));
+    line("rank", rank);
   }
   if (solution.status == MarginStatus::limit || solution.status == MarginStatus::stalled)
     line("stopped", why_stopped(solution));
@@ -140,13 +173,20 @@ ExitCode run_solve(Session& session, SolveOptions& options) {
   if (!options.relax_list.empty())
     options.relax =
         parse_list<Index>(options.relax_list, "--relax", "query numbers separated by commas, such as 0,2,5");
+  if (!options.soft_list.empty())
+    options.settings.soft =
+        parse_list<double>(options.soft_list, "--soft", "penalties separated by commas, such as 1,1,0.5");
   require_writable(options.out, session.force);
   for (const std::string* input : {&options.task, &options.select, &options.warm_start})
     require_other_file(options.out, *input);
   Threads threads(session.threads);
   const AttentionTask task = load_task(options.task, threads);
-  ChosenSelection chosen = choose_selection(task, options.task, options.select);
-  const MarginProblem problem = with_place(options.task, [&] { return make_problem(task, chosen.selection, options); });
+  const std::vector<PriorityGraph> graphs = graphs_of(task, options);
+  const ChosenSelection chosen =
+      task.next_token() ? ChosenSelection{} : choose_selection(task, options.task, options.select);
+  const MarginProblem problem = with_place(options.task, [&] {
+    return task.next_token() ? MarginProblem::graph(task, graphs) : make_problem(task, chosen.selection, options);
+  });
   MarginSolution warm;
   if (!options.warm_start.empty()) {
     const StoredSolution before = load_solution(options.warm_start, threads);
@@ -179,11 +219,17 @@ ExitCode run_solve(Session& session, SolveOptions& options) {
   line.clear();
   StoredSolution answer = stored(problem, solution, options.settings.tolerance);
   answer.norm = options.norm;  // as the user wrote it: lp:2 is another name of fro
+  // What takes memory comes before the file, so that there is none where it fails.
+  const Json fields =
+      session.json ? to_json(problem, solution, answer, chosen, graphs, options, threads.count()) : Json::object();
+  const bool ranked = !session.json && solution.status != MarginStatus::infeasible;
+  const std::string rank = ranked ? rank_words(solution) : "";
   save_solution(options.out, answer, session.force);
   if (session.json) {
-    Session::print_json("solve", seconds, to_json(problem, solution, answer, chosen, options, threads.count()));
+    Session::print_json("solve", seconds, fields);
   } else {
-    print_table(problem, solution, options, seconds);
+    print_table(problem, solution, rank, options, seconds);
+    if (task.next_token()) print_graphs(task, graphs);
   }
   switch (solution.status) {
     case MarginStatus::optimal:
@@ -208,6 +254,7 @@ void add_solve(CLI::App& program, Session& session) {
   attsvm solve task.npz -o solution.npz                  separate the optimal tokens from the others
   attsvm solve task.npz --norm nuc -o nuclear.npz        what W = K Q' tends to with vanishing regularization
   attsvm solve task.npz --relax 0,2 -o relaxed.npz       rows of queries 0 and 2 need only be >= 0
+  attsvm solve task.npz --soft 10 -o soft.npz            a query may miss its margin by xi, at the price 10 xi
   attsvm solve task.npz --problem v -o v.npz             separate the labels by the selected values
   attsvm verify task.npz solution.npz                    check it independently
 The file holds W (with --norm nuc also K and Q), and the multiplier and slack of every row (docs/formats.md).
@@ -224,6 +271,10 @@ Exit codes: 0 optimal, 3 infeasible with a certificate, 4 stopped at a limit or 
   verb->add_option("--select", options->select, kSelectHelp);
   verb->add_option("--relax", options->relax_list,
                    "Queries whose rows need only be >= 0 instead of >= 1, such as 0,2,5");
+  verb->add_option("--soft", options->soft_list,
+                   "Penalty C > 0 of a soft margin, or one per query, such as 1,1,0.5: minimises half the squared "
+                   "Frobenius norm plus C xi of every query, whose rows then need only be >= 1 - xi")
+      ->check(CLI::Validator([](const std::string& text) { return text.empty() ? "no penalty is given" : ""; }, ""));
   verb->add_option("--problem", options->problem,
                    "att: separate kept tokens from the others; v: separate labels by the kept values (default: att)")
       ->check(CLI::IsMember({"att", "v"}));

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "io/output.h"
+#include "io/train_into.h"
 #include "options.h"
 
 namespace attsvm::internal {
@@ -125,18 +126,6 @@ Json to_json(const TrainedRun& run, const AttentionMap& map, const TrainOptions&
   return fields;
 }
 
-/// "muon, momentum 0.95, 5 Newton-Schulz iterations"
-std::string optimizer_words(const TrainSettings& settings) {
-  const OptimizerFacts& facts = facts_of(settings.optimizer);
-  std::string words = optimizer_text(settings);
-  if (facts.momentum && *settings.momentum > 0) words += fmt::format(", momentum {}", *settings.momentum);
-  if (facts.betas) words += fmt::format(", betas {},{}", (*settings.betas)[0], (*settings.betas)[1]);
-  if (facts.epsilon && *settings.epsilon > 0) words += fmt::format(", epsilon {}", *settings.epsilon);
-  if (settings.newton_schulz > 0) words += fmt::format(", {} Newton-Schulz iterations", settings.newton_schulz);
-  if (*settings.weight_decay > 0) words += fmt::format(", weight decay {}", *settings.weight_decay);
-  return words;
-}
-
 void print_table(const TrainedRun& run, const AttentionMap& map, const TrainOptions& options, double seconds) {
   const TrainSettings& settings = options.settings;
   const auto line = [](const char* label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
@@ -145,8 +134,8 @@ void print_table(const TrainedRun& run, const AttentionMap& map, const TrainOpti
   fmt::print("{}: {} trained for {}{}\n", options.out,
              settings.param == Parametrization::KQ ? "(K,Q)" : name_of(settings.param), counted(run.steps, "step"),
              why.empty() ? "" : ", stopped: " + why);
-  line("optimizer", fmt::format("{}, step {}, {} arithmetic", optimizer_words(completed(settings)), settings.step,
-                                name_of(settings.arithmetic)));
+  line("optimizer",
+       fmt::format("{}, step {}, {} arithmetic", rule_words(settings), settings.step, name_of(settings.arithmetic)));
   line("loss", run.loss == 0 && std::isfinite(run.log_loss)
                    ? fmt::format("e^{:.6g} ({})", run.log_loss, name_of(settings.loss))
                    : fmt::format("{:.12g} ({})", run.loss, name_of(settings.loss)));
@@ -157,7 +146,8 @@ void print_table(const TrainedRun& run, const AttentionMap& map, const TrainOpti
   line("selected",
        fmt::format("{}{}", fmt::join(map.selected.begin(), map.selected.begin() + static_cast<Index>(shown), " "),
                    shown < map.selected.size() ? " …" : ""));
-  line("attention", fmt::format("{:.6g} on the selected token on average, {:.6g} at least", weights.mean, weights.min));
+  line("attention", fmt::format("{:.6g} on the {} on average, {:.6g} at least", weights.mean,
+                                map.label_weights.empty() ? "selected token" : "label", weights.min));
   line("work", fmt::format("{:.1e} s", seconds));
 }
 
@@ -195,19 +185,15 @@ ExitCode run_train(const Session& session, TrainOptions& options) {
     start = load_start(options.init, settings.param, threads);
   }
   const Stopwatch watch;
-  double saved_at = 0;
   ProgressLine line(session);
+  Checkpoints checkpoints(options.checkpoint);
   Trainer* trainer_now = nullptr;
   RunFile* file_now = nullptr;
   settings.progress = [&](const TrainProgress& progress) {
-    const double seconds = watch.seconds();
-    if (seconds - saved_at >= options.checkpoint) {
-      file_now->checkpoint(trainer_now->state());
-      saved_at = seconds;
-    }
+    checkpoints.offer(*trainer_now, *file_now);
     line.show(static_cast<double>(progress.step) / static_cast<double>(settings.steps), [&] {
-      return fmt::format("{:.1f} s, step {} of {}, loss {:.6g}, norm {:.6g}", seconds, progress.step, settings.steps,
-                         progress.loss(), progress.norm());
+      return fmt::format("{:.1f} s, step {} of {}, loss {:.6g}, norm {:.6g}", watch.seconds(), progress.step,
+                         settings.steps, progress.loss(), progress.norm());
     });
     return Session::interrupted();
   };
@@ -216,11 +202,8 @@ ExitCode run_train(const Session& session, TrainOptions& options) {
   RunFile file(options.out, task, settings, trainer, {.replace = session.force, .resume = options.resume});
   trainer_now = &trainer;
   file_now = &file;
-  Index resumed_from = -1;
-  if (!file.resumed_state().empty()) {
-    trainer.restore(file.resumed_state());
-    resumed_from = trainer.step();
-  } else if (options.resume) {
+  const Index resumed_from = resume(file, trainer);
+  if (options.resume && resumed_from < 0) {
     session.warn(fmt::format("{}: no interrupted run to resume; this one starts at step 0", options.out));
   }
   if (settings.ridge != 0 && settings.param != Parametrization::KQ)
@@ -228,8 +211,7 @@ ExitCode run_train(const Session& session, TrainOptions& options) {
   if (settings.epsilon.value_or(0) > 0 && !facts_of(settings.optimizer).epsilon)
     session.warn(fmt::format("--epsilon has no effect with --optimizer {}", options.optimizer));
   Session::watch_interrupts();
-  const TrainStop stop = trainer.run([&](const Record& record) { file.keep(record); });
-  if (stop == TrainStop::asked) file.checkpoint(trainer.state());
+  const TrainStop stop = train_into(file, trainer);
   TrainedRun result = trainer.result();
   result.stop = stop;
   const AttentionMap map = attention_map(task, result.W, threads);

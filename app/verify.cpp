@@ -5,8 +5,10 @@
 #include <memory>
 
 #include "margin/stored_solution.h"
+#include "report/answer.h"
 #include "session.h"
 #include "verify/fields.h"
+#include "verify/progress.h"
 
 namespace attsvm::internal {
 namespace {
@@ -34,6 +36,10 @@ std::string theorem(const StoredSolution& solution, const Verification& verdict)
     } else {
       say("No W of Frobenius norm up to {:.3g} meets these rows.", verdict.norm_bound * kSafely);
     }
+  } else if (solution.is_soft()) {
+    say("Half the squared Frobenius norm of this W and its slacks times their penalties add up to at most {}.",
+        at_most(verdict.objective));
+    say("No W costs less than {}.", at_least(verdict.dual_objective));
   } else {
     const bool any = std::find(solution.rhs.begin(), solution.rhs.end(), 1.0) != solution.rhs.end();
     if (!any && !solution.w_only) {
@@ -70,6 +76,7 @@ Json json_of(const StoredSolution& solution, const Verification& verdict, const 
     }
   });
   fields["status"] = solution.w_only ? Json(nullptr) : Json(verdict.status);
+  fields["penalty"] = penalty_json(solution);
   fields.update({{"norm", solution.norm},
                  {"problem", solution.problem},
                  {"tolerance", settings.tolerance},
@@ -90,8 +97,12 @@ ExitCode run_verify(const Session& session, const VerifyOptions& options) {
     solution.norm = norm;
   }
   solution = with_place(options.task, [&] { return completed(task, std::move(solution)); });
+  ProgressLine line(session);
   const Stopwatch watch;
-  const Verification verdict = verify(task, solution, options.settings);
+  const Verification verdict = verify(task, solution, options.settings, [&](const VerifyProgress& now) {
+    line.show(now.share, [&] { return std::string(now.part); });
+  });
+  line.clear();
   if (session.json) {
     Session::print_json("verify", watch.seconds(), json_of(solution, verdict, options.settings, threads.count()));
   } else if (!verdict.valid) {

@@ -16,6 +16,15 @@ function(attsvm_options target)
   endif()
 endfunction()
 
+# What nearly every file includes is read once for all targets: reading it takes longer than compiling most files. The
+# target that owns it defines no macro that another lacks, because GCC would then not use it there.
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/shared_headers.cpp CONTENT "")
+add_library(attsvm_shared_headers OBJECT ${PROJECT_BINARY_DIR}/shared_headers.cpp)
+target_link_libraries(attsvm_shared_headers PRIVATE Eigen3::Eigen fmt::fmt)
+attsvm_options(attsvm_shared_headers)
+target_precompile_headers(attsvm_shared_headers PRIVATE <Eigen/Dense> <fmt/format.h> <algorithm> <array> <cmath>
+  <functional> <limits> <optional> <span> <string> <vector>)
+
 function(attsvm_folder name)
   cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE" ${ARGN})
   add_library(attsvm_${name} STATIC ${arg_UNPARSED_ARGUMENTS})
@@ -27,4 +36,5 @@ function(attsvm_folder name)
   target_compile_features(attsvm_${name} PUBLIC cxx_std_20)
   attsvm_options(attsvm_${name})
   target_link_libraries(attsvm_${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+  target_precompile_headers(attsvm_${name} REUSE_FROM attsvm_shared_headers)
 endfunction()

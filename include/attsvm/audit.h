@@ -93,6 +93,20 @@ HeadSet load_heads(const std::string& path, Threads& threads);
 /// The arrays of a file of heads.
 NamedArrays head_arrays(const HeadSet& heads);
 
+/// How the weights of a model are read.
+struct ModelReading {
+  std::string config{};            ///< path of its config.json, which has the numbers of heads
+  std::string prefix{};            ///< of the layers' names; empty: the only one there is
+  std::optional<double> rotary{};  ///< base of rotary positions, 0 for none; default as the configuration says
+  std::optional<bool> causal{};    ///< whether queries see earlier tokens only; default by the kind of model
+};
+
+/// The heads of a model from its weights (a safetensors file with the names of Hugging Face: BERT, ViT, GPT-2, LLaMA)
+/// and from what the attention of each layer reads (an .npz file, docs/formats.md). InputError names the file, the
+/// tensor or array and the rule; so for models whose logits are more than products of keys and queries.
+HeadSet heads_of_model(const std::string& model, const std::string& inputs, const ModelReading& reading,
+                       Threads& threads);
+
 /// What a head's choices have in common.
 enum class ChoiceKind : std::uint8_t {
   offset,     ///< the token so many places from the query
@@ -142,6 +156,8 @@ struct MarginFacts {
 /// A row with weight in the margin problem: a query keeps one token over another. Tokens count within the sequence.
 struct SupportPair {
   Index query = 0;             ///< number of the query
+  Index sequence = 0;          ///< that it reads
+  Index position = -1;         ///< its own token there; −1 in cross attention
   Index keep = 0;              ///< the token it keeps
   Index drop = 0;              ///< the token it drops
   std::string query_text;      ///< the query's word
@@ -163,6 +179,8 @@ struct KindPair {
 /// A query whose two best tokens are close.
 struct UncertainQuery {
   Index query = 0;          ///< number of the query
+  Index sequence = 0;       ///< that it reads
+  Index position = -1;      ///< its own token there; −1 in cross attention
   Index first = 0;          ///< its best token, within its sequence
   Index second = 0;         ///< its second
   std::string query_text;   ///< the query's word
@@ -221,6 +239,8 @@ struct AuditProgress {
   double share = 0;  ///< of the work
 };
 
+class AuditJournal;
+
 /// What an audit computes.
 struct AuditSettings {
   std::vector<Index> only{};     ///< the heads to audit, as numbers in the file; empty: all
@@ -232,6 +252,28 @@ struct AuditSettings {
   std::uint64_t seed = 0;        ///< of the null
   double time_limit = 0;         ///< seconds per head; 0: none
   std::function<bool(const AuditProgress&)> progress{};  ///< called by one thread at a time; return true to stop
+  AuditJournal* journal = nullptr;                       ///< heads in it are not audited again; others are added
+};
+
+/// Heads that an audit has finished, in a file that survives Ctrl-C and a kill: the same audit with the same journal
+/// goes on after them and ends with the same numbers.
+class AuditJournal {
+ public:
+  /// Opens the file, or creates it. If it holds heads of another audit, that is an InputError that says what differs,
+  /// or with `replace` they are deleted. Which heads are audited, and on how many threads, makes no other audit.
+  AuditJournal(const std::string& path, const HeadSet& heads, const AuditSettings& settings, bool replace);
+  ~AuditJournal();
+  AuditJournal(const AuditJournal&) = delete;
+  AuditJournal& operator=(const AuditJournal&) = delete;
+
+  const HeadAudit* find(Index head) const;           ///< null: not finished before
+  Index found() const;                               ///< heads that were finished before
+  void keep(Index head, const HeadAudit& finished);  ///< not to be called by two threads at a time
+  void remove();                                     ///< deletes the file; the journal cannot be used any more
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 /// Audits every head, each on one thread. InputError if a setting is out of range.
@@ -240,8 +282,22 @@ Audit audit(const HeadSet& heads, const AuditSettings& settings, Threads& thread
 /// The arrays of an audit's file (docs/formats.md): one entry per view and head.
 NamedArrays audit_arrays(const Audit& audit);
 
+/// The data of the page of an audit as JSON text (docs/page.md), for write_report. `command` is the command line that
+/// makes the page again; empty: there is none. Without times: the same audit gives the same bytes.
+std::string audit_page(const HeadSet& heads, const Audit& audit, const AuditSettings& settings,
+                       const std::string& title, const std::string& command);
+
 /// The task in head space whose margin problem the audit solves for one head: its queries, and the token that each
 /// selects. InputError if there is no such head or no query has a choice.
 AttentionTask head_task(const HeadSet& heads, Index head, bool hide_sinks, AuditSettings settings);
+
+/// What the choices of one head have in common, as in ViewAudit::kinds. InputError if there is no such head.
+std::vector<KindShare> head_kinds(const HeadSet& heads, Index head, bool hide_sinks);
+
+/// ρ of one head in any norm, beside random heads: its smallest gap over its norm, as a share of the largest that any W
+/// with these choices has. Solves to `null_tolerance`. The value is NaN if no query has a choice or the solve stalls,
+/// and draws that do are left out. InputError if there is no such head.
+NullFacts head_rho(const HeadSet& heads, Index head, bool hide_sinks, const Norm& norm, AuditSettings settings,
+                   Threads& threads);
 
 }  // namespace attsvm

@@ -16,6 +16,7 @@ enum class Law : std::uint8_t {
   separable,       ///< as random, and the selection is the argmax of the logits of a random W0
   planted,         ///< the optimal W and multipliers of the SVM are known, and returned in Drawn::extras
   infeasible,      ///< no W meets the rows of the selection; the certificate is returned in Drawn::extras
+  next_token,      ///< unit Gaussian embeddings, tokens uniform in the vocabulary, the label uniform in its sequence
   single_input,    ///< a small data set of the prompt-attention experiments, like the next three
   multi_input,     ///< see single_input
   joint_training,  ///< see single_input
@@ -53,6 +54,7 @@ struct Recipe {
   double lambda = 0.5;                         ///< of a quadratic head
   Index rank = 0;  ///< of W0 (separable) or of the planted W; 0: full, or 2 for a planted nuclear W
   PlantedNorm norm = PlantedNorm::frobenius;  ///< in which the planted W is optimal
+  Index vocabulary = 0;                       ///< next_token: number of tokens; 0: 6
   double c = 0;  ///< single_input: score of the third token; losses: score C of the first input; joint_training:
                  ///< second coordinate of the last token (1: the third input is a support vector, 1.5: it is not)
 };
@@ -76,5 +78,23 @@ struct Drawn {
 /// Draw number `instance` of the recipe. The same recipe, seed and instance give the same bytes on every machine.
 /// InputError if the recipe has sizes or options that its law does not allow.
 Drawn generate(const Recipe& recipe, std::uint64_t seed, std::uint32_t instance = 0);
+
+/// What a corpus is cut into: bytes, or words (runs of letters and digits) and single other characters.
+enum class TokenKind : std::uint8_t { byte, word };
+
+std::string_view name_of(TokenKind kind);  ///< as on the command line
+
+/// How a text becomes a next-token task.
+struct Corpus {
+  TokenKind tokens = TokenKind::word;  ///< what its tokens are
+  Index T = 32;                        ///< tokens per sequence
+  Index stride = 0;                    ///< a sequence begins at every multiple of this; 0: T
+  Index d = 16;                        ///< size of the embeddings, which are unit Gaussian vectors
+  std::uint64_t seed = 0;              ///< for the embeddings
+};
+
+/// Windows of the text, each with the token that follows it as its label; those in which that token does not occur are
+/// left out. The vocabulary has the tokens in the order in which they first occur. InputError if no window is left.
+AttentionTask corpus_task(std::string_view text, const Corpus& corpus);
 
 }  // namespace attsvm

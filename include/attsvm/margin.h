@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attsvm/graph.h"
 #include "attsvm/norm.h"
 #include "attsvm/task.h"
 #include "attsvm/threads.h"
@@ -20,17 +21,21 @@ enum class ProblemKind : std::uint8_t {
   attention,  ///< δ = x_keep − x_drop, ζ = z: Att-SVM, p-SVM, Gen-SVM and their relaxed forms
   value,      ///< δ = y_i v_keep, ζ = 1, W is (dv,1): v-SVM
   finite,     ///< δ as for attention, equations among kept tokens with given log-ratios: the finite part
+  graph,      ///< δ = e_from − e_to, ζ = e_last, for the edges of priority graphs: the graph SVM
 };
 
 std::string_view name_of(ProblemKind kind);  ///< the name that files, JSON and messages use
 
-/// The rows of one query: rows first_row … first_row + rows − 1 of the problem. Row k has δ_k = x_keep − x_{drop(k)},
-/// or sign·x_keep in a value problem, and ζ_k = z. The pointers are views of the task.
+/// The rows of one query that prefer one token: rows first_row … first_row + rows − 1 of the problem. Row k has δ_k =
+/// x_keep − x_{drop(k)}, or sign·x_keep in a value problem, and ζ_k = z. The pointers are views of the task. In a graph
+/// problem tokens are those of the vocabulary, the query is the last token, and a query has a group per preferred
+/// token.
 struct MarginGroup {
   Index query;      ///< the query
-  const double* X;  ///< row-major tokens of the query's sequence, d numbers each
+  const double* X;  ///< row-major tokens that the query sees, d numbers each
+  Index tokens;     ///< how many they are
   const double* z;  ///< dz numbers
-  Index keep;       ///< the token that the rows prefer: the smallest kept one
+  Index keep;       ///< the row of X that the rows prefer: the smallest kept token
   double sign;      ///< the label in a value problem, else 1
   Index first_row;  ///< of the problem
   Index rows;       ///< how many
@@ -42,17 +47,20 @@ class MarginProblem {
  public:
   /// One row per visible token but the smallest kept one: ≥ 1 for a dropped token, = 0 for a kept one. For the queries
   /// listed in `relax`, ≥ 1 becomes ≥ 0. InputError if the selection has another number of queries than the task, or
-  /// `relax` lists something that is not a query.
+  /// keeps a token that its query does not see, or `relax` lists something that is not a query.
   static MarginProblem attention(const AttentionTask& task, Selection selection, std::span<const Index> relax = {});
   /// One row per query: y_i v_{iα}ᵀ w ≥ 1 for its selected token α. InputError if a query keeps several tokens.
   static MarginProblem value(const AttentionTask& task, Selection selection);
   /// Equations that give the kept tokens the observed attention ratios: (x_keep − x_t)ᵀ W z = log_attention[i][keep] −
   /// log_attention[i][t]. `log_attention` is (q,T), as AttentionMap::log_weights. InputError if it is not.
   static MarginProblem finite_part(const AttentionTask& task, Selection selection, const RowMatrix& log_attention);
+  /// For each graph, in order of (from, to): = 0 for the smallest token of a component and each other one of it, ≥ 1
+  /// for every edge between components. `graphs` are the priority_graphs() of the task.
+  static MarginProblem graph(const AttentionTask& task, std::span<const PriorityGraph> graphs);
 
   ProblemKind kind() const { return kind_; }                     ///< which rows it has
   const AttentionTask& task() const { return task_; }            ///< the task whose tokens make the rows
-  const Selection& selection() const { return selection_; }      ///< the tokens that the rows prefer
+  const Selection& selection() const { return selection_; }      ///< the tokens that rows prefer; none in a graph
   const std::vector<bool>& relaxed() const { return relaxed_; }  ///< (q): whether the query was in `relax`
 
   Index d() const { return d_; }                                   ///< rows of W
@@ -60,12 +68,17 @@ class MarginProblem {
   Index rows() const { return static_cast<Index>(rhs_.size()); }   ///< how many
   std::span<const MarginGroup> groups() const { return groups_; }  ///< the rows of each query, in order
 
-  /// The token that the row drops; −1 in a value problem.
+  /// The row of X that the row drops; −1 in a value problem.
   Index drop(Index row) const { return drop_[static_cast<std::size_t>(row)]; }
   /// drop() of the rows of a group, in order.
   std::span<const Index> drops(const MarginGroup& group) const {
     return std::span(drop_).subspan(static_cast<std::size_t>(group.first_row), static_cast<std::size_t>(group.rows));
   }
+  /// The token that the rows of a group prefer: its index within the sequence, as selections and files have it. Where
+  /// the query does not see the tokens before, X begins later.
+  Index keep_token(const MarginGroup& group) const;
+  /// The same of the token that a row drops; −1 in a value problem.
+  Index drop_token(const MarginGroup& group, Index row) const;
   bool equal(Index row) const { return equal_[static_cast<std::size_t>(row)] != 0; }  ///< = b, else ≥ b
   double rhs(Index row) const { return rhs_[static_cast<std::size_t>(row)]; }         ///< b
   /// Every row is ≥ b with b > 0: if W makes all row values positive, a multiple of W is feasible.
@@ -81,8 +94,10 @@ class MarginProblem {
 
  private:
   MarginProblem(const AttentionTask& task, Selection selection, ProblemKind kind);
+  void add_graph(const PriorityGraph& graph);
   void add_row(Index drop, bool equal, double rhs);
   void begin_group(Index query, double sign);
+  Index place_of(Index query, Index token) const;
   void end_group();
 
   AttentionTask task_;
@@ -141,10 +156,14 @@ struct MarginSolution {
   RowMatrix W;                                ///< (d,dz)
   RowMatrix K;                                ///< nuclear: (d,r), r the rank; else empty
   RowMatrix Q;                                ///< nuclear: (dz,r) with W = K Qᵀ and KᵀK = QᵀQ; else empty
-  Eigen::VectorXd dual;  ///< one multiplier per row, scaled so that A(dual) has dual norm 1; infeasible: Σ rhs·dual = 1
-  Eigen::VectorXd slack;      ///< δᵀWζ − rhs of each row
-  double objective = 0;       ///< ‖W‖
-  double dual_objective = 0;  ///< proven lower bound on ‖W‖ of every feasible W
+  /// One multiplier per row, scaled so that A(dual) has dual norm 1; infeasible: Σ rhs·dual = 1; soft margin: W =
+  /// A(dual), and those of the rows ≥ 1 of a query add up to at most its penalty.
+  Eigen::VectorXd dual;
+  Eigen::VectorXd slack;          ///< δᵀWζ − rhs of each row
+  double objective = 0;           ///< ‖W‖; with a soft margin ½‖W‖² + Σ penalty·xi
+  double dual_objective = 0;      ///< proven lower bound on the objective of every feasible W
+  std::vector<double> penalty{};  ///< soft margin: C of each query; else empty
+  Eigen::VectorXd xi{};           ///< soft margin: by how much the rows ≥ 1 of each query may be missed; else empty
   double gap = 0;        ///< max(0, objective − dual_objective)/objective; 0 if both are 0; NaN if W is not feasible
   double violation = 0;  ///< largest violation of a row by W
   double residual = 0;   ///< infeasible: ‖A(dual)‖_F, so that a feasible W would have ‖W‖_F ≥ 1/residual
@@ -164,7 +183,11 @@ inline constexpr double kSupportTolerance = 1e-6;
 
 /// How to solve a margin problem.
 struct SolveSettings {
-  Norm norm{};              ///< to minimise
+  Norm norm{};  ///< to minimise
+  /// C > 0 of a soft margin, one for all queries or one per query; empty: none. Then ½‖W‖_F² + Σ_i C_i ξ_i is
+  /// minimised, and the rows ≥ 1 of query i are ≥ 1 − ξ_i, ξ_i ≥ 0. Rows = and ≥ 0 stay as they are. Frobenius norm
+  /// only.
+  std::vector<double> soft{};
   double tolerance = 1e-8;  ///< of the relative gap; Frobenius problems up to 1,500 rows are solved to rounding anyway
   double time_limit = 0;    ///< seconds; 0: none
   Index iteration_limit = 0;                             ///< counted over all methods that the solve tries; 0: none
@@ -172,7 +195,8 @@ struct SolveSettings {
 };
 
 /// Solves one margin problem. `warm_start` is null or the solution of the same or a similar problem, in any norm; it is
-/// ignored if it is infeasible or has another number of rows. InputError if a setting is out of range.
+/// ignored if it is infeasible or has another number of rows, and where the margin is soft. InputError if a setting is
+/// out of range.
 MarginSolution solve(const MarginProblem& problem, const SolveSettings& settings, Threads& threads,
                      const MarginSolution* warm_start = nullptr);
 

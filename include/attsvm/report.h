@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,12 @@ struct ReportRun {
   StoredRun run;     ///< its contents
 };
 
+/// The state of report_data(), as the progress callback gets it.
+struct ReportProgress {
+  double share = 0;  ///< of the parts of the report that are done
+  std::string part;  ///< the one that is made, in words
+};
+
 /// What a report shows beside the task. Every field may be left out: the report then omits that part or solves for it.
 struct ReportRequest {
   std::string title;                        ///< title of the page: the name of the task
@@ -31,6 +38,7 @@ struct ReportRequest {
   std::vector<std::string> token_names{};   ///< (N), in the order of the task; empty: tokens are shown by number
   std::vector<Index> coordinates{};         ///< key coordinates that the plane view offers; empty: the first few
   double threshold = 1e-3;  ///< with a nonlinear head, tokens with at least this attention count as kept
+  std::function<void(const ReportProgress&)> progress{};  ///< called often
 };
 
 /// The data of a report page as JSON text (docs/page.md): task, selection, verdict, solutions with their proofs, and
@@ -45,11 +53,18 @@ std::string report_data(const AttentionTask& task, const ReportRequest& request,
 /// and `attsvm info` show these.
 std::string task_facts(const AttentionTask& task);
 
+/// Whether an .npz file is one that attsvm.torch.monitor wrote.
+bool is_monitor_file(const std::string& path);
+
+/// The data of the page of such a file as JSON text: every number of every head over the steps of training. InputError
+/// names the file, the array and the rule.
+std::string monitor_data(const std::string& path, const std::string& command, Threads& threads);
+
 /// Why this build cannot write a page; empty if it can.
 std::string page_problem();
 
-/// Writes one HTML file: the page with `data` (from report_data) inside. InputError if page_problem() is not empty, if
-/// the file exists and `replace` is false, or if it cannot be written.
+/// Writes one HTML file: the page with `data` (from report_data, or audit_page) inside. InputError if page_problem() is
+/// not empty, if the file exists and `replace` is false, or if it cannot be written.
 void write_report(const std::string& path, const std::string& data, bool replace);
 
 /// The names that a task file gives its tokens: the array x_token_names, (n,T) or (N) texts; empty if there is none.

@@ -34,6 +34,42 @@ struct Head {
   Eigen::VectorXd gradient(const Eigen::Ref<const Eigen::VectorXd>& x) const;
 };
 
+/// The tokens of its sequence that each query sees: indices within the sequence, ascending, at least one per query.
+class Visibility {
+ public:
+  /// Of queries whose sequences have at most `longest` tokens; add() tells of one query after the other.
+  explicit Visibility(Index longest = 0);
+  /// The next query sees `count` tokens from `first` on.
+  void add(Index first, Index count);
+  /// The next query sees these tokens, in ascending order.
+  void add(std::span<const Index> tokens);
+  /// The next query sees the same tokens of the same sequence as an earlier one.
+  void add_as(Index query);
+
+  Index queries() const { return static_cast<Index>(begin_.size()); }  ///< how many
+  Index longest() const { return longest_; }                           ///< T, the length of the longest sequence
+  Index total() const { return total_; }                               ///< tokens seen, added up over all queries
+  /// The tokens that the query sees; a view of this object.
+  std::span<const Index> tokens(Index query) const {
+    return std::span(tokens_).subspan(at(begin_, query), at(count_, query));
+  }
+  bool sees(Index query, Index token) const;  ///< whether the query sees the token
+  /// Whether the tokens have gaps, so that no range of the sequence holds just them.
+  bool scattered(Index query) const { return begin_[static_cast<std::size_t>(query)] >= longest_; }
+  /// Of a query with gaps: where its tokens are among those of all such queries, lists shared by add_as() counted once.
+  Index packed(Index query) const { return begin_[static_cast<std::size_t>(query)] - longest_; }
+  Index packed() const { return static_cast<Index>(tokens_.size()) - longest_; }  ///< how many those are
+
+ private:
+  static std::size_t at(const std::vector<Index>& list, Index k) {
+    return static_cast<std::size_t>(list[static_cast<std::size_t>(k)]);
+  }
+
+  Index longest_, total_ = 0;
+  std::vector<Index> tokens_;         // 0 … longest − 1, of which ranges are views, then the lists with gaps
+  std::vector<Index> begin_, count_;  // (q): query i sees tokens_[begin_[i]] … tokens_[begin_[i] + count_[i] − 1]
+};
+
 /// The tokens that each query keeps: indices within its sequence, ascending, at least one per query.
 class Selection {
  public:
@@ -41,10 +77,10 @@ class Selection {
   static Selection single(std::span<const Index> tokens);
   /// One set of tokens per query, each in any order.
   static Selection sets(const std::vector<std::vector<Index>>& tokens);
-  /// A selection as files hold it: (q) integers, or a (q,longest) bool mask. `visible` is the number of tokens that
+  /// A selection as files hold it: (q) integers, or a (q,longest) bool mask. `visible` says which tokens
   /// each query sees. InputError, with `name` and the place in its message, if a query does not see a token it keeps,
   /// or if a row of the mask keeps nothing.
-  static Selection from_array(const Array& array, std::span<const Index> visible, Index longest, std::string_view name);
+  static Selection from_array(const Array& array, const Visibility& visible, Index longest, std::string_view name);
 
   Index queries() const { return static_cast<Index>(begin_.size()) - 1; }  ///< how many
   std::span<const Index> kept(Index query) const;                          ///< ascending; a view of this selection
@@ -64,8 +100,8 @@ class Selection {
   std::vector<Index> tokens_;
 };
 
-/// The arrays that make a task, with the names that task files use. All but `tokens` may be left out. docs/formats.md
-/// describes each of them.
+/// The arrays that make a task, with the names that task files use. All but `tokens` may be left out; a next-token task
+/// has the last four and `offsets` instead, of which only `vocabulary` may be left out. docs/formats.md describes each.
 struct TaskArrays {
   Array tokens{};          ///< (n,T,dv), or (N,dv) with offsets: the values, and also the keys if `keys` is left out
   Array offsets{};         ///< (n+1): sequence s is rows offsets[s] … offsets[s+1]−1
@@ -73,22 +109,28 @@ struct TaskArrays {
   Array queries{};         ///< (q,dz): cross attention
   Array query_token{};     ///< (q): self attention, z_i is the key of this token of the sequence
   Array sequence{};        ///< (q): the sequence that each query reads; default 0 … n−1
-  Array visible{};         ///< (q): how many leading tokens each query sees; default all
+  Array visible{};         ///< (q): how many leading tokens each query sees, or (q,T) bool: which ones; default all
   Array labels{};          ///< (q): ±1; default +1
   Array head{};            ///< v: (dv), or (h) with head_hidden
   Array head_hidden{};     ///< B: (dv,h)
   Array head_quadratic{};  ///< λ: ()
   Array select{};          ///< (q): one token per query, or (q,T) bool: the tokens that each query keeps
+  Array ids{};             ///< (N): next-token tasks, the row of `embeddings` that each token is
+  Array embeddings{};      ///< (K,d): the vector of each token of the vocabulary
+  Array next{};            ///< (n): the id that each sequence is to attend to; it occurs in the sequence
+  Array vocabulary{};      ///< (K) texts: what messages call the tokens; default "#0", "#1", …
 };
 
-/// Where query vectors come from: a constant 1, data of their own, or tokens of the sequence.
-enum class AttentionKind : std::uint8_t { prompt, cross, self };
+/// Where query vectors come from: a constant 1, data of their own, or tokens of the sequence. Next-token tasks have one
+/// query per sequence, its last token, and a token to attend to instead of a head.
+enum class AttentionKind : std::uint8_t { prompt, cross, self, next_token };
 
 std::string_view name_of(AttentionKind kind);  ///< the name that files, JSON and messages use
 
 /// Sequences of tokens, and queries that each read one sequence with the logits a_i = X_i W z_i.
 ///
-/// One class holds prompt, cross, self and causal attention; they differ only in the arrays given. Real arrays that are
+/// One class holds prompt, cross, self and causal attention and next-token prediction; they differ only in the arrays
+/// given. Real arrays that are
 /// aligned f64 in C order are used without a copy; their memory must outlive the task unless the Array owns it. A task
 /// never changes, and copies of a task share its memory: to copy one costs no more than to copy a pointer.
 class AttentionTask {
@@ -99,26 +141,39 @@ class AttentionTask {
   AttentionTask& operator=(const AttentionTask&) = default;  ///< the same
 
   Index sequences() const { return static_cast<Index>(contents_->offsets_.size()) - 1; }  ///< n
-  Index tokens() const { return contents_->offsets_.back(); }                        ///< N, in all sequences together
-  Index queries() const { return static_cast<Index>(contents_->sequence_.size()); }  ///< q
-  Index longest() const { return contents_->longest_; }              ///< T, the length of the longest sequence
-  Index key_size() const { return contents_->keys().shape.back(); }  ///< d
-  Index value_size() const { return contents_->arrays_.tokens.shape.back(); }  ///< dv
-  Index query_size() const { return contents_->query_size_; }                  ///< dz
+  Index tokens() const { return contents_->offsets_.back(); }            ///< N, in all sequences together
+  Index queries() const { return contents_->queries(); }                 ///< q
+  Index longest() const { return contents_->longest_; }                  ///< T, the length of the longest sequence
+  Index key_size() const { return contents_->keys().shape.back(); }      ///< d
+  Index value_size() const { return contents_->values().shape.back(); }  ///< dv
+  Index query_size() const { return contents_->query_size_; }            ///< dz
 
   /// Where the sequence begins among all N tokens.
   Index offset(Index sequence) const { return contents_->offsets_[static_cast<std::size_t>(sequence)]; }
   /// How many tokens the sequence has.
   Index length(Index sequence) const { return offset(sequence + 1) - offset(sequence); }
-  ConstRows keys(Index sequence) const;    ///< X, (length, d)
-  ConstRows values(Index sequence) const;  ///< V, (length, dv)
+  ConstRows keys(Index sequence) const;    ///< X, (length, d); std::logic_error for next-token tasks
+  ConstRows values(Index sequence) const;  ///< V, (length, dv); the same
 
   /// The sequence that the query reads.
-  Index sequence(Index query) const { return contents_->sequence_[static_cast<std::size_t>(query)]; }
-  /// How many leading tokens of its sequence the query sees.
-  Index visible(Index query) const { return contents_->visible_[static_cast<std::size_t>(query)]; }
-  std::span<const Index> visible() const { return contents_->visible_; }  ///< visible(i) of every query i
-  ConstVector query(Index query) const;                                   ///< z_i, (dz)
+  Index sequence(Index query) const {
+    return next_token() ? query : contents_->sequence_[static_cast<std::size_t>(query)];
+  }
+  /// Which tokens each query sees; empty for next-token tasks, whose queries see all.
+  const Visibility& visible() const { return contents_->visible_; }
+  /// How many tokens of its sequence the query sees.
+  Index visible(Index query) const { return next_token() ? length(query) : static_cast<Index>(seen(query).size()); }
+  /// The tokens that the query sees: indices within its sequence, ascending; a view of the task. This and the next
+  /// four are not for next-token tasks.
+  std::span<const Index> seen(Index query) const { return contents_->visible_.tokens(query); }
+  /// X_i, (visible, d): the keys of the tokens that the query sees, row k that of seen(query)[k]. A view of the keys,
+  /// or, if the tokens have gaps, of a copy that the task made of them.
+  ConstRows seen_keys(Index query) const;
+  ConstRows seen_values(Index query) const;  ///< V_i, (visible, dv): the same of the values
+  /// Where the first row of seen_keys is among the N tokens followed by the rows of that copy; its other rows follow.
+  Index seen_row(Index query) const;
+  std::span<const Index> copied() const { return contents_->copied_; }  ///< which of the N tokens each row copies
+  ConstVector query(Index query) const;                                 ///< z_i, (dz)
   /// y_i, 1 or −1.
   double label(Index query) const {
     return contents_->labels_.empty() ? 1.0 : contents_->labels_[static_cast<std::size_t>(query)];
@@ -129,7 +184,17 @@ class AttentionTask {
   AttentionKind kind() const { return contents_->kind_; }               ///< where the query vectors come from
   bool ragged() const { return contents_->arrays_.offsets.given(); }    ///< sequences were given with offsets
   bool causal() const;                                                  ///< some query does not see all of its sequence
+  bool masked() const;                                                  ///< some query does not see the leading tokens
   bool keys_differ() const { return contents_->arrays_.keys.given(); }  ///< keys were given apart from the values
+
+  /// Tokens are rows of one table. What follows is for such tasks only.
+  bool next_token() const { return kind() == AttentionKind::next_token; }
+  Index vocabulary_size() const { return contents_->arrays_.embeddings.shape[0]; }  ///< K
+  ConstRows embeddings() const;                                                     ///< (K,d)
+  std::span<const Index> ids(Index sequence) const;                                 ///< the tokens of the sequence
+  Index last(Index query) const { return ids(query).back(); }                       ///< the token whose vector z is
+  Index next(Index query) const;        ///< the token that the query is to attend to, all of its copies
+  std::string word(Index token) const;  ///< its entry in the vocabulary, or "#17"
 
   /// The arrays that a file of this task holds: real numbers as f64, indices as i64.
   const TaskArrays& arrays() const { return contents_->arrays_; }
@@ -138,24 +203,35 @@ class AttentionTask {
   struct Contents {
     explicit Contents(TaskArrays arrays);
     Index sequences() const { return static_cast<Index>(offsets_.size()) - 1; }
-    Index queries() const { return static_cast<Index>(sequence_.size()); }
+    Index queries() const {
+      return kind_ == AttentionKind::next_token ? sequences() : static_cast<Index>(sequence_.size());
+    }
     Index offset(Index s) const { return offsets_[static_cast<std::size_t>(s)]; }
     Index length(Index s) const { return offset(s + 1) - offset(s); }
-    const Array& keys() const { return arrays_.keys.given() ? arrays_.keys : arrays_.tokens; }
+    const Array& values() const { return arrays_.embeddings.given() ? arrays_.embeddings : arrays_.tokens; }
+    const Array& keys() const { return arrays_.keys.given() ? arrays_.keys : values(); }
+    void take_offsets(Index tokens);
+    void take_next_tokens();
     void take_tokens();
     void take_queries();
+    void take_visible();
+    void copy_scattered();
     void take_labels();
     void take_head();
 
     TaskArrays arrays_;
     AttentionKind kind_ = AttentionKind::prompt;
-    std::vector<Index> offsets_, sequence_, visible_;
+    std::vector<Index> offsets_, sequence_;
+    Visibility visible_;
+    std::vector<Index> copied_;
+    RowMatrix copied_keys_, copied_values_;  // the latter is empty where keys are the values
     std::vector<double> labels_;
     Index longest_ = 0, query_size_ = 1;
     const double* query_base_ = nullptr;  // z_i = query_base_ + dz · query_row_[i]
     std::vector<Index> query_row_;
     Head head_;
     std::optional<Selection> select_;
+    std::vector<std::string> words_;  // the vocabulary
   };
 
   std::shared_ptr<const Contents> contents_;
@@ -185,12 +261,13 @@ OptimalTokens optimal_tokens(const AttentionTask& task, double tie_tolerance = k
 
 /// A sufficient condition for a generic task to be separable for every selection: linearly independent queries, and as
 /// many key coordinates as each query has other tokens. For prompt attention, where all queries are the same vector: as
-/// many key coordinates as all queries have other tokens together. A task may be separable without it.
+/// many key coordinates as all queries have other tokens together. For a next-token task: linearly independent
+/// embeddings. A task may be separable without it.
 struct SeparabilityCondition {
   bool holds = false;         ///< whether the task meets it
   Index needed_key_size = 0;  ///< the least d for which the condition can hold
-  Index query_rank = 0;       ///< rank of the query vectors; computed only if it can decide (q ≤ dz), else 0
-  std::string reason;         ///< why the condition holds or does not, in words
+  Index query_rank = 0;  ///< rank of the query vectors, or of the embeddings; computed only if it can decide, else 0
+  std::string reason;    ///< why the condition holds or does not, in words
 };
 
 /// Whether the task meets the condition.

@@ -144,6 +144,26 @@ struct CheckSettings {
   void add(const Norm& norm);  ///< one more norm, unless it is there
 };
 
+/// How far W keeps tokens ahead.
+struct WeightMargin {
+  /// Where the smallest row is.
+  struct Place {
+    Index query;  ///< the query
+    Index keep;   ///< the token that it keeps
+    Index drop;   ///< the one that it drops
+  };
+
+  Selection selection;               ///< the tokens that are kept
+  double smallest = 0;               ///< the smallest row of a kept and a dropped token; infinite if none is dropped
+  std::optional<Place> closest{};    ///< where it is
+  std::vector<MarginShares> shares;  ///< its share of the largest margin, one entry, in each of CheckSettings::norms
+};
+
+/// The margin of W for a selection, or for the tokens that W selects. The task needs no head. The time limit of the
+/// settings is for each norm. InputError if W has another shape.
+WeightMargin margin_of(const AttentionTask& task, const RowMatrix& W, std::optional<Selection> selection,
+                       const CheckSettings& settings, Threads& threads);
+
 /// What is known about a run that is to be judged; all of it are views. Here r is the number of recorded points.
 struct RunTrace {
   const RowMatrix& W;                    ///< (d,dz), where the run ended

@@ -16,7 +16,8 @@
 
 namespace attsvm {
 
-/// The loss ℓ(u) of a query, u = y_i f_i: label times output.
+/// The loss ℓ(u) of a query, u = y_i f_i: label times output. In a next-token task u = log(p/(1−p)), where p is the
+/// attention on all copies of the label; its logistic loss is −log p.
 enum class Loss : std::uint8_t {
   logistic,     ///< ℓ(u) = log(1 + e^{−u})
   exponential,  ///< ℓ(u) = e^{−u}
@@ -38,16 +39,20 @@ std::string_view name_of(Arithmetic arithmetic);  ///< the name that files, JSON
 
 /// The attention weights s_it of every query i.
 struct AttentionMap {
-  RowMatrix log_weights;  ///< (q,T) log s_it, T the longest sequence; −infinity for tokens that the query does not see
-  std::vector<Index> selected;  ///< (q) argmax_t s_it, the lowest index among ties
+  /// (q,T) log s_it, T the longest sequence; −infinity for tokens that the query does not see. Empty for next-token
+  /// tasks, whose sequences may be many.
+  RowMatrix log_weights;
+  std::vector<Index> selected;        ///< (q) argmax_t s_it, the lowest index among ties
+  std::vector<double> label_weights;  ///< (q) Σ s_it over the copies of the label; next-token tasks only, else empty
 
-  double weight(Index query) const;  ///< s of the selected token of the query
+  double weight(Index query) const;  ///< s of the selected token of the query; next-token tasks: label_weights
 };
 
 /// The attention weights at W, (d,dz).
 AttentionMap attention_map(const AttentionTask& task, const RowMatrix& W, Threads& threads);
 
-/// The mean over all queries i of s_it at W, t = tokens[i].
+/// The mean over all queries i of s_it at W, t = tokens[i]; for next-token tasks, of the weight of all copies of the
+/// label.
 double mean_weight(const AttentionTask& task, const RowMatrix& W, std::span<const Index> tokens, Threads& threads);
 
 /// The steps after which a run records its point.

@@ -20,7 +20,7 @@ struct StoredSolution {
   RowMatrix K;                   ///< (d,r); nuclear norm only
   RowMatrix Q;                   ///< (dz,r), with W = K Qᵀ; nuclear norm only
   bool has_factors = false;      ///< K and Q are given
-  std::vector<Index> row_query;  ///< of each row: the query
+  std::vector<Index> row_query;  ///< of each row: the query; in a graph problem the last token
   std::vector<Index> row_keep;   ///< of each row: the kept token
   std::vector<Index> row_drop;   ///< of each row: the dropped token
   std::vector<bool> row_equal;   ///< of each row: = rhs, else ≥ rhs
@@ -30,13 +30,18 @@ struct StoredSolution {
   double tolerance = 0;          ///< as in SolveSettings
   double objective = 0;          ///< as in MarginSolution
   double dual_objective = 0;     ///< as in MarginSolution
-  Array select;                  ///< (q,longest) bool: the tokens that each query keeps
-  std::vector<bool> relax;       ///< (q): the queries whose ≥ 1 is ≥ 0
+  Array select;                  ///< (q,longest) bool: the tokens that each query keeps; not in a graph problem
+  std::vector<bool> relax;       ///< (q): the queries whose ≥ 1 is ≥ 0; empty in a graph problem
+  std::vector<double> penalty;   ///< (q), as in MarginSolution; soft margin only, else empty
+  std::vector<double> xi;        ///< (q), as in MarginSolution; soft margin only, else empty
   bool w_only = false;           ///< another program's answer: W is given and nothing else
+
+  bool is_soft() const { return !penalty.empty() || !xi.empty(); }  ///< the rows ≥ 1 may be missed at a price
 };
 
 /// The solution, and if it has W alone (w_only), with what verify() judges it against: the task's own selection, else
-/// the optimal tokens, and no relaxed query. InputError if the task has neither selection nor head.
+/// the optimal tokens, and no relaxed query; for a next-token task, its graphs. InputError if another task has neither
+/// selection nor head.
 StoredSolution completed(const AttentionTask& task, StoredSolution solution);
 
 /// Multipliers λ count as a proof of infeasibility if they prove that no W of norm up to this times ω meets the rows. ω
@@ -56,8 +61,8 @@ struct Verification {
   bool valid = false;         ///< every claim is proven
   std::string status;         ///< as claimed
   std::string reason;         ///< why the answer is not valid, else empty
-  double objective = 0;       ///< upper bound on ‖W‖
-  double dual_objective = 0;  ///< every W that meets these rows has at least this norm
+  double objective = 0;       ///< upper bound on ‖W‖; soft margin: on ½‖W‖² + Σ penalty·ξ
+  double dual_objective = 0;  ///< every W that meets these rows has at least this norm; soft margin: costs this
   double gap = 0;        ///< (objective (1 + scaling) − dual_objective) / objective, at least 0; NaN: bound > ‖W‖
   double violation = 0;  ///< largest absolute violation of a row
   double scaling = 0;    ///< ε such that W (1 + ε) meets every row ≥ 1

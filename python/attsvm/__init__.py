@@ -15,14 +15,18 @@ True
 'local'
 """
 
+from importlib.util import find_spec as _find_spec
+from typing import TYPE_CHECKING, Any
+
 from ._audit import Audit, audit
 from ._core import version as __version__
 from ._errors import (ConvergenceWarning, ExistingFileError, InfeasibleError, InputError, Interrupted,
                       MissingFileError)
-from ._files import load, save
+from ._files import load, load_run, load_solution, load_task, save
 from ._heads import Heads
 from ._margin import Margin, margin
 from ._path import Path, path
+from ._report import Report, report
 from ._run import Run, Runs, TrainProgress
 from ._solution import Row, Solution, Solutions, SolveProgress
 from ._solve import solve, solve_many
@@ -33,22 +37,35 @@ from ._theory import (Check, Claim, ClaimResult, LocalOptima, SupportToken, Tie,
 from ._train import train, train_many
 from ._verification import Verification, verify
 
+if TYPE_CHECKING:
+    from . import estimator as estimator, plot as plot, torch as torch
+    from .estimator import AttentionSVM
+
 __all__ = [
-    "AttentionSVM", "Audit", "Check", "Claim", "ClaimResult", "ConvergenceWarning", "ExistingFileError", "Finding",
-    "Heads", "InfeasibleError", "InputError", "Interrupted", "LocalOptima", "Margin", "MissingFileError", "Path",
+    "Audit", "Check", "Claim", "ClaimResult", "ConvergenceWarning", "ExistingFileError", "Finding", "Heads",
+    "InfeasibleError", "InputError", "Interrupted", "LocalOptima", "Margin", "MissingFileError", "Path", "Report",
     "Row", "Run", "Runs", "Solution", "Solutions", "SolveProgress", "StudyFacts", "StudyProgress", "StudyReport",
     "StudyResult", "SupportToken", "Task", "Tie", "TrainProgress", "Verification", "audit", "check", "claims",
-    "correlation", "generate", "kinds", "list_claims", "list_studies", "load", "local_optima", "margin", "path",
-    "reproduce", "save", "solve", "solve_many", "sweep", "train", "train_many", "verify", "__version__",
+    "correlation", "generate", "kinds", "list_claims", "list_studies", "load", "load_run", "load_solution",
+    "load_task", "local_optima", "margin", "path", "report", "reproduce", "save", "solve", "solve_many", "sweep",
+    "train", "train_many", "verify", "__version__",
 ]
+if TYPE_CHECKING or _find_spec("sklearn"):
+    __all__ += ["AttentionSVM"]
+
+#: Parts that need more than NumPy, with what they need. They are imported on first use.
+_PARTS = {"estimator": "sklearn", "plot": "matplotlib", "torch": "torch"}
 
 
-def __getattr__(name):
-    """Imports the parts that need more than NumPy on first use."""
+def __getattr__(name: str) -> Any:
     if name == "AttentionSVM":
         from .estimator import AttentionSVM
         return AttentionSVM
-    if name in ("plot", "estimator", "torch"):
+    if name in _PARTS:
         import importlib
         return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module 'attsvm' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *(part for part, package in _PARTS.items() if _find_spec(package))])

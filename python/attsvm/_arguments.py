@@ -6,13 +6,20 @@ import operator
 from typing import Any, Iterable
 
 import numpy as np
+from numpy.typing import NDArray
+
+from ._types import Floats
 
 _CPU_DEVICES = (1, 3, 13)  # DLPack's main memory, pinned and managed
 _KINDS = "fiub"
 
 
-def _from_tensor(value: Any, name: str) -> np.ndarray:
-    """A tensor that supports DLPack (PyTorch, JAX, …), without a copy."""
+def _is_tensor(kind: type) -> bool:
+    return hasattr(kind, "__dlpack_device__") and not issubclass(kind, (np.ndarray, np.generic))
+
+
+def _from_tensor(value: Any, name: str) -> NDArray[Any]:
+    """A tensor that supports DLPack (PyTorch, JAX, …), without a copy unless NumPy lacks its type."""
     try:
         device = value.__dlpack_device__()[0]
     except ValueError as error:
@@ -20,25 +27,47 @@ def _from_tensor(value: Any, name: str) -> np.ndarray:
     if device not in _CPU_DEVICES:
         raise TypeError(f"{name} is on another device; must be in main memory (for a torch tensor: {name}.cpu())")
     detach = getattr(value, "detach", None)
+    value = detach() if detach else value
     try:
-        return np.from_dlpack(detach() if detach else value)
+        if str(value.dtype) == "torch.bool":  # which DLPack knows only lately
+            return np.from_dlpack(value.byte()).view(bool)
+        if str(value.dtype).endswith("bfloat16"):  # all of whose numbers float32 has
+            value = value.float() if hasattr(value, "float") else value.astype("float32")
+        return np.from_dlpack(value)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise TypeError(f"{name} cannot be read as an array: {error}") from None
 
 
-def array(value: Any, name: str, *, integers: bool = False) -> np.ndarray:
+def _entries(value: Any, name: str) -> Any:
+    """Lists with tensors or masked arrays in them, entry by entry: NumPy reads no tensor that requires a gradient, and
+    drops masks."""
+    kinds: set[type] = {type(one) for one in value}
+    if any(_is_tensor(kind) or issubclass(kind, (list, tuple, np.ma.MaskedArray)) for kind in kinds):
+        return [_entries(one, f"{name}[{k}]") if isinstance(one, (list, tuple)) else
+                array(one, f"{name}[{k}]") if _is_tensor(type(one)) or isinstance(one, np.ndarray) else one
+                for k, one in enumerate(value)]
+    return value
+
+
+def array(value: Any, name: str, *, integers: bool = False) -> NDArray[Any]:
     """A C-ordered array in this machine's byte order; `value` itself, or a view of it, if it is one already.
 
     TypeError names the argument where it does not hold real numbers (`integers`: integers).
     """
     if type(value) is not np.ndarray:
-        if hasattr(value, "__dlpack_device__") and not isinstance(value, np.ndarray):
+        if isinstance(value, np.ma.MaskedArray):
+            raise TypeError(f"{name} is a masked array, and masked numbers have no meaning here; give {name}.filled(…) "
+                            "or leave out what is masked")
+        if _is_tensor(type(value)):
             value = _from_tensor(value, name)
         else:
+            value = _entries(value, name) if isinstance(value, (list, tuple)) else value
             try:
                 value = np.asarray(value)
             except ValueError as error:
                 raise ValueError(f"{name} is not an array: {error}") from None
+    if value.dtype.kind == "V" and value.dtype.name == "bfloat16":  # of the package ml_dtypes
+        value = value.astype(np.float32)
     dtype = value.dtype
     if dtype.kind == "O":
         raise TypeError(f"{name} has dtype object; must be real numbers (sequences of different lengths: a list of "
@@ -52,12 +81,13 @@ def array(value: Any, name: str, *, integers: bool = False) -> np.ndarray:
     flags = value.flags
     if not flags.c_contiguous or not flags.aligned or not dtype.isnative:
         value = np.require(value, dtype.newbyteorder("="), ["C", "A"])
-    return value
+    checked: NDArray[Any] = value
+    return checked
 
 
-def weights(value: Any, name: str) -> np.ndarray:
+def weights(value: Any, name: str) -> Floats:
     """W of a solution or run, or the matrix itself; a vector is one column."""
-    matrix = np.asarray(array(getattr(value, "W", value), name), np.float64)
+    matrix: Floats = np.asarray(array(getattr(value, "W", value), name), np.float64)
     return matrix.reshape(-1, 1) if matrix.ndim == 1 else matrix
 
 
@@ -86,7 +116,8 @@ def integer(value: Any, name: str, least: int = 0, most: int = 2**63 - 1) -> int
     try:
         if isinstance(value, bool):
             raise TypeError
-        result = operator.index(int(value) if isinstance(value, float) and value.is_integer() else value)
+        whole: Any = int(value) if isinstance(value, float) and value.is_integer() else value
+        result = operator.index(whole)
     except TypeError:
         raise TypeError(f"{name} = {value!r}; must be an integer") from None
     if not least <= result <= most:
@@ -122,6 +153,28 @@ def norms(value: Any) -> list[str]:
     """Of one norm, or a list of them."""
     one = isinstance(value, str) or (isinstance(value, tuple) and len(value) == 2 and value[0] in ("lp", "schatten"))
     return [norm(each) for each in ([value] if one else list(value))]
+
+
+def penalties(value: Any) -> list[float]:
+    """Of a soft margin: one for all queries or one each; None is none."""
+    if value is None:
+        return []
+    given = np.atleast_1d(np.asarray(array(value, "soft"), np.float64))
+    if given.ndim != 1:
+        raise ValueError(f"soft has shape {given.shape}; must be one penalty, or one per query")
+    return [float(penalty) for penalty in given]
+
+
+def queries(value: Any, count: int, name: str) -> list[int]:
+    """Numbers of queries; a mask (q,) of bool, such as a solution's `relax`, names those that are set."""
+    if value is None or len(value) == 0:
+        return []
+    flags = np.asarray(value)
+    if flags.dtype == bool:
+        if flags.shape != (count,):
+            raise ValueError(f"{name} has shape {flags.shape}; must be ({count},), one bool per query, or a list of queries")
+        return [int(i) for i in np.flatnonzero(flags)]
+    return [integer(i, name) for i in value]
 
 
 def selection(select: Any, longest: int) -> Any:

@@ -18,12 +18,13 @@ class Audit(Result):
     every field.
     """
 
-    __slots__ = ("heads", "complete", "_arrays")
+    __slots__ = ("heads", "complete", "_arrays", "_lead")
 
-    def __init__(self, heads: list[dict[str, Any]], complete: bool, arrays: dict[str, Any]):
+    def __init__(self, heads: list[dict[str, Any]], complete: bool, arrays: dict[str, Any], lead: dict[str, Any]):
         self.heads = heads
         self.complete = complete  #: False if a head ran into a limit
         self._arrays = arrays
+        self._lead = lead  # what the page has besides the heads
 
     def __len__(self) -> int:
         return len(self.heads)
@@ -39,12 +40,20 @@ class Audit(Result):
         """Writes the arrays of `to_dict` to an .npz file: the bytes of `attsvm audit -o`."""
         _core.write_npz(os.fspath(path), self._arrays, bool(force))
 
-    def to_dict(self) -> dict[str, Any]:
+    def page(self, path: Any, title: str = "Attention heads", force: bool = False) -> None:
+        """Writes a page to open in a browser, as `attsvm audit --page` does: one HTML file.
+
+        All heads as a grid, and each head with its rank curve, margin problems, support pairs and text.
+        """
+        heads = [{name: value for name, value in one.items() if name != "seconds"} for one in self.heads]
+        _core.write_audit_page(os.fspath(path), json.dumps({**self._lead, "title": str(title), "heads": heads}), bool(force))
+
+    def _fields(self) -> dict[str, Any]:
         """The numbers of all heads as arrays, one entry per view and head."""
         return dict(self._arrays)
 
-    def __reduce__(self):
-        return Audit, (self.heads, self.complete, self._arrays)
+    def __reduce__(self) -> Any:
+        return Audit, (self.heads, self.complete, self._arrays, self._lead)
 
     def _shown(self) -> list[tuple[str, Any]]:
         rows: list[tuple[str, Any]] = [("heads", len(self.heads)), ("complete", self.complete)]
@@ -60,7 +69,7 @@ class Audit(Result):
 
 def audit(heads: Heads, *, queries: int = 1000, drop: float = 0.1, nulls: int = 10, tolerance: float = 1e-8,
           null_tolerance: float = 1e-3, seed: int = 0, only: list[str] | None = None, time_limit: float | None = None,
-          threads: int | None = None, progress: bool | None = None,
+          journal: Any = None, threads: int | None = None, progress: bool | None = None,
           callback: Callable[[int, int], Any] | None = None) -> Audit:
     """Describes attention heads by what they choose, as `attsvm audit` does.
 
@@ -83,6 +92,10 @@ def audit(heads: Heads, *, queries: int = 1000, drop: float = 0.1, nulls: int = 
         Names of heads, such as ["0.3", "1.8"].
     time_limit : float, optional
         Seconds per head. A head that runs into it keeps what it has; what is missing says "not run".
+    journal : path, optional
+        Keeps the heads that are done in this file until all are: the same call continues after it was stopped or
+        killed, and ends with the same numbers. A call with `only` leaves other heads in it. A journal of other heads or
+        settings is refused.
     threads, progress : as in `solve`; every head runs on one thread
     callback : function of (heads done, heads), optional
         Called often; a true return value stops.
@@ -95,7 +108,7 @@ def audit(heads: Heads, *, queries: int = 1000, drop: float = 0.1, nulls: int = 
     >>> own["kinds"][0]["words"], own["frobenius"]["status"]
     ('offset -1', 'optimal')
     """
-    if not isinstance(heads, Heads):
+    if not isinstance(heads, Heads):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"heads is a {type(heads).__name__}; must be attsvm.Heads (attsvm.torch.heads_from makes them)")
     names = heads.names
     chosen = []
@@ -108,9 +121,9 @@ def audit(heads: Heads, *, queries: int = 1000, drop: float = 0.1, nulls: int = 
                     null_tolerance=arguments.number(null_tolerance, "null_tolerance"), seed=arguments.seed(seed),
                     only=chosen, time_limit=arguments.positive(time_limit, "time_limit"))
     with _progress.bar(progress, "audit", len(chosen) or len(heads), lambda done, _: (done, "")) as bar:
-        text, arrays, complete, interrupted = _core.audit(heads._core, settings, arguments.threads(threads), callback,
-                                                          bar)
-    result = Audit(json.loads(text), complete, arrays)
+        text, lead, arrays, complete, interrupted = _core.audit(
+            heads._core, settings, "" if journal is None else os.fspath(journal), arguments.threads(threads), callback, bar)
+    result = Audit(json.loads(text), complete, arrays, json.loads(lead))
     if interrupted:
         raise Interrupted("audit was interrupted; the exception's result has the heads so far", result)
     return result

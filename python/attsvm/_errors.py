@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
 
-from ._core import InputError
+from ._core import InputError as InputError
 
 
 class InfeasibleError(ValueError):
@@ -38,6 +40,25 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(message)
         self.result = result
 
+    def __reduce__(self) -> tuple[type[Interrupted], tuple[str, Any]]:
+        return Interrupted, (str(self), self.result)
+
 
 for _error in (ConvergenceWarning, ExistingFileError, InfeasibleError, InputError, Interrupted, MissingFileError):
     _error.__module__ = "attsvm"  # the public name, shown in tracebacks
+
+UNFINISHED = {"stalled": "the solver could not reach its tolerance", "limit": "the limit ended the solve"}
+
+
+def warn(message: str) -> None:
+    """A ConvergenceWarning at the line that called the package, however deep in it this is."""
+    level, frame = 2, sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "attsvm":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, ConvergenceWarning, stacklevel=level)
+
+
+def warn_of_unsolved(call: str, status: dict[str, str]) -> None:
+    """Says in which norms a call has no answer because the SVM was not solved."""
+    for norm in [norm for norm, ended in status.items() if ended in UNFINISHED]:
+        warn(f"{call}: norm {norm}: {UNFINISHED[status[norm]]}; what depends on this SVM is not known")

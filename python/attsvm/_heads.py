@@ -8,6 +8,7 @@ from . import _arguments as arguments
 from . import _core
 from ._results import Result
 from ._task import Task
+from ._types import Floats
 
 _INTEGERS = ("key_head", "layer", "head", "offsets", "sequence", "position", "ids")
 _TEXTS = ("text", "query_text")
@@ -84,11 +85,11 @@ class Heads(Result):
         return self._core.names()
 
     @property
-    def difference(self) -> np.ndarray:
+    def difference(self) -> Floats:
         """(h,) the largest difference between recomputed attention and the model's own; NaN if it is not known."""
         return np.asarray(self._core.arrays().get("difference", np.full(len(self), np.nan)))
 
-    def attention(self, head: int) -> np.ndarray:
+    def attention(self, head: int) -> Floats:
         """(q, T) softmax of the logits of one head; 0 for tokens that a query does not see."""
         return np.asarray(self._core.attention(arguments.integer(head, "head", 0, len(self) - 1)))
 
@@ -100,6 +101,30 @@ class Heads(Result):
         return Task._of(_core.head_task(self._core, arguments.integer(head, "head", 0, len(self) - 1), bool(hide_sinks),
                                         arguments.integer(queries, "queries", 1), arguments.number(drop, "drop")), {})
 
+    def kinds(self, head: int, *, hide_sinks: bool = False) -> list[dict[str, Any]]:
+        """What the choices of one head have in common, the largest share first: the `kinds` of `attsvm.audit`."""
+        found = _core.head_kinds(self._core, arguments.integer(head, "head", 0, len(self) - 1), bool(hide_sinks))
+        return [dict(zip(("kind", "share", "words"), one)) for one in found]
+
+    def rho(self, head: int, norm: Any = "fro", *, hide_sinks: bool = False, queries: int = 1000, drop: float = 0.1,
+            nulls: int = 10, seed: int = 0, threads: int | None = None) -> dict[str, Any]:
+        """The smallest gap of one head over its norm, as a share of the largest that any W with its choices has.
+
+        `value` is between 0 and 1, within a thousandth; `null_mean`, `null_deviation`, `z` and `draws` set it beside
+        random heads, as `attsvm.audit` does in the Frobenius norm. Queries, drop and seed are those of `audit`.
+
+        >>> rng = np.random.default_rng(0)
+        >>> keys = rng.normal(size=(1, 20, 6))
+        >>> found = Heads(keys, np.roll(keys, 1, axis=1)).rho(0, "spec", nulls=5)
+        >>> 0 < found["value"] <= 1, found["draws"]
+        (True, 5)
+        """
+        found = _core.head_rho(self._core, arguments.integer(head, "head", 0, len(self) - 1), bool(hide_sinks),
+                               arguments.norm(norm), arguments.integer(queries, "queries", 1),
+                               arguments.number(drop, "drop"), arguments.integer(nulls, "nulls"), arguments.seed(seed),
+                               arguments.threads(threads))
+        return dict(zip(("value", "null_mean", "null_deviation", "z", "draws"), found))
+
     def save(self, path: Any, force: bool = False) -> None:
         """Writes a file of heads, as `attsvm.save` does."""
         from ._files import save
@@ -108,11 +133,11 @@ class Heads(Result):
     def _file_arrays(self) -> dict[str, Any]:
         return self._core.arrays()
 
-    def to_dict(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, Any]:
         """The arrays under the names that files use; Heads(**heads.to_dict()) has the same heads."""
         return dict(self._core.arrays())
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return _rebuild, (self.to_dict(),)
 
     def _shown(self) -> list[tuple[str, Any]]:

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from . import _arguments as arguments
-from . import _core
-from ._errors import Interrupted
+from . import _core, _progress
+from ._errors import Interrupted, warn_of_unsolved
+from ._solve import solve_state
 from ._task import Task, unwrap
+from ._types import Flags
 
 
 class Margin(NamedTuple):
@@ -17,11 +17,11 @@ class Margin(NamedTuple):
     rho: dict[str, float]  #: smallest / norm of W, as a share of the largest such margin of any W; NaN: not known
     largest_margin: dict[str, float]  #: that margin, 1 / the least norm of the SVM; NaN unless its solve ended optimal
     rho_status: dict[str, str]  #: how that solve ended
-    select: np.ndarray  #: (q, T) bool, the tokens that are kept
+    select: Flags  #: (q, T) bool, the tokens that are kept
 
 
 def margin(task: Task, W: Any, select: Any = None, *, norms: Any = ("fro", "nuc", "spec", "max", "l1"),
-           time_limit: float | None = None, threads: int | None = None) -> Margin:
+           time_limit: float | None = None, threads: int | None = None, progress: bool | None = None) -> Margin:
     """How far weights of your own keep tokens ahead, and how much of the largest possible margin that is.
 
     Parameters
@@ -32,7 +32,10 @@ def margin(task: Task, W: Any, select: Any = None, *, norms: Any = ("fro", "nuc"
         Default: the tokens that W itself selects.
     norms : norm as in `solve`, or a list of them
     time_limit : seconds for each norm's solve, optional
-    threads : int, optional
+    threads, progress : as in `solve`
+
+    `ConvergenceWarning` names the norms whose SVM was not solved. Ctrl-C raises `Interrupted`, whose `result` has what
+    is known.
 
     >>> import attsvm
     >>> task = attsvm.generate("random", seed=1)
@@ -42,12 +45,14 @@ def margin(task: Task, W: Any, select: Any = None, *, norms: Any = ("fro", "nuc"
     (3.0, 1.0, True)
     """
     core = unwrap(task)
-    values = _core.margin(core, arguments.weights(W, "W"),
-                          None if select is None else arguments.selection(select, core.longest),
-                          arguments.norms(norms), arguments.positive(time_limit, "time_limit"),
-                          arguments.threads(threads))
+    with _progress.bar(progress, "margin", None, solve_state) as bar:
+        values = _core.margin(core, arguments.weights(W, "W"),
+                              None if select is None else arguments.selection(select, core.longest),
+                              arguments.norms(norms), arguments.positive(time_limit, "time_limit"),
+                              arguments.threads(threads), bar)
     interrupted = values.pop("interrupted")
     result = Margin(**values)
     if interrupted:
         raise Interrupted("margin was interrupted; .result has what is known", result)
+    warn_of_unsolved("margin", result.rho_status)
     return result

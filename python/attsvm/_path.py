@@ -9,6 +9,7 @@ from . import _core, _progress
 from ._errors import Interrupted
 from ._results import Result
 from ._task import Task, unwrap
+from ._types import Loss, Parametrization, PathLike
 
 
 class Path(Result):
@@ -24,7 +25,7 @@ class Path(Result):
         self._arrays = arrays
         self.complete = complete  #: False if the path was stopped early
 
-    def __getattr__(self, name: str) -> np.ndarray:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in self._arrays:
             raise AttributeError(f"this path has no {name}")
         return self._arrays[name]
@@ -32,7 +33,7 @@ class Path(Result):
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._arrays]
 
-    def save(self, path: Any, force: bool = False) -> None:
+    def save(self, path: PathLike, force: bool = False) -> None:
         """Writes a path file, as `attsvm.save` does."""
         from ._files import save
         save(path, self, force=force)
@@ -40,19 +41,19 @@ class Path(Result):
     def _file_arrays(self) -> dict[str, Any]:
         return self._arrays
 
-    def to_dict(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, Any]:
         """The arrays of the path's file."""
         return dict(self._arrays)
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return Path, (self._arrays, self.complete)
 
     def _shown(self) -> list[tuple[str, Any]]:
         return [(name, self._arrays[name]) for name in ("radius", "loss", "correlation") if name in self._arrays]
 
 
-def path(task: Task, radius: Sequence[float] = (1, 10, 100, 1000), *, param: str = "W", joint: bool = False,
-         width: int | None = None, loss: str = "logistic", head_radius: float = 1.0, starts: int = 8, seed: int = 0,
+def path(task: Task, radius: Sequence[float] = (1, 10, 100, 1000), *, param: Parametrization = "W", joint: bool = False,
+         width: int | None = None, loss: Loss = "logistic", head_radius: float = 1.0, starts: int = 8, seed: int = 0,
          tolerance: float = 1e-8, time_limit: float | None = None, threads: int | None = None,
          progress: bool | None = None, callback: Callable[[int, float], Any] | None = None) -> Path:
     """Follows the minimiser of the loss over growing balls: |W|_F <= R, |K|² + |Q|² <= 2R, or |p| <= R.

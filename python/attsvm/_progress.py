@@ -58,7 +58,7 @@ class Bar:
             if time.monotonic() < self._appears:
                 return
             try:
-                from tqdm.auto import tqdm
+                from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
                 self._shown = _Tqdm(tqdm, self._total, self._desc)
             except ImportError:
                 self._shown = _Line(self._total, self._desc)
@@ -92,6 +92,11 @@ class _Shown:
 
 
 _HIDDEN = _Hidden()
+
+
+def receiver(callback: Callable[[Any], Any] | None, kind: Callable[..., Any]) -> Callable[..., Any] | None:
+    """What C++ calls with the numbers of a state, so that the user's callback gets them as one object."""
+    return None if callback is None else lambda *state: callback(kind(*state))
 
 
 def bar(progress: bool | None, desc: str, total: int | None, describe: Callable[..., tuple[int, str]]) -> Any:

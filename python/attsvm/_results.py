@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from typing import Any, Generic, Iterator, Sequence, TypeVar, overload
+from typing import Any, Generic, Iterator, List, Sequence, TypeVar, overload
 
 import numpy as np
 
@@ -23,15 +23,28 @@ class Result:
         """(name, value) of the most important fields."""
         raise NotImplementedError
 
-    def to_dict(self) -> dict[str, Any]:
-        """All fields by name: arrays, numbers, text."""
+    def _fields(self) -> dict[str, Any]:
+        """All fields by name, in a dict of its own."""
         raise NotImplementedError
+
+    def to_dict(self, *, copy: bool = False) -> dict[str, Any]:
+        """All fields by name: arrays, numbers, text. With `copy`, arrays are copies that may be changed."""
+        return copied(self._fields()) if copy else self._fields()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={_short(value)}' for name, value in self._shown())})"
 
     def _repr_html_(self) -> str:
         return table(self, self._shown())
+
+
+def copied(value: Any) -> Any:
+    """The same with writable copies of its arrays."""
+    if isinstance(value, dict):
+        return {name: copied(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [copied(one) for one in value]
+    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def table(thing: Any, rows: Sequence[tuple[str, Any]]) -> str:
@@ -50,7 +63,7 @@ def _cell(value: Any) -> str:
 Item = TypeVar("Item", bound=Result)
 
 
-class _Kept(list):
+class _Kept(List[Any]):
     """Unpickled results, which have no C++ object, and the arrays that they share."""
 
 
@@ -75,20 +88,22 @@ class Many(Sequence[Item], Generic[Item]):
     @overload
     def __getitem__(self, k: slice) -> list[Item]: ...
 
-    def __getitem__(self, k):
+    def __getitem__(self, k: int | slice) -> Item | list[Item]:
         if isinstance(k, slice):
             return [self[i] for i in range(*k.indices(len(self)))]
-        answer = self._core[range(len(self))[int(k)]]
-        return answer if isinstance(self._core, _Kept) else self._made(answer)
+        answer: Any = self._core[range(len(self))[int(k)]]
+        kept: Item = answer if isinstance(self._core, _Kept) else self._made(answer)
+        return kept
 
     def __iter__(self) -> Iterator[Item]:
         return (self[k] for k in range(len(self)))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The arrays, and under "items" the results as dicts."""
-        return {**{name: getattr(self, name) for name in self._common}, "items": [one.to_dict() for one in self]}
+    def to_dict(self, *, copy: bool = False) -> dict[str, Any]:
+        """The arrays, and under "items" the results as dicts. With `copy`, arrays are copies that may be changed."""
+        values = {**{name: getattr(self, name) for name in self._common}, "items": [one.to_dict() for one in self]}
+        return copied(values) if copy else values
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return _many, (type(self), list(self), {name: getattr(self, name) for name in self._common})
 
     def _repr_html_(self) -> str:

@@ -1,6 +1,8 @@
+# mypy: disable-error-code=no-any-return
+# Arrays come from C++ by name, and only the properties here say of which type they are.
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Sequence
+from typing import Any, NamedTuple, Sequence, Union
 
 import numpy as np
 
@@ -8,6 +10,9 @@ from . import _arguments as arguments
 from . import _core
 from ._results import Many, Result
 from ._task import Task
+from ._types import Floats, Integers, Loss, Optimizer, PathLike
+
+Steps = Union[Sequence[int], Integers]
 
 
 class TrainProgress(NamedTuple):
@@ -18,7 +23,8 @@ class TrainProgress(NamedTuple):
 
 
 class Run(Result):
-    """A training run: where it ended, and the points it recorded on its way. Arrays are read-only.
+    """A training run: where it ended, and the points it recorded on its way. Arrays are read-only;
+    `to_dict(copy=True)` has copies that may be changed.
 
     r points were recorded; q queries, T the longest sequence.
 
@@ -36,16 +42,17 @@ class Run(Result):
         self._arrays, self._facts = arrays, facts
 
     @classmethod
-    def _of_file(cls, arrays: dict[str, Any]) -> "Run":
-        """A run read from a file; its last recorded point gives loss and steps."""
-        last = {name: arrays[f"record_{name}"][-1].item() for name in ("loss", "log_loss", "log_gradient")
-                if len(arrays.get(f"record_{name}", ()))}
-        steps = int(arrays["record_step"][-1]) if len(arrays["record_step"]) else 0
-        return cls(arrays, dict(last, steps=steps, stopped="", norm=float(np.linalg.norm(arrays["W"]))))
+    def _of_file(cls, arrays: dict[str, Any]) -> Run:
+        """A run read from a file; its last recorded point gives loss and steps, as far as the file has them."""
+        facts: dict[str, Any] = {name: arrays[f"record_{name}"][-1].item() for name in ("loss", "log_loss", "log_gradient")
+                                 if len(arrays.get(f"record_{name}", ()))}
+        if len(arrays.get("record_step", ())):
+            facts["steps"] = int(arrays["record_step"][-1])
+        return cls(arrays, {**facts, "stopped": "", "norm": float(np.linalg.norm(arrays["W"]))})
 
     @classmethod
-    def from_snapshots(cls, task: Task, W: Any = None, *, K: Any = None, Q: Any = None, steps: Sequence[int] | None = None,
-                       optimizer: Any = None, loss: str = "logistic") -> "Run":
+    def from_snapshots(cls, task: Task, W: Any = None, *, K: Any = None, Q: Any = None, steps: Steps | None = None,
+                       optimizer: Optimizer | None = None, loss: Loss = "logistic") -> Run:
         """A run from weights that were trained elsewhere, for `check`, `report` and plots.
 
         Parameters
@@ -56,7 +63,7 @@ class Run(Result):
         K, Q : arrays (d, w) and (dz, w), or (r, d, w) and (r, dz, w), instead of W
             W = K Qᵀ.
         steps : r integers, optional
-            Steps taken before each point, ascending. Default: 0, 1, 2, …
+            Steps taken before each point, ascending. May be left out for a single point.
         optimizer : as in `train`, optional
             What trained them; `check` then knows which SVM theory names.
         loss : as in `train`
@@ -71,33 +78,33 @@ class Run(Result):
         from ._snapshots import run_of
         return cls(*run_of(task, W, K, Q, steps, optimizer, loss))
 
-    def _get(self, name: str, when: str = "") -> np.ndarray:
+    def _get(self, name: str, when: str = "") -> Any:
         if name not in self._arrays:
             raise AttributeError(f"this run has no {name}" + (f"; it exists only {when}" if when else ""))
         return self._arrays[name]
 
     def _fact(self, name: str) -> Any:
         if name not in self._facts:
-            raise AttributeError(f"this run has no {name}: its file recorded no point")
+            raise AttributeError(f"this run has no {name}: its file does not say")
         return self._facts[name]
 
     @property
-    def W(self) -> np.ndarray:
+    def W(self) -> Floats:
         """(d, dz) weights at the end."""
         return self._get("W")
 
     @property
-    def K(self) -> np.ndarray:
+    def K(self) -> Floats:
         """(d, w), with param="KQ": W = K Qᵀ."""
         return self._get("K", 'with param="KQ"')
 
     @property
-    def Q(self) -> np.ndarray:
+    def Q(self) -> Floats:
         """(dz, w), with param="KQ"."""
         return self._get("Q", 'with param="KQ"')
 
     @property
-    def v(self) -> np.ndarray:
+    def v(self) -> Floats:
         """The trained head, with joint=True."""
         return self._get("v", "with joint=True")
 
@@ -112,57 +119,62 @@ class Run(Result):
         return str(self._get("settings"))
 
     @property
-    def selected(self) -> np.ndarray:
+    def selected(self) -> Integers:
         """(q,) the token of largest attention of each query."""
         return self._get("selected")
 
     @property
-    def attention(self) -> np.ndarray:
+    def attention(self) -> Floats:
         """(q, T) softmax weights at the end; 0 for tokens that a query does not see."""
         return self._get("attention")
 
     @property
-    def log_attention(self) -> np.ndarray:
+    def log_attention(self) -> Floats:
         """(q, T) their logarithms, without underflow."""
         return self._get("log_attention")
 
     @property
-    def record_step(self) -> np.ndarray:
+    def label_attention(self) -> Floats:
+        """(q,) weight of all copies of the label at the end; next-token tasks only, instead of the two above."""
+        return self._get("label_attention")
+
+    @property
+    def record_step(self) -> Integers:
         """(r,) steps taken at each recorded point."""
         return self._get("record_step")
 
     @property
-    def record_W(self) -> np.ndarray:
+    def record_W(self) -> Floats:
         """(r, d, dz)"""
         return self._get("record_W")
 
     @property
-    def record_v(self) -> np.ndarray:
+    def record_v(self) -> Floats:
         """(r, dv), with joint=True."""
         return self._get("record_v", "with joint=True")
 
     @property
-    def record_loss(self) -> np.ndarray:
+    def record_loss(self) -> Floats:
         """(r,) mean loss over all queries."""
         return self._get("record_loss")
 
     @property
-    def record_log_loss(self) -> np.ndarray:
+    def record_log_loss(self) -> Floats:
         """(r,) its logarithm, without underflow."""
         return self._get("record_log_loss")
 
     @property
-    def record_norm(self) -> np.ndarray:
+    def record_norm(self) -> Floats:
         """(r,) |W|_F"""
         return self._get("record_norm")
 
     @property
-    def record_log_gradient(self) -> np.ndarray:
+    def record_log_gradient(self) -> Floats:
         """(r,) log of the gradient's Frobenius norm."""
         return self._get("record_log_gradient")
 
     @property
-    def record_attention(self) -> np.ndarray:
+    def record_attention(self) -> Floats:
         """(r,) mean weight of the finally selected tokens."""
         return self._get("record_attention")
 
@@ -196,7 +208,7 @@ class Run(Result):
         """Log of the gradient's Frobenius norm; -inf for zero."""
         return self._fact("log_gradient")
 
-    def correlation(self, other: Any) -> np.ndarray:
+    def correlation(self, other: Any) -> Floats:
         """(r,) ⟨W, other⟩ / (|W| |other|) at every recorded point; NaN where W is zero.
 
         >>> import attsvm
@@ -209,9 +221,9 @@ class Run(Result):
         B = arguments.weights(other, "other")
         if self.record_W.shape[1:] != B.shape:
             raise ValueError(f"other has shape {B.shape}; must be {self.record_W.shape[1:]} as W is")
-        return np.array([_core.correlation(np.ascontiguousarray(W), B) for W in self.record_W])
+        return correlations(self.record_W, B)
 
-    def save(self, path: Any, force: bool = False) -> None:
+    def save(self, path: PathLike, force: bool = False) -> None:
         """Writes a run file, as `attsvm.save` does."""
         from ._files import save
         save(path, self, force=force)
@@ -219,11 +231,15 @@ class Run(Result):
     def _file_arrays(self) -> dict[str, Any]:
         return self._arrays
 
-    def to_dict(self) -> dict[str, Any]:
-        """The arrays of the run's file, and steps, stopped, loss, norm, …"""
+    def _core_arrays(self) -> dict[str, Any]:
+        """Those of the file that C++ can take, in C order."""
+        return {name: np.ascontiguousarray(value) if isinstance(value, np.ndarray) and value.ndim else value
+                for name, value in self._arrays.items() if isinstance(value, (np.ndarray, str))}
+
+    def _fields(self) -> dict[str, Any]:
         return {**self._arrays, **self._facts}
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return Run, (self._arrays, self._facts)
 
     def _shown(self) -> list[tuple[str, Any]]:
@@ -231,6 +247,11 @@ class Run(Result):
             (name, self._facts[name]) for name in ("steps", "loss", "norm") if name in self._facts]
         shown += [("stopped", self.stopped)] if self.stopped else []
         return shown + ([("selected", self.selected)] if "selected" in self._arrays else [])  # files may lack it
+
+
+def correlations(points: Floats, other: Floats) -> Floats:
+    """(r,) of points (r, d, dz) with a matrix (d, dz)."""
+    return np.array([_core.correlation(np.ascontiguousarray(W), other) for W in points])
 
 
 class Runs(Many[Run]):
@@ -243,7 +264,7 @@ class Runs(Many[Run]):
         return Run(*answer)
 
     @property
-    def loss(self) -> np.ndarray:
+    def loss(self) -> Floats:
         """(m,) mean loss at the end of each."""
         return self._core.loss
 

@@ -1,12 +1,15 @@
+# mypy: disable-error-code=no-any-return
+# Arrays come from C++ by name, and only the properties here say of which type they are.
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from . import _core
 from ._errors import InfeasibleError
 from ._results import Many, Result, table
+from ._types import Flags, Floats, Integers, NormName, PathLike, PowerNorm, Problem, Status
 
 
 class SolveProgress(NamedTuple):
@@ -33,7 +36,7 @@ class Row(NamedTuple):
 
 class Solution(Result):
     """An answer of `solve`: W of smallest norm that keeps the selected tokens, with its proof; or the proof that there
-    is none. Arrays are read-only.
+    is none. Arrays are read-only; `to_dict(copy=True)` has copies that may be changed.
 
     >>> import attsvm
     >>> solution = attsvm.solve(attsvm.generate("random", seed=1))
@@ -43,14 +46,22 @@ class Solution(Result):
 
     __slots__ = ("_core", "_arrays")
 
-    def __init__(self, core: Any):
+    def __init__(self, core: _core.Solution):
         self._core = core
         self._arrays: dict[str, Any] | None = None
 
-    def _get(self, name: str) -> Any:
+    def _named(self) -> dict[str, Any]:
+        """The arrays by name, made once."""
         if self._arrays is None:
             self._arrays = self._core.arrays()
-        return self._arrays[name]
+        return self._arrays
+
+    def _get(self, name: str) -> Any:
+        return self._named()[name]
+
+    def _optional(self, name: str) -> Any:
+        """An array that only some solutions have."""
+        return self._named().get(name)
 
     def _claim(self, name: str) -> Any:
         """An array that a solution with only W does not have."""
@@ -63,10 +74,10 @@ class Solution(Result):
             raise InfeasibleError(f"there is no {name}: {self.conflict}", self)
 
     @property
-    def status(self) -> str:
+    def status(self) -> Status:
         """optimal, infeasible (with a certificate), limit (stopped by a limit that was set) or stalled (the solver
         could not reach its tolerance); in the last two W is the best so far."""
-        return self._core.status
+        return cast(Status, self._core.status)
 
     @property
     def feasible(self) -> bool:
@@ -74,44 +85,42 @@ class Solution(Result):
         return self._core.status != "infeasible"
 
     @property
-    def norm(self) -> str:
+    def norm(self) -> NormName | PowerNorm:
         """fro, nuc, spec, max, l1, lp:P or schatten:P; names of the same norm are written in one way."""
-        return self._core.norm
+        return cast("NormName | PowerNorm", self._core.norm)
 
     @property
-    def problem(self) -> str:
+    def problem(self) -> Problem:
         """att (separates kept tokens from the others) or v (separates labels by the kept values)."""
-        return self._core.problem
+        return cast(Problem, self._core.problem)
 
     @property
-    def W(self) -> np.ndarray:
+    def W(self) -> Floats:
         """(d, dz) the solution. InfeasibleError if there is none."""
         self._require_feasible("W")
         return self._get("W")
 
     @property
-    def K(self) -> np.ndarray:
+    def K(self) -> Floats:
         """(d, r), nuclear norm only: W = K Qᵀ, KᵀK = QᵀQ, r the rank."""
         self._require_feasible("K")
         self._require_factors()
         return self._get("K")
 
     @property
-    def Q(self) -> np.ndarray:
+    def Q(self) -> Floats:
         """(dz, r), nuclear norm only."""
         self._require_feasible("Q")
         self._require_factors()
         return self._get("Q")
 
     def _require_factors(self) -> None:
-        if self._arrays is None:
-            self._arrays = self._core.arrays()
-        if "K" not in self._arrays:
+        if "K" not in self._named():
             raise AttributeError(f"K and Q exist only for norm='nuc'; this is {self.norm}")
 
     @property
     def objective(self) -> float:
-        """|W| in the norm, not squared."""
+        """|W| in the norm, not squared; of a soft margin |W|²/2 + Σ penalty ξ."""
         self._require_feasible("objective")
         return self._core.objective
 
@@ -123,8 +132,9 @@ class Solution(Result):
 
     @property
     def margin(self) -> float:
-        """1/objective: the margin by which W/|W| keeps selected tokens ahead."""
-        return 1 / self.objective if self.objective > 0 else np.inf
+        """1/|W|: the margin by which W/|W| keeps selected tokens ahead; of a soft margin, all but those it misses."""
+        size = self.objective if self.penalty is None else float(np.linalg.norm(self.W))
+        return 1 / size if size > 0 else np.inf
 
     @property
     def gap(self) -> float:
@@ -162,50 +172,61 @@ class Solution(Result):
         return self._core.support
 
     @property
-    def dual(self) -> np.ndarray:
-        """(c,) one multiplier per row, scaled so that A(dual) has dual norm 1; the certificate if infeasible."""
+    def dual(self) -> Floats:
+        """(c,) one multiplier per row, scaled so that A(dual) has dual norm 1, of a soft margin so that W = A(dual);
+        the certificate if infeasible."""
         return self._claim("dual")
 
     @property
-    def slack(self) -> np.ndarray:
+    def slack(self) -> Floats:
         """(c,) δᵀWζ - rhs."""
         self._require_feasible("slack")
         return self._claim("slack")
 
     @property
-    def rhs(self) -> np.ndarray:
+    def rhs(self) -> Floats:
         """(c,) right-hand sides: 1; 0 for relaxed rows and equations."""
         return self._claim("rhs")
 
     @property
-    def row_query(self) -> np.ndarray:
+    def row_query(self) -> Integers:
         """(c,) the query of each row."""
         return self._claim("row_query")
 
     @property
-    def row_keep(self) -> np.ndarray:
+    def row_keep(self) -> Integers:
         """(c,) the kept token."""
         return self._claim("row_keep")
 
     @property
-    def row_drop(self) -> np.ndarray:
+    def row_drop(self) -> Integers:
         """(c,) the dropped token; -1 in a v problem."""
         return self._claim("row_drop")
 
     @property
-    def row_equal(self) -> np.ndarray:
+    def row_equal(self) -> Flags:
         """(c,) bool: an equation between two kept tokens."""
         return self._claim("row_equal")
 
     @property
-    def select(self) -> np.ndarray:
+    def select(self) -> Flags:
         """(q, T) bool: the tokens kept."""
         return self._claim("select")
 
     @property
-    def relax(self) -> np.ndarray:
+    def relax(self) -> Flags:
         """(q,) bool: the queries that were relaxed."""
         return self._claim("relax")
+
+    @property
+    def penalty(self) -> Floats | None:
+        """(q,) the penalty C of each query of a soft margin; None where the margin is not soft."""
+        return self._optional("penalty")
+
+    @property
+    def xi(self) -> Floats | None:
+        """(q,) by how much each query of a soft margin may miss it; None where the margin is not soft."""
+        return self._optional("xi")
 
     @property
     def tolerance(self) -> float:
@@ -257,7 +278,7 @@ class Solution(Result):
         from ._theory import correlation
         return correlation(self, other)
 
-    def save(self, path: Any, force: bool = False) -> None:
+    def save(self, path: PathLike, force: bool = False) -> None:
         """Writes a solution file, as `attsvm.save` does."""
         from ._files import save
         save(path, self, force=force)
@@ -266,8 +287,7 @@ class Solution(Result):
         arrays = self._core.arrays()
         return {"W": arrays["W"]} if self._core.w_only else arrays
 
-    def to_dict(self) -> dict[str, Any]:
-        """The arrays, numbers and words of the solution's file, and gap, violation, … if there is a W."""
+    def _fields(self) -> dict[str, Any]:
         values = dict(self._file_arrays())
         if self.feasible and not self._core.w_only:
             values.update(gap=self.gap, violation=self.violation, rank=self.rank, support=self.support)
@@ -275,7 +295,7 @@ class Solution(Result):
             values.update(conflict=self.conflict)
         return values
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return _restore, (self._file_arrays(), self._core.facts())
 
     def _shown(self) -> list[tuple[str, Any]]:
@@ -284,8 +304,10 @@ class Solution(Result):
         start = [("status", self.status), ("norm", self.norm)]
         if not self.feasible:
             return start + [("rows", len(self.dual)), ("conflict", f"{np.count_nonzero(self.dual)} rows")]
+        xi = self.xi
+        missed = [] if xi is None else [("missed", f"{np.count_nonzero(xi > 1e-6)} of {len(xi)} queries")]
         return start + [("objective", self.objective), ("rank", self.rank), ("support", self.support),
-                        ("rows", len(self.dual))]
+                        ("rows", len(self.dual))] + missed
 
     def _repr_html_(self) -> str:
         """In a notebook, shows the whole conflict."""
@@ -293,7 +315,7 @@ class Solution(Result):
         return table(self, list((shown | {"conflict": self.conflict} if "conflict" in shown else shown).items()))
 
 
-def _restore(arrays: dict[str, Any], facts: tuple) -> Solution:
+def _restore(arrays: dict[str, Any], facts: tuple[Any, ...]) -> Solution:
     return Solution(_core.restore_solution(arrays, facts))
 
 
@@ -307,16 +329,16 @@ class Solutions(Many[Solution]):
         return Solution(answer)
 
     @property
-    def objective(self) -> np.ndarray:
+    def objective(self) -> Floats:
         """(m,) NaN where infeasible."""
         return self._core.objective
 
     @property
-    def status(self) -> list[str]:
+    def status(self) -> list[Status]:
         return self._core.status
 
     @property
-    def feasible(self) -> np.ndarray:
+    def feasible(self) -> Flags:
         """(m,) bool"""
         return np.array([status != "infeasible" for status in self.status])
 

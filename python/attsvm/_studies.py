@@ -8,6 +8,7 @@ from typing import Any, Callable, NamedTuple
 from . import _arguments as arguments
 from . import _core, _progress
 from ._errors import Interrupted
+from ._files import existing
 from ._results import table
 
 
@@ -56,7 +57,8 @@ class StudyResult(NamedTuple):
     def data(self) -> dict[str, Any]:
         """The experiment's data.json: settings, columns and rows, findings, and the figure as curves."""
         with open(os.path.join(self.folder, self.name, "data.json"), encoding="utf-8") as file:
-            return json.load(file)
+            data: dict[str, Any] = json.load(file)
+        return data
 
     def to_dict(self) -> dict[str, Any]:
         """All fields by name."""
@@ -76,7 +78,7 @@ class StudyReport(NamedTuple):
     page: str  #: the overview page (HTML) of all experiments in the folder
     figure_problem: str  #: why figures could not be drawn; empty if they were
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """A study by its name."""
         if isinstance(name, str):
             for study in self.studies:
@@ -111,17 +113,17 @@ def _run(names: list[str], sweep_file: str, out: Any, runs: int | None, seed: in
          time_limit: float | None, export: str | None, threads: int | None, progress: bool | None,
          callback: Callable[[StudyProgress], Any] | None) -> StudyReport:
     folder = os.fspath(out)
-    if callback is not None:
-        told = callback
-        callback = lambda *state: told(StudyProgress(*state))  # noqa: E731
     with _progress.bar(progress, "reproduce", 100, _describe) as bar:
         studies, stopped, used, page, problem, interrupted = _core.run_studies(
             names, sweep_file, folder, 0 if runs is None else arguments.integer(runs, "runs", 1),
             None if seed is None else arguments.seed(seed), bool(force), bool(resume),
             arguments.positive(time_limit, "time_limit"),
-            "" if export is None else arguments.word(export, "export"), arguments.threads(threads), callback, bar)
-    results = [StudyResult(**{**one, "findings": [Finding(*each) for each in one["findings"]]}, folder=folder)
-               for one in studies]
+            "" if export is None else arguments.word(export, "export"), arguments.threads(threads),
+            _progress.receiver(callback, StudyProgress), bar)
+    results: list[StudyResult] = []
+    for one in studies:
+        facts: dict[str, Any] = {**one, "findings": [Finding(*each) for each in one["findings"]], "folder": folder}
+        results.append(StudyResult(**facts))
     report = StudyReport(results, stopped, used, page, problem)
     if interrupted:
         raise Interrupted("interrupted; the same call continues from here, and .result has the results so far", report)
@@ -178,5 +180,5 @@ def sweep(description: Any, *, out: Any = "sweeps", runs: int | None = None, see
             with open(file, "w", encoding="utf-8") as out_file:
                 json.dump(description, out_file)
             return _run([], file, out, runs, seed, force, resume, time_limit, export, threads, progress, callback)
-    return _run([], os.fspath(description), out, runs, seed, force, resume, time_limit, export, threads, progress,
+    return _run([], existing(description), out, runs, seed, force, resume, time_limit, export, threads, progress,
                 callback)

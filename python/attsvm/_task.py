@@ -1,21 +1,27 @@
+# mypy: disable-error-code=no-any-return
+# Arrays come from C++ by name, and only the properties here say of which type they are.
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Generator, Literal, Mapping, Sequence, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _arguments as arguments
 from . import _core
 from ._results import Result
+from ._types import Attention, Flags, Floats, HeadKind, Integers, PathLike
 
-_INTEGERS = ("offsets", "query_token", "sequence", "visible")
+_INTEGERS = ("offsets", "query_token", "sequence", "ids", "next")
 
 
-def _stacked(value: Any, name: str) -> tuple[Any, np.ndarray | None]:
+def _stacked(value: Any, name: str) -> tuple[Any, Integers | None]:
     """Sequences of different lengths, given as a list of matrices, as one matrix and its offsets."""
     if not isinstance(value, (list, tuple)) or not value:
         return value, None
-    shapes = [np.shape(one) if not hasattr(one, "shape") else tuple(one.shape) for one in value]
+    shapes = [tuple(one.shape) if hasattr(one, "shape") else arguments.array(one, f"{name}[{k}]").shape
+              for k, one in enumerate(value)]
     if any(len(shape) != 2 for shape in shapes) or len({shape[0] for shape in shapes}) == 1:
         return value, None
     rows = [arguments.array(one, f"{name}[{k}]") for k, one in enumerate(value)]
@@ -25,12 +31,24 @@ def _stacked(value: Any, name: str) -> tuple[Any, np.ndarray | None]:
     return np.concatenate(rows), np.cumsum([0] + [len(row) for row in rows])
 
 
-def _longest(arrays: Mapping[str, np.ndarray]) -> int:
+def _visible(value: Any) -> NDArray[Any]:
+    """Counts (q,) as integers; a mask (q,T) as bool, also where tokenizers write 1 and 0."""
+    given = arguments.array(value, "visible")
+    if given.dtype.kind == "f":
+        raise TypeError(f"visible has dtype {given.dtype}; must be integers (how many leading tokens) or bool (a mask)")
+    if given.ndim == 2 and given.dtype.kind in "iu":
+        if ((given != 0) & (given != 1)).any():
+            raise ValueError("visible has two axes and numbers other than 0 and 1; a mask must be bool, or 0 and 1")
+        given = given != 0
+    return given
+
+
+def _longest(arrays: Mapping[str, NDArray[Any]]) -> int:
     """Tokens of the longest sequence; 0 where the shapes are wrong, since the C++ side reports that better."""
-    offsets, tokens = arrays.get("offsets"), arrays["tokens"]
+    offsets, tokens = arrays.get("offsets"), arrays.get("tokens")
     if offsets is not None:
         return int(np.max(np.diff(offsets))) if offsets.ndim == 1 and len(offsets) > 1 else 0
-    return tokens.shape[1] if tokens.ndim > 1 else 0
+    return tokens.shape[1] if tokens is not None and tokens.ndim > 1 else 0
 
 
 class Task(Result):
@@ -49,8 +67,12 @@ class Task(Result):
         v of the head. Needed for scores, optimal tokens and training.
     query_token : array (q,) of integers, optional
         Self attention: z is the key of that token. Not together with `queries`.
-    sequence, visible : arrays (q,) of integers, optional
-        The sequence each query reads, and how many leading tokens it sees. Default: its own, and all.
+    sequence : array (q,) of integers, optional
+        The sequence each query reads. Default: its own.
+    visible : array (q,) of integers, or (q, T) bool, optional
+        How many leading tokens each query sees, or which: True for tokens it sees, as in the masks of tokenizers, and
+        the opposite of PyTorch's `key_padding_mask`. T is the longest sequence; what lies beyond a shorter one does not
+        count. Default: all.
     offsets : array (n+1,) of integers, optional
         Sequence s is rows offsets[s] to offsets[s+1]-1 of `tokens` (N, d).
     head_hidden : array (dv, h), optional
@@ -59,8 +81,11 @@ class Task(Result):
         λ of a quadratic head vᵀx - λ|x|².
     select : array (q,) of integers, or (q, T) bool, optional
         The kept token of each query, or a mask of kept tokens.
-    extras : dict of arrays whose names start with x_, optional
-        Stored with the task and otherwise ignored.
+    ids, embeddings, next, vocabulary : optional
+        A next-token task has these and `offsets` instead of all others: tokens (N,) as rows of embeddings (K, d), the
+        label token (n,) of each sequence, and, if you like, a list of K texts that name the tokens.
+    extras : dict of arrays, or lists of str, whose names start with x_, optional
+        Stored with the task and otherwise ignored; `report` shows "x_token_names", one text per token.
 
     float64 arrays in C order are not copied: changing such an array changes the task. Others are converted once.
     PyTorch tensors on the CPU are read through DLPack, without a copy if they are float64 and contiguous. A task has no
@@ -73,25 +98,32 @@ class Task(Result):
     Task(attention='cross', queries=6, sequences=6, longest=8, d=10, dz=10, head='linear')
     >>> task.optimal
     array([4, 3, 0, 0, 2, 2])
+    >>> Task(ids=[0, 1, 2, 1, 0], offsets=[0, 3, 5], embeddings=np.eye(3), next=[1, 1])
+    Task(attention='next-token', queries=2, sequences=2, longest=3, d=3, dz=3, head='none')
     """
 
     __slots__ = ("_core", "extras", "_arrays")
 
-    def __init__(self, tokens: Any, queries: Any = None, keys: Any = None, labels: Any = None, head: Any = None, *,
-                 query_token: Any = None, sequence: Any = None, visible: Any = None, offsets: Any = None,
-                 head_hidden: Any = None, head_quadratic: Any = None, select: Any = None,
+    def __init__(self, tokens: Any = None, queries: Any = None, keys: Any = None, labels: Any = None,
+                 head: Any = None, *, query_token: Any = None, sequence: Any = None, visible: Any = None, offsets: Any = None,
+                 head_hidden: Any = None, head_quadratic: Any = None, select: Any = None, ids: Any = None,
+                 embeddings: Any = None, next: Any = None, vocabulary: Sequence[str] | None = None,
                  extras: Mapping[str, Any] | None = None):
         if offsets is None:
             tokens, offsets = _stacked(tokens, "tokens")
-        if offsets is not None:
+        if offsets is not None and tokens is not None:
             keys = _stacked(keys, "keys")[0]
         given = dict(tokens=tokens, offsets=offsets, keys=keys, queries=queries, query_token=query_token,
-                     sequence=sequence, visible=visible, labels=labels, head=head, head_hidden=head_hidden,
-                     head_quadratic=head_quadratic)
-        arrays = {name: arguments.array(value, name, integers=name in _INTEGERS)
-                  for name, value in given.items() if value is not None}
-        if "tokens" not in arrays:
-            raise TypeError("tokens is None; a task needs them")
+                     sequence=sequence, labels=labels, head=head, head_hidden=head_hidden,
+                     head_quadratic=head_quadratic, ids=ids, embeddings=embeddings, next=next)
+        arrays: dict[str, Any] = {name: arguments.array(value, name, integers=name in _INTEGERS)
+                                  for name, value in given.items() if value is not None}
+        if visible is not None:
+            arrays["visible"] = _visible(visible)
+        if "tokens" not in arrays and "ids" not in arrays:
+            raise TypeError("tokens is None; a task needs them, or ids")
+        if vocabulary is not None:
+            arrays["vocabulary"] = [str(word) for word in vocabulary]
         if select is not None and (longest := _longest(arrays)) > 0:
             chosen = arguments.selection(select, longest)
             if isinstance(chosen, str):
@@ -103,10 +135,11 @@ class Task(Result):
         for name, value in (extras or {}).items():
             if not name.startswith("x_"):
                 raise ValueError(f"extras: the name {name} must start with x_")
-            self.extras[name] = arguments.array(value, name)
+            texts = isinstance(value, list) and all(isinstance(one, str) for one in value)
+            self.extras[name] = value if texts else arguments.array(value, name)
 
     @classmethod
-    def _of(cls, core: Any, extras: Mapping[str, Any]) -> "Task":
+    def _of(cls, core: _core.Task, extras: Mapping[str, Any]) -> Task:
         task = cls.__new__(cls)
         task._core, task.extras, task._arrays = core, dict(extras), None
         return task
@@ -117,14 +150,19 @@ class Task(Result):
         return self._arrays.get(name)
 
     @property
-    def kind(self) -> str:
-        """prompt, cross or self attention."""
-        return self._core.kind
+    def kind(self) -> Literal["prompt", "cross", "self", "next-token"]:
+        """prompt, cross or self attention, or next-token."""
+        return cast(Literal["prompt", "cross", "self", "next-token"], self._core.kind)
 
     @property
     def causal(self) -> bool:
         """Whether some query does not see all of its sequence."""
         return self._core.causal
+
+    @property
+    def masked(self) -> bool:
+        """Whether some query sees other tokens than the leading ones: left padding, windows, any mask."""
+        return self._core.masked
 
     @property
     def n_queries(self) -> int:
@@ -157,22 +195,63 @@ class Task(Result):
         return self._core.value_size
 
     @property
-    def head_kind(self) -> str:
+    def head_kind(self) -> HeadKind:
         """none, linear, relu or quadratic."""
-        return self._core.head
+        return cast(HeadKind, self._core.head)
 
     @property
-    def tokens(self) -> np.ndarray:
-        """(n, T, d), or (N, d) with offsets; float64, read-only."""
+    def tokens(self) -> Floats:
+        """(n, T, d), or (N, d) with offsets; float64, read-only, as all arrays are (`to_dict(copy=True)` has copies)."""
         return self._get("tokens")
 
     @property
-    def lengths(self) -> np.ndarray:
+    def queries(self) -> Floats | None:
+        """(q, dz) as it was given; None in self and prompt attention (`query` gives z in all of them)."""
+        return self._get("queries")
+
+    @property
+    def labels(self) -> Floats | None:
+        """(q,) +1 and -1; None: all are +1."""
+        return self._get("labels")
+
+    @property
+    def head(self) -> Floats | None:
+        """v of the head; None if there is no head."""
+        return self._get("head")
+
+    @property
+    def head_hidden(self) -> Floats | None:
+        """(dv, h), B of a ReLU head; else None."""
+        return self._get("head_hidden")
+
+    @property
+    def head_quadratic(self) -> float | None:
+        """λ of a quadratic head; else None."""
+        given = self._get("head_quadratic")
+        return None if given is None else float(given)
+
+    @property
+    def offsets(self) -> Integers | None:
+        """(n+1,) where sequences of different lengths begin in `tokens`; None if all are of one length."""
+        return self._get("offsets")
+
+    @property
+    def query_token(self) -> Integers | None:
+        """(q,) the query token, in self attention; else None."""
+        return self._get("query_token")
+
+    @property
+    def sequence(self) -> Integers:
+        """(q,) the sequence that each query reads."""
+        return self._core.layout()[0]
+
+    @property
+    def lengths(self) -> Integers:
         """(q,) how many tokens each query sees."""
         return self._core.layout()[1]
 
     @property
-    def optimal(self) -> np.ndarray:
+    def optimal(self) -> Integers:
         """(q,) the visible token of highest score y h(v) of each query, the lowest where several tie.
 
         >>> generate("random", seed=1).optimal
@@ -186,23 +265,45 @@ class Task(Result):
         return self._core.optimal()[1]
 
     @property
-    def select(self) -> np.ndarray:
+    def select(self) -> Flags:
         """(q, T) bool: the task's own selection, else its optimal tokens."""
         return np.asarray(self._core.mask(None))
 
-    def keys(self, query: int) -> np.ndarray:
+    def keys(self, query: int) -> Floats:
         """(T_i, d) the keys that a query sees."""
-        sequence, visible, offsets = self._core.layout()
-        begin = offsets[sequence[query]]
-        return self._all_keys()[begin:begin + visible[query]]
+        if self._get("ids") is not None:
+            return self._get("embeddings")[self._ids(query)]
+        return self._all_keys()[self._rows(query)]
 
-    def _all_keys(self) -> np.ndarray:
+    def seen(self, query: int) -> Integers:
+        """(T_i,) the tokens that a query sees: indices within its sequence, ascending.
+
+        >>> Task(np.ones((1, 4, 2)), visible=[[False, True, True, False]]).seen(0)
+        array([1, 2])
+        """
+        return self._core.seen(range(self.n_queries)[query])
+
+    def _rows(self, query: int) -> Any:
+        """Where the tokens that a query sees are among all: a slice, so that no copy is made, unless they have gaps."""
+        sequence, _, offsets = self._core.layout()
+        rows = offsets[sequence[query]] + self.seen(query)
+        return slice(rows[0], rows[-1] + 1) if rows[-1] - rows[0] + 1 == len(rows) else rows
+
+    def _ids(self, query: int) -> Integers:
+        """(T_i,) the rows of the embeddings that a query of a next-token task sees."""
+        first, end = self._get("offsets")[(sequence := range(self.n_queries)[query]):sequence + 2]
+        ids: Integers = self._get("ids")
+        return ids[first:end]
+
+    def _all_keys(self) -> Floats:
         """(N, d)"""
-        keys = self._get("keys") if self._get("keys") is not None else self._get("tokens")
+        keys: Floats = self._get("keys") if self._get("keys") is not None else self._get("tokens")
         return keys.reshape(-1, keys.shape[-1])
 
-    def query(self, query: int) -> np.ndarray:
+    def query(self, query: int) -> Floats:
         """(dz,) the vector z of a query."""
+        if self._get("ids") is not None:
+            return self._get("embeddings")[self._ids(query)[-1]]
         if self._get("queries") is not None:
             return self._get("queries")[query]
         if self._get("query_token") is not None:
@@ -210,15 +311,13 @@ class Task(Result):
             return self._all_keys()[offsets[sequence[query]] + self._get("query_token")[query]]
         return np.ones(1)
 
-    def scores(self, query: int) -> np.ndarray:
+    def scores(self, query: int) -> Floats:
         """(T_i,) y h(v) of the tokens that a query sees."""
-        sequence, visible, offsets = self._core.layout()
         labels = self._get("labels")
-        begin = offsets[sequence[query]]
         label = 1.0 if labels is None else labels[query]
-        return label * np.asarray(self._core.scores())[begin:begin + visible[query]]
+        return label * np.asarray(self._core.scores())[self._rows(query)]
 
-    def attention(self, W: Any) -> np.ndarray:
+    def attention(self, W: Any) -> Floats:
         """(q, T) softmax weights at W (d, dz); 0 for tokens that a query does not see.
 
         >>> task = generate("random", seed=1)
@@ -227,7 +326,7 @@ class Task(Result):
         """
         return np.exp(self.log_attention(W))
 
-    def log_attention(self, W: Any) -> np.ndarray:
+    def log_attention(self, W: Any) -> Floats:
         """Logarithms of `attention`, without underflow; -inf for tokens that a query does not see."""
         return self._core.attention(arguments.array(W, "W"))[0]
 
@@ -236,7 +335,7 @@ class Task(Result):
         """Whether a sufficient condition for separability of every selection holds, and why, in words."""
         return self._core.separability()
 
-    def save(self, path: Any, force: bool = False) -> None:
+    def save(self, path: PathLike, force: bool = False) -> None:
         """Writes a task file, as `attsvm.save` does."""
         from ._files import save
         save(path, self, force=force)
@@ -244,18 +343,18 @@ class Task(Result):
     def _file_arrays(self) -> dict[str, Any]:
         return {**self._core.arrays(), **self.extras}
 
-    def to_dict(self) -> dict[str, Any]:
-        """The arrays of the task under the names that files use; Task(**task.to_dict()) is an equal task."""
+    def _fields(self) -> dict[str, Any]:
+        """Under the names that files use; Task(**task.to_dict()) is an equal task."""
         arrays = dict(self._core.arrays())
         if self.extras:
             arrays["extras"] = dict(self.extras)
         return arrays
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return _rebuild, (self.to_dict(),)
 
     def _shown(self) -> list[tuple[str, Any]]:
-        return [("attention", self.kind + (", causal" if self.causal else "")), ("queries", self.n_queries),
+        return [("attention", self.kind + (", masked" if self.masked else ", causal" if self.causal else "")), ("queries", self.n_queries),
                 ("sequences", self.n_sequences), ("longest", self.longest), ("d", self.d), ("dz", self.dz),
                 ("head", self.head_kind)]
 
@@ -264,26 +363,36 @@ def _rebuild(arrays: dict[str, Any]) -> Task:
     return Task(**arrays)
 
 
-def unwrap(task: Any) -> Any:
+def unwrap(task: Any) -> _core.Task:
     """The C++ object of a task argument."""
     if isinstance(task, Task):
         return task._core
     raise TypeError(f"task is a {type(task).__name__}; must be an attsvm.Task")
 
 
-def unwrap_all(tasks: Sequence[Task]) -> list[Any]:
+def unwrap_all(tasks: Sequence[Task]) -> list[_core.Task]:
     if isinstance(tasks, Task):
         raise TypeError("tasks is one Task; must be a list of them")
+    for k, task in enumerate(tasks):
+        if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"tasks[{k}] is a {type(task).__name__}; must be an attsvm.Task")
+    return [task._core for task in tasks]
+
+
+@contextmanager
+def task_at_fault(k: int) -> Generator[None, None, None]:
+    """Puts the place of a task of many before what is wrong with its arguments."""
     try:
-        return [task._core for task in tasks]
-    except AttributeError:
-        raise TypeError("tasks must be a list of attsvm.Task") from None
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"tasks[{k}]: {error}") from None
 
 
 def generate(kind: str = "random", *, n: int | None = None, T: int | None = None, d: int | None = None,
-             dz: int | None = None, shortest: int | None = None, attention: str | None = None,
-             head: str | None = None, hidden: int | None = None, lam: float | None = None, rank: int | None = None,
-             norm: str | None = None, C: float | None = None, seed: int = 0, instance: int = 0) -> Task:
+             dz: int | None = None, shortest: int | None = None, attention: Attention | None = None,
+             head: HeadKind | None = None, hidden: int | None = None, lam: float | None = None, rank: int | None = None,
+             norm: Literal["fro", "nuc"] | None = None, vocabulary: int | None = None,
+             C: float | None = None, seed: int = 0, instance: int = 0) -> Task:
     """Draws a task, as `attsvm generate` does, to the same bits.
 
     Parameters
@@ -298,8 +407,9 @@ def generate(kind: str = "random", *, n: int | None = None, T: int | None = None
     head : {"linear", "relu", "quadratic", "none"}, optional
     hidden, lam : optional
         Units of a ReLU head, λ of a quadratic one.
-    rank, norm, C : optional
-        Rank of a planted W, the norm whose optimum is planted ("fro", "nuc"), the score C of "losses".
+    rank, norm, vocabulary, C : optional
+        Rank of a planted W, the norm whose optimum is planted ("fro", "nuc"), tokens of the vocabulary of "nexttoken",
+        the score C of "losses".
     seed, instance : int
         Draw number `instance` of the seed.
 
@@ -308,7 +418,7 @@ def generate(kind: str = "random", *, n: int | None = None, T: int | None = None
     >>> generate("planted", n=5, d=4, seed=3).extras.keys()
     dict_keys(['x_planted_W', 'x_planted_dual', 'x_planted_objective'])
     """
-    sizes = dict(n=n, T=T, d=d, dz=dz, shortest=shortest, hidden=hidden, rank=rank)
+    sizes = dict(n=n, T=T, d=d, dz=dz, shortest=shortest, hidden=hidden, rank=rank, vocabulary=vocabulary)
     given: dict[str, Any] = {name: arguments.integer(value, name, 1)
                              for name, value in sizes.items() if value is not None}
     given |= {name: arguments.word(value, name)

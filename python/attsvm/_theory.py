@@ -1,16 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from . import _arguments as arguments
 from . import _core, _progress
-from ._errors import Interrupted
+from ._errors import Interrupted, warn_of_unsolved
 from ._results import Result, table
-from ._run import Run
+from ._run import Run, Steps
+from ._solve import solve_state
 from ._task import Task, unwrap
+from ._types import Integers, Optimizer
 
 
 def correlation(A: Any, B: Any) -> float:
@@ -44,7 +43,8 @@ class Check(Result):
     `separable`, `is_optimal`, `locally_optimal`; `support` and `ambiguous`, lists of SupportToken; `ties`;
     `objective_fro`, `objective_nuc` (NaN where there is none); with a run `record_step` and `correlation_fro`,
     `correlation_nuc` (r,) at every recorded point, and for heads that keep sets `correlation_gen`,
-    `correlation_equivalence`, `correlation_single`, `R`; `complete`: False if the time limit ended a solve.
+    `correlation_equivalence`, `correlation_single`, `R`; `complete`: False if the time limit ended a solve; `unsolved`,
+    a dict by the name of the norm: how solves ended ("limit", "stalled") that left something unknown.
 
     With a run also dicts by the name of the norm ("fro", "nuc", "spec", "max", "l1", and the implied one): `rho` (r,),
     the smallest margin of W per norm as a share of the largest that any W has, 1 for an optimum, NaN where it is not
@@ -68,11 +68,10 @@ class Check(Result):
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._values]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything by name."""
+    def _fields(self) -> dict[str, Any]:
         return dict(self._values)
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return Check, (self._values,)
 
     def _shown(self) -> list[tuple[str, Any]]:
@@ -84,9 +83,9 @@ class Check(Result):
         return shown
 
 
-def check(task: Task, run: Any = None, *, steps: Sequence[int] | None = None, optimizer: Any = None,
-          select: Any = None, norms: Any = (), threshold: float = 1e-3,
-          time_limit: float | None = None, threads: int | None = None) -> Check:
+def check(task: Task, run: Any = None, *, steps: Steps | None = None, optimizer: Optimizer | None = None,
+          select: Any = None, norms: Any = (), threshold: float = 1e-3, time_limit: float | None = None,
+          threads: int | None = None, progress: bool | None = None) -> Check:
     """Checks a selection against the theory, or what a run selected and how close it is to its SVM.
 
     Parameters
@@ -101,8 +100,11 @@ def check(task: Task, run: Any = None, *, steps: Sequence[int] | None = None, op
     norms : norm as in `solve`, or a list of them, optional
         In which to judge the run besides "fro", "nuc", "spec", "max", "l1" and the implied one.
     time_limit : seconds, optional
-        For runs: norms whose solve it ends have no rho, and `complete` is False. Ctrl-C raises `Interrupted`, whose
-        `result` has what is known.
+        Norms whose solve it ends have no rho, and `complete` is False.
+    threads, progress : as in `solve`
+
+    `ConvergenceWarning` names the norms whose SVM was not solved. Ctrl-C raises `Interrupted`, whose `result` has what
+    is known.
 
     >>> import attsvm
     >>> task = attsvm.generate("random", seed=1)
@@ -114,13 +116,14 @@ def check(task: Task, run: Any = None, *, steps: Sequence[int] | None = None, op
     >>> check.implied_norm, check.rho_rises["fro"], round(float(check.rho["fro"][-1]), 2)
     ('fro', True, 0.95)
     """
-    core, interrupted = unwrap(task), False
-    wanted = arguments.norms(norms)
+    core, wanted = unwrap(task), arguments.norms(norms)
+    limit, workers = arguments.positive(time_limit, "time_limit"), arguments.threads(threads)
     if run is None:
         if wanted:
             raise ValueError("norms need a run: they are about its margins")
-        values = _core.check_selection(core, select if select is None else arguments.selection(select, core.longest),
-                                       arguments.threads(threads))
+        chosen = None if select is None else arguments.selection(select, core.longest)
+        with _progress.bar(progress, "check", None, solve_state) as bar:
+            values, interrupted = _core.check_selection(core, chosen, limit, workers, bar)
     else:
         if select is not None:
             raise ValueError("select cannot be used with a run: the run determines the selection")
@@ -128,27 +131,26 @@ def check(task: Task, run: Any = None, *, steps: Sequence[int] | None = None, op
             run = Run.from_snapshots(task, run, steps=steps, optimizer=optimizer)
         elif steps is not None or optimizer is not None:
             raise ValueError("steps and optimizer go with weights; a Run has its own")
-        fingerprint = run._arrays.get("task_fingerprint")
-        values, interrupted = _core.check_run(core, run.W, run.record_W, run.record_step.tolist(),
-                                              run._arrays.get("v"), str(run._arrays.get("settings", "")),
-                                              None if fingerprint is None else int(fingerprint),
-                                              wanted,
-                                              arguments.number(threshold, "threshold"),
-                                              arguments.positive(time_limit, "time_limit"), arguments.threads(threads))
-        values["record_step"] = run.record_step
+        with _progress.bar(progress, "check", None, solve_state) as bar:
+            values, interrupted = _core.check_run(core, run._core_arrays(), wanted,
+                                                  arguments.number(threshold, "threshold"), limit, workers, bar)
+        if "record_step" in run.to_dict():
+            values["record_step"] = run.record_step
     for name in ("support", "ambiguous"):
         values[name] = [SupportToken(*one) for one in values[name]]
     values["ties"] = [Tie(*one) for one in values["ties"]]
+    result = Check(values)
     if interrupted:
-        raise Interrupted("check was interrupted; .result has what is known", Check(values))
-    return Check(values)
+        raise Interrupted("check was interrupted; .result has what is known", result)
+    warn_of_unsolved("check", result.unsolved)
+    return result
 
 
 class LocalOptima(NamedTuple):
     """What `local_optima` found."""
     selections: int  #: how many were tested
     separable: int
-    locally_optimal: np.ndarray  #: (m, q) tokens, in lexicographic order
+    locally_optimal: Integers  #: (m, q) tokens, in lexicographic order
 
     def to_dict(self) -> dict[str, Any]:
         """All fields by name."""
@@ -168,11 +170,12 @@ def local_optima(task: Task, limit: int = 1_000_000, *, threads: int | None = No
     (9, True)
     """
     with _progress.bar(progress, "local_optima", None, lambda done: (done, "selections")) as bar:
-        *found, interrupted = _core.enumerate_local_optima(unwrap(task), arguments.integer(limit, "limit", 1),
-                                                           arguments.threads(threads), bar)
+        selections, separable, optima, interrupted = _core.enumerate_local_optima(
+            unwrap(task), arguments.integer(limit, "limit", 1), arguments.threads(threads), bar)
+    found = LocalOptima(selections, separable, optima)
     if interrupted:
-        raise Interrupted("local_optima was interrupted; .result has what was found", LocalOptima(*found))
-    return LocalOptima(*found)
+        raise Interrupted("local_optima was interrupted; .result has what was found", found)
+    return found
 
 
 class Claim(NamedTuple):

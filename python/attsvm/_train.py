@@ -4,13 +4,17 @@ import os
 from typing import Any, Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _arguments as arguments
 from . import _core, _progress
 from ._errors import Interrupted
-from ._files import existing
+from ._files import existing, load_run, writable
 from ._run import Run, Runs, TrainProgress
-from ._task import Task, unwrap, unwrap_all
+from ._task import Task, task_at_fault, unwrap, unwrap_all
+from ._types import Arithmetic, Loss, Optimizer, Parametrization, PathLike, Schedule
+
+_Start = dict[str, NDArray[Any]]
 
 
 def optimizer_text(given: Any) -> str:
@@ -77,10 +81,12 @@ def _settings(*, param: str, joint: bool, width: int | None, optimizer: Any, mom
 _STARTS = ("W0", "K0", "Q0", "v0")
 
 
-def _start(init: Any, param: str) -> tuple[str, dict[str, np.ndarray]]:
+def _start(init: Any, param: str) -> tuple[str, _Start]:
     """(how to draw the start, arrays that replace it)."""
-    if init is None or init in ("zero", "random") if isinstance(init, (str, type(None))) else False:
-        return init or "usual", {}
+    if init is None:
+        return "usual", {}
+    if isinstance(init, str) and init in ("zero", "random"):
+        return init, {}
     if isinstance(init, (str, os.PathLike)):
         arrays = _core.read_npz(existing(init))
         # A run's file has its weights under the names of arrays; those of a start end in 0.
@@ -105,12 +111,14 @@ def _start(init: Any, param: str) -> tuple[str, dict[str, np.ndarray]]:
     return "usual", {name: arguments.array(value, name) for name, value in init.items()}
 
 
-def train(task: Task, *, param: str = "W", joint: bool = False, width: int | None = None, optimizer: Any = "ngd",
-          momentum: float | None = None, betas: Any = None, newton_schulz: int | None = None, normalize: bool = False,
-          step: float = 0.1, steps: int = 2000, schedule: str = "constant", epsilon: Any = None, ridge: float = 0.0,
-          weight_decay: float | None = None, dropout: float = 0.0, batch: int | None = None, loss: str = "logistic",
-          arithmetic: str = "exact", init: Any = None, seed: int = 0, record: Any = None, stop_direction: float | None = None,
-          time_limit: float | None = None, threads: int | None = None, progress: bool | None = None,
+def train(task: Task, *, param: Parametrization = "W", joint: bool = False, width: int | None = None,
+          optimizer: Optimizer = "ngd", momentum: float | None = None, betas: Any = None,
+          newton_schulz: int | None = None, normalize: bool = False, step: float = 0.1, steps: int = 2000,
+          schedule: Schedule = "constant", epsilon: Any = None, ridge: float = 0.0, weight_decay: float | None = None,
+          dropout: float = 0.0, batch: int | None = None, loss: Loss = "logistic", arithmetic: Arithmetic = "exact",
+          init: Any = None, seed: int = 0, record: Any = None, stop_direction: float | None = None,
+          out: PathLike | None = None, resume: bool = False, force: bool = False, time_limit: float | None = None,
+          threads: int | None = None, progress: bool | None = None,
           callback: Callable[[TrainProgress], Any] | None = None) -> Run:
     """Trains softmax attention on the task by gradient descent, with gradients that stay exact at saturation.
 
@@ -124,8 +132,8 @@ def train(task: Task, *, param: str = "W", joint: bool = False, width: int | Non
     width : int, optional
         Columns of K and Q; default min(d, dz).
     optimizer : str, ("mirror", P) or ("steepest", NORM)
-        "gd", "ngd", "polyak", "mirror:P" (`normalize` divides its gradient by its norm), "adam", "adamw", "signum",
-        "lion", "muon", or "steepest:NORM" with a norm that `solve` takes.
+        "gd", "ngd", "polyak", "adam", "adamw", "signum", "lion", "muon", mirror descent of power P (`normalize` divides
+        its gradient by its norm), or steepest descent in a norm that `solve` takes.
     momentum : float, optional
         B of gd, ngd, steepest, signum and muon: steps use the average m = B m + (1-B) g of the gradients. Default: 0,
         for signum 0.9, for muon 0.95.
@@ -148,6 +156,11 @@ def train(task: Task, *, param: str = "W", joint: bool = False, width: int | Non
         Points to record; default: about 100 from the first to the last, closer together at the beginning.
     stop_direction : float, optional
         Stop once the direction of W changes by less than this while the number of steps doubles.
+    out : path, optional
+        Writes the run to this file. While it runs, its state is saved beside it every five seconds.
+    resume, force : bool
+        With `out`: continue the run that a time limit, Ctrl-C or a crash ended, to the same bits (all other arguments
+        must be as they were); replace a file that is there.
     time_limit, threads, progress : as in `solve`
     callback : function of a TrainProgress, optional
         Called before every step; a true return value stops. Loss and norm are computed for it at every step.
@@ -167,25 +180,28 @@ def train(task: Task, *, param: str = "W", joint: bool = False, width: int | Non
                          dropout=dropout, batch=batch, loss=loss, arithmetic=arithmetic, seed=seed, record=record,
                          stop_direction=stop_direction)
     settings["init"], start = _start(init, param)
-    if callback is not None:
-        told = callback
-        callback = lambda *state: told(TrainProgress(*state))  # noqa: E731
+    if out is None and (resume or force):
+        raise ValueError(f"{'resume' if resume else 'force'}=True needs out, the file of the run")
+    file = "" if out is None else os.fspath(out)
+    if file and not (resume and os.path.exists(file + ".journal")):
+        writable(file, force)
     with _progress.bar(progress, "train", steps, lambda done, *_: (done, "")) as bar:
         arrays, facts, interrupted = _core.train(unwrap(task), settings, start,
-                                                 arguments.positive(time_limit, "time_limit"),
-                                                 arguments.threads(threads), callback, bar)
-    run = Run(arrays, facts)
+                                                 arguments.positive(time_limit, "time_limit"), file, force, resume,
+                                                 arguments.threads(threads),
+                                                 _progress.receiver(callback, TrainProgress), bar)
+    run = Run(load_run(file)._arrays if file else arrays, facts)
     if interrupted:
         raise Interrupted(f"train was interrupted after {run.steps} steps; .result has the run so far", run)
     return run
 
 
-def train_many(tasks: Sequence[Task], *, param: str = "W", joint: bool = False, width: int | None = None,
-               optimizer: Any = "ngd", momentum: float | None = None, betas: Any = None,
+def train_many(tasks: Sequence[Task], *, param: Parametrization = "W", joint: bool = False, width: int | None = None,
+               optimizer: Optimizer = "ngd", momentum: float | None = None, betas: Any = None,
                newton_schulz: int | None = None, normalize: bool = False, step: float = 0.1, steps: int = 2000,
-               schedule: str = "constant", epsilon: Any = None, ridge: float = 0.0, weight_decay: float | None = None,
-               dropout: float = 0.0, batch: int | None = None, loss: str = "logistic", arithmetic: str = "exact",
-               init: Any = None, seed: int = 0, record: Any = None, stop_direction: float | None = None,
+               schedule: Schedule = "constant", epsilon: Any = None, ridge: float = 0.0,
+               weight_decay: float | None = None, dropout: float = 0.0, batch: int | None = None,
+               loss: Loss = "logistic", arithmetic: Arithmetic = "exact", init: Any = None, seed: int = 0, record: Any = None, stop_direction: float | None = None,
                threads: int | None = None, progress: bool | None = None) -> Runs:
     """Trains many small tasks at once, several per vector register, on all cores.
 
@@ -205,11 +221,13 @@ def train_many(tasks: Sequence[Task], *, param: str = "W", joint: bool = False, 
                          schedule=schedule, epsilon=epsilon, ridge=ridge, weight_decay=weight_decay,
                          dropout=dropout, batch=batch, loss=loss, arithmetic=arithmetic, seed=seed, record=record,
                          stop_direction=stop_direction)
-    starts: list[dict[str, np.ndarray]] = []
+    starts: list[_Start] = []
     if isinstance(init, (list, tuple)):
         if len(init) != len(cores):
             raise ValueError(f"init has {len(init)} entries; must have one per task, {len(cores)} in all")
-        starts = [_start(one, param)[1] for one in init]
+        for k, one in enumerate(init):
+            with task_at_fault(k):
+                starts.append(_start(one, param)[1])
         settings["init"] = "usual"
     else:
         settings["init"], start = _start(init, param)

@@ -7,9 +7,11 @@ import numpy as np
 
 from . import _arguments as arguments
 from . import _core
+from ._files import existing
 from ._results import Result
 from ._solution import Solution
 from ._task import Task, unwrap
+from ._types import Norm
 
 
 class Verification(Result):
@@ -59,10 +61,10 @@ class Verification(Result):
     def __bool__(self) -> bool:
         return self.valid
 
-    def to_dict(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return _verification, (self.to_dict(),)
 
     def _shown(self) -> list[tuple[str, Any]]:
@@ -74,7 +76,7 @@ def _verification(values: dict[str, Any]) -> Verification:
     return Verification(**values)
 
 
-def verify(task: Task, solution: Any, norm: Any = None, tolerance: float = 1e-8) -> Verification:
+def verify(task: Task, solution: Any, norm: Norm | None = None, tolerance: float = 1e-8) -> Verification:
     """Proves every claim of a solution from the raw arrays, in ball arithmetic. Links none of the solvers' code.
 
     Parameters
@@ -98,7 +100,7 @@ def verify(task: Task, solution: Any, norm: Any = None, tolerance: float = 1e-8)
     if isinstance(solution, Solution):
         core = solution._core
     elif isinstance(solution, (str, os.PathLike)):
-        core = _core.load_solution(os.fspath(solution))
+        core = _core.load_solution(existing(solution))
     else:
         core = _core.solution_of(arguments.array(solution, "solution"))
     return Verification(**_core.verify(unwrap(task), core, "" if norm is None else arguments.norm(norm),

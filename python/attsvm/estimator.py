@@ -28,6 +28,9 @@ class AttentionSVM(ClassifierMixin, BaseEstimator):
         Relative gap of the solution.
     threads : int, optional
         Default: all cores.
+    C : float, optional
+        Penalty of a soft margin, for labels that are not all right: |W|²/2 + C Σ ξ is minimised, and sequence i may
+        miss the margin by ξ_i. Frobenius norm only. Default: none may.
 
     Attributes
     ----------
@@ -36,9 +39,11 @@ class AttentionSVM(ClassifierMixin, BaseEstimator):
     n_features_in_ : int, d
     classes_ : array (T,), the tokens 0 to T-1
 
-    X is an array of sequences (n, T, d); `queries` (n, dz) is given to fit, decision_function, predict and score alike
-    (scikit-learn's metadata routing hands it through pipelines and searches); left out, W is a prompt (d, 1). Data
-    that no W separates raises `attsvm.InfeasibleError`, with the reason in words.
+    X is an array of sequences (n, T, d), or a list of matrices (T_i, d). `queries` (n, dz) and `mask` (n, T) bool, True
+    for tokens that count, are given to fit, decision_function, predict, predict_proba and score alike (scikit-learn's
+    metadata routing hands them through pipelines and searches). Without queries, W is a prompt (d, 1). Data that no W
+    separates raises `attsvm.InfeasibleError` unless C is given. `attsvm.ConvergenceWarning` tells that the solver did
+    not reach its tolerance.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -46,14 +51,15 @@ class AttentionSVM(ClassifierMixin, BaseEstimator):
     >>> model = AttentionSVM().fit(X, y)
     >>> bool((model.predict(X) == y).all()), model.score(X, y)
     (True, 1.0)
-    >>> model.decision_function(X).shape
-    (10, 5)
+    >>> model.decision_function(X).shape, model.predict_proba(X[:2]).sum(axis=1).round(12).tolist()
+    ((10, 5), [1.0, 1.0])
     """
 
-    def __init__(self, norm: Any = "fro", tolerance: float = 1e-8, threads: int | None = None):
+    def __init__(self, norm: Any = "fro", tolerance: float = 1e-8, threads: int | None = None, C: float | None = None):
         self.norm = norm
         self.tolerance = tolerance
         self.threads = threads
+        self.C = C
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -64,48 +70,67 @@ class AttentionSVM(ClassifierMixin, BaseEstimator):
         return tags
 
     @staticmethod
-    def _sequences(X: Any, queries: Any) -> tuple[np.ndarray, np.ndarray]:
-        tokens = arguments.array(X, "X")
-        if tokens.ndim != 3:
-            raise ValueError(f"X has shape {tokens.shape}; must be (n, T, d), sequences of T tokens with d features")
-        if not np.isfinite(tokens).all():
+    def _task(X: Any, queries: Any, mask: Any) -> Task:
+        ragged = isinstance(X, (list, tuple)) and len({len(one) for one in X if np.ndim(one) == 2}) > 1
+        if not ragged:
+            X = arguments.array(X, "X")
+            if X.ndim != 3:
+                raise ValueError(f"X has shape {X.shape}; must be (n, T, d), sequences of T tokens with d features, "
+                                 "or a list of matrices (T_i, d)")
+        if not all(np.isfinite(one).all() for one in X):
             raise ValueError("X holds NaN or infinity")
-        z = np.ones((len(tokens), 1)) if queries is None else arguments.array(queries, "queries")
-        if z.ndim != 2 or len(z) != len(tokens):
-            raise ValueError(f"queries has shape {z.shape}; must be ({len(tokens)}, dz)")
-        return tokens, z
+        if queries is not None:
+            queries = arguments.array(queries, "queries")
+            if queries.ndim != 2 or len(queries) != len(X):
+                raise ValueError(f"queries has shape {queries.shape}; must be ({len(X)}, dz)")
+        if mask is not None and np.ndim(mask) != 2:
+            raise ValueError(f"mask has shape {np.shape(mask)}; must be (n, T)")
+        return Task(X, queries=queries, visible=mask)
 
-    def fit(self, X: Any, y: Any, queries: Any = None) -> "AttentionSVM":
-        """X (n, T, d), y (n,) the token to attend to in each sequence, queries (n, dz) or None."""
+    def fit(self, X: Any, y: Any, queries: Any = None, mask: Any = None) -> "AttentionSVM":
+        """X (n, T, d) or a list, y (n,) the token to attend to in each sequence, queries (n, dz), mask (n, T)."""
         if y is None:
             raise ValueError("y is None; requires y to be passed, but the target y is None")
-        tokens, z = self._sequences(X, queries)
+        task = self._task(X, queries, mask)
         chosen = arguments.array(y, "y", integers=True)
-        if chosen.shape != (len(tokens),):
-            raise ValueError(f"y has shape {chosen.shape}; must be ({len(tokens)},), a token for each sequence")
-        task = Task(tokens, queries=None if queries is None else z)
-        self.solution_ = solve(task, select=chosen, norm=self.norm, tolerance=self.tolerance, threads=self.threads)
+        if chosen.shape != (task.n_queries,):
+            raise ValueError(f"y has shape {chosen.shape}; must be ({task.n_queries},), a token for each sequence")
+        if self.C is not None and np.ndim(self.C) != 0:
+            raise ValueError("C must be a single number")
+        self.solution_ = solve(task, select=chosen, norm=self.norm, soft=self.C, tolerance=self.tolerance,
+                               threads=self.threads)
         self.W_ = self.solution_.W
-        self.n_features_in_ = tokens.shape[2]
-        self.classes_ = np.arange(tokens.shape[1])
+        self.n_features_in_ = task.d
+        self.classes_ = np.arange(task.longest)
         return self
 
-    def decision_function(self, X: Any, queries: Any = None) -> np.ndarray:
-        """(n, T) logits X W z."""
+    def _log_proba(self, X: Any, queries: Any, mask: Any) -> tuple[Task, np.ndarray]:
         check_is_fitted(self)
-        tokens, z = self._sequences(X, queries)
-        if tokens.shape[2] != self.n_features_in_:
-            raise ValueError(f"X has {tokens.shape[2]} features, but {type(self).__name__} is expecting "
+        task = self._task(X, queries, mask)
+        if task.d != self.n_features_in_:
+            raise ValueError(f"X has {task.d} features, but {type(self).__name__} is expecting "
                              f"{self.n_features_in_} features as input")
-        if z.shape[1] != self.W_.shape[1]:
-            raise ValueError(f"queries has {z.shape[1]} columns; must have {self.W_.shape[1]}, as in fit")
-        return np.einsum("ntd,nd->nt", tokens, z @ self.W_.T)
+        if task.dz != self.W_.shape[1]:
+            raise ValueError(f"queries has {task.dz} columns; must have {self.W_.shape[1]}, as in fit")
+        return task, task.log_attention(self.W_)
 
-    def predict(self, X: Any, queries: Any = None) -> np.ndarray:
+    def decision_function(self, X: Any, queries: Any = None, mask: Any = None) -> np.ndarray:
+        """(n, T) logits X W z; -inf for tokens that are masked or beyond the end of their sequence."""
+        task, log = self._log_proba(X, queries, mask)
+        logits = np.full(log.shape, -np.inf)
+        for i in range(task.n_queries):
+            logits[i, task.seen(i)] = task.keys(i) @ (self.W_ @ task.query(i))
+        return logits
+
+    def predict(self, X: Any, queries: Any = None, mask: Any = None) -> np.ndarray:
         """(n,) the token of largest logit in each sequence."""
-        return self.decision_function(X, queries).argmax(axis=1)
+        return self._log_proba(X, queries, mask)[1].argmax(axis=1)
 
-    def score(self, X: Any, y: Any, queries: Any = None, sample_weight: Any = None) -> float:
+    def predict_proba(self, X: Any, queries: Any = None, mask: Any = None) -> np.ndarray:
+        """(n, T) softmax of the logits: the attention that each token would get."""
+        return np.exp(self._log_proba(X, queries, mask)[1])
+
+    def score(self, X: Any, y: Any, queries: Any = None, sample_weight: Any = None, mask: Any = None) -> float:
         """Share of the sequences whose token is predicted right."""
-        right = self.predict(X, queries) == np.asarray(y)
+        right = self.predict(X, queries, mask) == np.asarray(y)
         return float(np.average(right, weights=sample_weight))

@@ -6,20 +6,23 @@ Every function draws into `ax`, or into a new figure, and returns the Axes.
 from __future__ import annotations
 
 import os
-from typing import Any, Sequence
+from typing import Any, NamedTuple, Sequence
 
 import numpy as np
 
 from . import _arguments as arguments
 from ._path import Path
-from ._run import Run
+from ._run import Run, correlations
+from ._snapshots import points_of
 from ._solution import Solution
 from ._studies import StudyResult
 from ._task import Task
+from ._types import Flags, Floats, Integers
 
 try:
     import matplotlib.pyplot as plt
     from matplotlib.axes import Axes
+    from matplotlib.patches import Rectangle
     from matplotlib.ticker import MaxNLocator
 except ImportError as error:
     raise ImportError("attsvm.plot needs matplotlib: pip install attsvm[plot]") from error
@@ -54,14 +57,32 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def paths(runs: Run | Sequence[Run], solutions: Any = (), *, task: Task | None = None, queries: Sequence[int] = (0,),
+class _Track(NamedTuple):
+    """The recorded points of a run, or points of your own."""
+    steps: Integers
+    W: Floats  #: (r, d, dz)
+
+
+def _tracks(runs: Any) -> list[_Track]:
+    """Of runs, or stacks (r, d, dz) of W; a list may hold both. Without steps, points are numbered."""
+    tracks: list[_Track] = []
+    for k, run in enumerate(_listed(runs)):
+        if isinstance(run, Run):
+            points = run.record_W
+            steps = run.to_dict().get("record_step")
+        else:
+            points, steps = points_of(run, f"runs[{k}]"), None
+        tracks.append(_Track(np.arange(len(points)) if steps is None else steps, points))
+    return tracks
+
+
+def paths(runs: Any, solutions: Any = (), *, task: Task | None = None, queries: Sequence[int] = (0,),
           coordinates: tuple[int, int] = (0, 1), labels: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
     """Paths of W z through training, and the rays that the SVM predicts.
 
     Parameters
     ----------
-    runs : Run or list of them
-        Trained with record="every:K".
+    runs : Run, array (r, d, dz) of W along a training of your own, or list of these
     solutions : Solution, array (d, dz), or list of them
         Drawn as rays from the origin.
     task : Task, optional
@@ -77,24 +98,24 @@ def paths(runs: Run | Sequence[Run], solutions: Any = (), *, task: Task | None =
     """
     ax = _axes(ax)
     first, second = coordinates
-    runs = _listed(runs)
-    if runs and task is None and runs[0].W.shape[1] > 1:
+    tracks = _tracks(runs)
+    if tracks and task is None and tracks[0].W.shape[2] > 1:
         raise ValueError("task is needed: it has the queries z of W z")
     z = [np.ones(1) if task is None else task.query(i) for i in queries]
-    ends = []
-    for k, run in enumerate(runs):
+    ends: list[float] = []
+    for k, track in enumerate(tracks):
         for j, i in enumerate(queries):
-            points = run.record_W @ z[j]
-            name = labels[k] if labels else f"run {k}" if len(runs) > 1 else "training"
+            points = track.W @ z[j]
+            name = labels[k] if labels else f"run {k}" if len(tracks) > 1 else "training"
             ax.plot(points[:, first], points[:, second], label=f"{name}, query {i}" if len(queries) > 1 else name,
                     **_style(k * len(queries) + j, len(points)))
-            ends.append(np.abs(points[:, [first, second]]).max())
+            ends.append(float(np.abs(points[:, [first, second]]).max()))
     reach = 1.1 * max(ends, default=1.0)
     for k, solution in enumerate(_listed(solutions)):
         W = arguments.weights(solution, "solutions")
         for j in range(len(z)):
             ray = (W @ z[j])[[first, second]]
-            ray = ray / max(np.linalg.norm(ray), 1e-300) * reach
+            ray = ray / max(float(np.linalg.norm(ray)), 1e-300) * reach
             # The colour of a ray shows its query, and the line style its solution.
             ax.plot([0, ray[0]], [0, ray[1]], color=_style(j)["color"] if len(z) > 1 else "black",
                     linestyle=["--", ":", "-."][k % 3], linewidth=1.2, zorder=1,
@@ -106,13 +127,13 @@ def paths(runs: Run | Sequence[Run], solutions: Any = (), *, task: Task | None =
     return ax
 
 
-def correlation(runs: Run | Sequence[Run], solutions: Any, *, labels: Sequence[str] | None = None,
+def correlation(runs: Any, solutions: Any, *, labels: Sequence[str] | None = None,
                 distance: bool = False, ax: Axes | None = None) -> Axes:
     """Correlation of W with one or several SVM solutions at every recorded step.
 
     Parameters
     ----------
-    runs : Run or list of them
+    runs : Run, array (r, d, dz) of W along a training of your own, or list of these
     solutions : Solution, array (d, dz), or list of them
         Every run is compared with every solution.
     labels : names of the curves, optional; run by run
@@ -127,13 +148,13 @@ def correlation(runs: Run | Sequence[Run], solutions: Any, *, labels: Sequence[s
     """
     ax = _axes(ax)
     solutions = _listed(solutions)
-    runs = _listed(runs)
-    for k, run in enumerate(runs):
+    tracks = _tracks(runs)
+    for k, track in enumerate(tracks):
         for j, solution in enumerate(solutions):
-            value = run.correlation(solution)
+            value = correlations(track.W, arguments.weights(solution, "solutions"))
             curve = k * len(solutions) + j
-            name = labels[curve] if labels else _name(solution, j) + (f", run {k}" if len(runs) > 1 else "")
-            ax.plot(run.record_step, 1 - value if distance else value, label=name, **_style(curve, len(value)))
+            name = labels[curve] if labels else _name(solution, j) + (f", run {k}" if len(tracks) > 1 else "")
+            ax.plot(track.steps, 1 - value if distance else value, label=name, **_style(curve, len(value)))
     if distance:
         ax.set_xscale("log")
         ax.set_yscale("log")
@@ -143,7 +164,20 @@ def correlation(runs: Run | Sequence[Run], solutions: Any, *, labels: Sequence[s
     return ax
 
 
-def attention(task: Task, weights: Any, *, solution: Solution | None = None, ax: Axes | None = None) -> Axes:
+def _margins(task: Task, solution: Any) -> tuple[Flags, Floats]:
+    """(q, T) which tokens are kept, and how far the kept one is ahead of each dropped one; NaN for all others."""
+    margins = np.full((task.n_queries, task.longest), np.nan)
+    if isinstance(solution, Solution):
+        margins[solution.row_query, solution.row_drop] = solution.slack + solution.rhs
+        return solution.select, margins
+    logits = task.log_attention(arguments.weights(solution, "solution"))  # up to a constant per query
+    kept = np.arange(task.longest) == logits.argmax(1)[:, None]
+    seen = np.isfinite(logits) & ~kept
+    margins[seen] = (logits.max(1)[:, None] - logits)[seen]
+    return kept, margins
+
+
+def attention(task: Task, weights: Any, *, solution: Any = None, ax: Axes | None = None) -> Axes:
     """Heat map of the attention, queries down and tokens across; with a solution its margins as numbers.
 
     Parameters
@@ -151,8 +185,9 @@ def attention(task: Task, weights: Any, *, solution: Solution | None = None, ax:
     task : Task
     weights : Run, Solution or array (d, dz)
         Whose softmax to show.
-    solution : Solution, optional
-        Writes δᵀWζ of every dropped token (how far the kept one is ahead) into its cell and frames the kept ones.
+    solution : Solution or array (d, dz), optional
+        Writes δᵀWζ of every dropped token (how far the kept one is ahead) into its cell and frames the kept ones; with
+        an array, the tokens of largest logit are kept.
 
     >>> import attsvm, attsvm.plot
     >>> task = attsvm.generate("random", seed=1)
@@ -160,18 +195,18 @@ def attention(task: Task, weights: Any, *, solution: Solution | None = None, ax:
     'attention; numbers: margins of the Frobenius SVM'
     """
     ax = _axes(ax)
-    shown = np.where(np.arange(task.longest) < task.lengths[:, None], task.attention(arguments.weights(weights, "weights")),
-                     np.nan)
+    log = task.log_attention(arguments.weights(weights, "weights"))
+    shown = np.where(np.isneginf(log), np.nan, np.exp(log))
     image = ax.imshow(shown, vmin=0, vmax=1, cmap="Blues", aspect="auto")
     ax.figure.colorbar(image, ax=ax, label="softmax weight")
     if solution is not None:
-        for query, token, slack, rhs in zip(solution.row_query, solution.row_drop, solution.slack, solution.rhs):
-            dark = shown[query, token] > 0.5
-            ax.text(token, query, f"{slack + rhs:.2g}", ha="center", va="center", fontsize=7,
-                    color="white" if dark else "black")
-        for query, token in np.argwhere(solution.select):
+        kept, margins = _margins(task, solution)
+        for query, token in np.argwhere(np.isfinite(margins)):
+            ax.text(token, query, f"{margins[query, token]:.2g}", ha="center", va="center", fontsize=7,
+                    color="white" if shown[query, token] > 0.5 else "black")
+        for query, token in np.argwhere(kept):
             corner = (token - 0.5, query - 0.5)
-            ax.add_patch(plt.Rectangle(corner, 1, 1, fill=False, edgecolor="crimson", linewidth=1.5))
+            ax.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor="crimson", linewidth=1.5))
     ax.set_xlabel("token")
     ax.set_ylabel("query")
     ax.set_title("attention" + (f"; numbers: margins of the {_name(solution, 0)}" if solution is not None else ""))
@@ -237,17 +272,20 @@ def _draw_grid(panel: dict[str, Any], ax: Axes) -> None:
     ax.set_xlabel(panel["x_label"])
 
 
+def _numbers(values: Any) -> Floats:
+    return np.array(values, np.float64)  # None becomes NaN
+
+
 def _draw_panel(panel: dict[str, Any], ax: Axes) -> None:
     if "grid" in panel:
         return _draw_grid(panel, ax)
-    numbers = lambda values: np.array(values, float)  # None becomes NaN  # noqa: E731
     for k, curve in enumerate(panel["curves"]):
-        x, y, mark = numbers(curve["x"]), numbers(curve["y"]), curve["mark"]
+        x, y, mark = _numbers(curve["x"]), _numbers(curve["y"]), curve["mark"]
         style = _style(curve.get("style", k), len(x))
         color = style["color"]
         label = _label(curve["label"]) if curve["label"] else None
         if mark == "boxes":
-            ax.bar(x, numbers(curve["high"]) - numbers(curve["low"]), bottom=numbers(curve["low"]), label=label,
+            ax.bar(x, _numbers(curve["high"]) - _numbers(curve["low"]), bottom=_numbers(curve["low"]), label=label,
                    width=curve.get("width", 0.8), color=color, alpha=0.6, edgecolor=color,
                    hatch=["", "//", "\\\\"][k % 3])
             continue
@@ -259,9 +297,9 @@ def _draw_panel(panel: dict[str, Any], ax: Axes) -> None:
             style.update(marker="", linewidth=1)
         ax.plot(x, y, label=label, **style)
         if "low" in curve and mark == "band":
-            ax.fill_between(x, numbers(curve["low"]), numbers(curve["high"]), color=color, alpha=0.2)
+            ax.fill_between(x, _numbers(curve["low"]), _numbers(curve["high"]), color=color, alpha=0.2)
         elif "low" in curve:
-            ax.vlines(x, numbers(curve["low"]), numbers(curve["high"]), color=color)
+            ax.vlines(x, _numbers(curve["low"]), _numbers(curve["high"]), color=color)
     if panel.get("log_x"):
         ax.set_xscale("log")
     if panel.get("log_y"):

@@ -36,6 +36,8 @@ constexpr std::array<ScalarType, 12> kTypes{{{Scalar::f64, type(Code::Float, 64)
                                              {Scalar::u8, type(Code::UInt, 8)},
                                              {Scalar::boolean, type(Code::Bool, 8)}}};
 
+nb::any any_of(nb::object value) { return nb::steal<nb::any>(value.release()); }
+
 }  // namespace
 
 Array to_array(const GivenArray& given) {
@@ -51,13 +53,13 @@ Array to_array(const GivenArray& given) {
   return array;
 }
 
-nb::object to_python(const Array& given) {
-  if (given.scalar == Scalar::character && given.rank() == 2) return nb::cast(to_texts(given, "text"));
-  if (given.scalar == Scalar::character) return nb::cast(to_text(given, "text"));
+nb::any to_python(const Array& given) {
+  if (given.scalar == Scalar::character && given.rank() == 2) return any_of(nb::cast(to_texts(given, "text")));
+  if (given.scalar == Scalar::character) return any_of(nb::cast(to_text(given, "text")));
   const Array array = given.scalar == Scalar::bf16 ? to_f64(given) : to_native(given);
   if (array.rank() == 0 && array.scalar == Scalar::f64) {
     const Array number = to_f64(array);
-    return nb::cast(f64_span(number).front());
+    return any_of(nb::cast(f64_span(number).front()));
   }
   const auto* const known =
       std::find_if(kTypes.begin(), kTypes.end(), [&](const ScalarType& t) { return t.scalar == array.scalar; });
@@ -69,16 +71,17 @@ nb::object to_python(const Array& given) {
   nb::object result =
       nb::cast(nb::ndarray<nb::numpy, nb::ro>(data, shape.size(), shape.data(), owner, nullptr, known->dtype));
   // NumPy's int64 is C's long, nanobind's is long long: equal types that repr shows differently.
-  return array.scalar == Scalar::i64 ? nb::object(result.attr("view")("int64")) : result;
+  if (array.scalar == Scalar::i64) result = result.attr("view")("int64");
+  return any_of(std::move(result));
 }
 
-nb::dict to_python(const NamedArrays& arrays) {
+Fields to_python(const NamedArrays& arrays) {
   nb::dict result;
   for (const auto& [name, array] : arrays) result[name.c_str()] = to_python(array);
   return result;
 }
 
-NamedArrays to_named_arrays(const nb::dict& arrays) {
+NamedArrays to_named_arrays(const Fields& arrays) {
   NamedArrays result;
   for (const auto& [name, value] : arrays) {
     Array array;

@@ -2,6 +2,8 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
+
 #include "audit/audit_data.h"
 #include "audit/head_fields.h"
 #include "bindings.h"
@@ -9,7 +11,7 @@
 namespace attsvm::python {
 namespace {
 
-HeadSet make_heads(const nb::dict& given) {
+HeadSet make_heads(const Fields& given) {
   HeadArrays arrays;
   for (const auto& [name, array] : to_named_arrays(given)) {
     for (const HeadField& field : head_fields()) {
@@ -38,7 +40,7 @@ Array attention_of(const HeadSet& heads, Index head) {
   return Array::own(weights);
 }
 
-AuditSettings settings_of(const nb::dict& given) {
+AuditSettings settings_of(const Fields& given) {
   AuditSettings settings;
   settings.queries = nb::cast<Index>(given["queries"]);
   settings.drop = nb::cast<double>(given["drop"]);
@@ -51,29 +53,50 @@ AuditSettings settings_of(const nb::dict& given) {
   return settings;
 }
 
-/// (JSON of the heads, arrays, complete, interrupted)
-nb::tuple run_audit(const HeadSet& heads, const nb::dict& given, int threads, nb::object callback, nb::object bar) {
+/// (value, mean, deviation, z, draws)
+nb::tuple rho_of(const HeadSet& heads, Index head, bool hide_sinks, const std::string& norm, Index queries, double drop,
+                 Index nulls, std::uint64_t seed, int threads) {
+  NullFacts facts;
+  {
+    const nb::gil_scoped_release unlocked;
+    Workspace workspace(threads);
+    facts = head_rho(heads, head, hide_sinks, Norm::parse(norm),
+                     {.queries = queries, .drop = drop, .nulls = nulls, .seed = seed}, workspace.threads());
+  }
+  return nb::make_tuple(facts.value, facts.mean, facts.deviation, facts.z, facts.draws);
+}
+
+std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+/// (JSON of the heads, JSON of the rest of the page, arrays, complete, interrupted)
+Answer<std::string, std::string, Fields, bool, bool> run_audit(const HeadSet& heads, const Fields& given,
+                                                               const std::string& journal, int threads,
+                                                               nb::object callback, nb::object bar) {
   AuditSettings settings = settings_of(given);
   Watch watch(std::move(callback), std::move(bar));
   Audit result;
   {
     const nb::gil_scoped_release unlocked;
     Workspace workspace(threads);
+    std::optional<AuditJournal> kept;
+    if (!journal.empty()) settings.journal = &kept.emplace(journal, heads, settings, false);
     std::atomic<Index> done = 0, count = heads.heads();
+    bool stopped = false;
     watch.beside(
         [&](const std::atomic<bool>& stop) {
           settings.progress = [&](const AuditProgress& now) {
             done = now.done;
             count = now.heads;
-            return stop.load();
+            return stopped = stop.load();
           };
           result = audit(heads, settings, workspace.threads());
         },
         [&] { return nb::make_tuple(done.load(), count.load()); });
+    if (kept && !stopped && reused_heads(*kept, heads, settings) == kept->found()) kept->remove();
   }
   watch.finish();
-  const std::string text = audit_json(result).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  return nb::make_tuple(text, to_python(audit_arrays(result)), result.complete, watch.interrupted());
+  return nb::make_tuple(text_of(audit_json(result)), text_of(page_lead(heads, result, settings, "", "")),
+                        to_python(audit_arrays(result)), result.complete, watch.interrupted());
 }
 
 }  // namespace
@@ -108,8 +131,26 @@ void bind_audit(nb::module_& module) {
         return head_task(heads, head, hide_sinks, {.queries = queries, .drop = drop});
       },
       nb::arg("heads"), nb::arg("head"), nb::arg("hide_sinks"), nb::arg("queries"), nb::arg("drop"));
-  module.def("audit", &run_audit, nb::arg("heads"), nb::arg("settings"), nb::arg("threads"), nb::arg("callback").none(),
-             nb::arg("bar").none());
+  module.def(
+      "head_kinds",
+      [](const HeadSet& heads, Index head, bool hide_sinks) {
+        nb::list kinds;
+        for (const KindShare& one : head_kinds(heads, head, hide_sinks))
+          kinds.append(nb::make_tuple(name_of(one.kind), one.share, one.words));
+        return kinds;
+      },
+      nb::arg("heads"), nb::arg("head"), nb::arg("hide_sinks"), "(kind, share, words), the largest share first.");
+  module.def("head_rho", &rho_of, nb::arg("heads"), nb::arg("head"), nb::arg("hide_sinks"), nb::arg("norm"),
+             nb::arg("queries"), nb::arg("drop"), nb::arg("nulls"), nb::arg("seed"), nb::arg("threads"));
+  module.def("audit", &run_audit, nb::arg("heads"), nb::arg("settings"), nb::arg("journal"), nb::arg("threads"),
+             nb::arg("callback").none(), nb::arg("bar").none());
+  module.def(
+      "write_audit_page",
+      [](const std::string& path, const std::string& data, bool replace) {
+        const nb::gil_scoped_release unlocked;
+        write_report(path, text_of(Json::parse(data)), replace);  // written as the program writes numbers
+      },
+      nb::arg("path"), nb::arg("data"), nb::arg("replace"));
 }
 
 }  // namespace attsvm::python

@@ -15,6 +15,10 @@ void bind_run(nb::module_& module);
 void bind_theory(nb::module_& module);
 void bind_studies(nb::module_& module);
 void bind_audit(nb::module_& module);
+void bind_report(nb::module_& module);
+
+/// A message with Python's arguments instead of the command line's options: force=True for --force, out= for --out.
+std::string in_python(std::string_view message);
 
 /// The value with this name. InputError, with the list of names, if there is none.
 template <class Kind>

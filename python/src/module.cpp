@@ -1,6 +1,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
+
 #include "base/simd.h"
 #include "bindings.h"
 #include "program.h"
@@ -15,20 +19,57 @@ int run_command(const std::vector<std::string>& words) {
   return attsvm::internal::run_program(static_cast<int>(arguments.size()), arguments.data());
 }
 
+/// Throws again what `thrown` holds, if it is an InputError, as the Python exception `kind`.
+void raise_input_error(const std::exception_ptr& thrown, void* kind) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const attsvm::InputError& error) {
+    PyErr_SetString(static_cast<PyObject*>(kind), attsvm::python::in_python(error.what()).c_str());
+  }
+}
+
 }  // namespace
+
+namespace attsvm::python {
+
+std::string in_python(std::string_view message) {
+  constexpr std::array<std::string_view, 2> kFlags{"force", "resume"};
+  std::string text;
+  while (!message.empty()) {
+    const auto at = message.find("--");
+    text += message.substr(0, at);
+    if (at == std::string_view::npos) break;
+    message.remove_prefix(at + 2);
+    const auto* const stop = std::find_if_not(message.begin(), message.end(),
+                                              [](unsigned char c) { return std::isalpha(c) != 0 || c == '-'; });
+    const auto end = static_cast<std::size_t>(stop - message.begin());
+    std::string name(message.substr(0, end));
+    if (name.empty() || (!text.empty() && text.back() != ' ' && text.back() != '(')) {
+      text += "--";
+      continue;
+    }
+    message.remove_prefix(end);
+    std::replace(name.begin(), name.end(), '-', '_');
+    text += name + (std::find(kFlags.begin(), kFlags.end(), name) != kFlags.end() ? "=True" : "=");
+  }
+  return text;
+}
+
+}  // namespace attsvm::python
 
 NB_MODULE(_core, module) {
   using namespace attsvm::python;
   module.doc() = "The C++ library as the package attsvm uses it.";
   module.attr("version") = ATTSVM_VERSION;
   nb::exception<attsvm::InputError> error(module, "InputError", PyExc_ValueError);
+  nb::register_exception_translator(&raise_input_error, error.ptr());
   error.attr("__doc__") = "Invalid input. The message names the argument or file, the place, the value and the rule.";
   module.def("run_command", &run_command, nb::arg("words"),
              "The command line; words[0] is the program's name. Returns the exit code.");
   module.def("instructions", &attsvm::internal::chosen_instructions, "The vector instructions in use.");
   module.def(
       "write_npz",
-      [](const std::string& path, const nb::dict& arrays, bool replace) {
+      [](const std::string& path, const Fields& arrays, bool replace) {
         const attsvm::NamedArrays named = to_named_arrays(arrays);
         const nb::gil_scoped_release unlocked;
         attsvm::write_npz(path, named, replace);
@@ -58,4 +99,5 @@ NB_MODULE(_core, module) {
   bind_theory(module);
   bind_studies(module);
   bind_audit(module);
+  bind_report(module);
 }

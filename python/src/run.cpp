@@ -8,12 +8,13 @@
 
 #include "base/refuse.h"
 #include "bindings.h"
+#include "io/train_into.h"
 
 namespace attsvm::python {
 namespace {
 
 /// Every setting must be present; the Python files fill in the defaults.
-TrainSettings settings_from(const nb::dict& given) {
+TrainSettings settings_from(const Fields& given) {
   TrainSettings settings;
   for_each_setting([&]<class Value>(const Setting& setting, Value TrainSettings::*member) {
     const nb::object value = given[nb::str(setting.name.data(), setting.name.size())];
@@ -33,7 +34,7 @@ TrainSettings settings_from(const nb::dict& given) {
   return settings;
 }
 
-Start start_from(const nb::dict& given) {
+Start start_from(const Fields& given) {
   Start start;
   const auto matrix = [&](const char* name) {
     return given.contains(name) ? to_matrix(nb::cast<GivenArray>(given[name]), name) : RowMatrix();
@@ -46,8 +47,8 @@ Start start_from(const nb::dict& given) {
   return start;
 }
 
-nb::dict facts_of(const TrainedRun& run) {
-  nb::dict facts;
+Fields facts_of(const TrainedRun& run) {
+  Fields facts;
   facts["steps"] = run.steps;
   facts["stopped"] = std::string(run.stop == TrainStop::finished ? "" : name_of(run.stop));
   facts["loss"] = run.loss;
@@ -58,7 +59,8 @@ nb::dict facts_of(const TrainedRun& run) {
 }
 
 /// (arrays, facts), the arrays as in the run's file.
-nb::tuple to_tuple(const AttentionTask& task, const TrainSettings& settings, const TrainedRun& run, int threads) {
+Answer<Fields, Fields> to_tuple(const AttentionTask& task, const TrainSettings& settings, const TrainedRun& run,
+                                int threads) {
   NamedArrays arrays;
   {
     const nb::gil_scoped_release unlocked;
@@ -69,9 +71,39 @@ nb::tuple to_tuple(const AttentionTask& task, const TrainSettings& settings, con
   return nb::make_tuple(to_python(arrays), facts_of(run));
 }
 
-/// (arrays, facts, interrupted)
-nb::tuple train_task(const AttentionTask& task, const nb::dict& given, const nb::dict& init, double time_limit,
-                     int threads, const nb::object& callback, nb::object bar) {
+/// Where a run is to be written while it goes on; no path: nowhere.
+struct Destination {
+  std::string path;
+  RunFile::Options options;
+};
+
+/// Trains into the file, which then has the run; what the file before it held is continued if that is asked for.
+TrainedRun train_file(const Destination& out, const AttentionTask& task, TrainSettings settings, const Start& start,
+                      Threads& threads) {
+  constexpr double kSeconds = 5;  // between checkpoints, as on the command line
+  Checkpoints checkpoints(kSeconds);
+  Trainer* trainer_now = nullptr;
+  RunFile* file_now = nullptr;
+  settings.progress = [&, watched = settings.progress](const TrainProgress& now) {
+    checkpoints.offer(*trainer_now, *file_now);
+    return watched(now);
+  };
+  Trainer trainer(task, settings, threads, start);
+  RunFile file(out.path, task, settings, trainer, out.options);
+  trainer_now = &trainer;
+  file_now = &file;
+  resume(file, trainer);
+  const TrainStop stop = train_into(file, trainer);
+  TrainedRun run = trainer.result();
+  run.stop = stop;
+  file.finish(run, attention_map(task, run.W, threads), stop == TrainStop::asked, threads);
+  return run;
+}
+
+/// (arrays, facts, interrupted); with a destination, the arrays are empty: the file has them.
+Answer<Fields, Fields, bool> train_task(const AttentionTask& task, const Fields& given, const Fields& init,
+                                        double time_limit, const std::string& path, bool replace, bool resume,
+                                        int threads, const nb::object& callback, nb::object bar) {
   TrainSettings settings = settings_from(given);
   const Start start = start_from(init);
   if (given["record"].is_none()) settings.record = usual_records(task, settings.steps);
@@ -82,14 +114,17 @@ nb::tuple train_task(const AttentionTask& task, const nb::dict& given, const nb:
       return callback.is_none() ? nb::make_tuple(now.step, 0.0, 0.0) : nb::make_tuple(now.step, now.loss(), now.norm());
     });
   };
+  const Destination out{path, {.replace = replace, .resume = resume}};
   TrainedRun run;
   {
     const nb::gil_scoped_release unlocked;
     Workspace workspace(threads);
-    run = train(task, settings, workspace.threads(), start);
+    run = path.empty() ? train(task, settings, workspace.threads(), start)
+                       : train_file(out, task, settings, start, workspace.threads());
   }
   watch.finish();
-  const nb::tuple result = to_tuple(task, settings, run, threads);
+  if (!path.empty()) return nb::make_tuple(Fields(), facts_of(run), watch.interrupted());
+  const auto result = to_tuple(task, settings, run, threads);
   return nb::make_tuple(result[0], result[1], watch.interrupted());
 }
 
@@ -100,19 +135,21 @@ struct Runs {
   std::vector<TrainedRun> found{};
   bool interrupted = false;
 
-  nb::tuple at(std::size_t k) const {
+  Answer<Fields, Fields> at(std::size_t k) const {
     if (k >= found.size()) throw nb::index_error();
     return to_tuple(tasks[k], settings, found[k], 1);
   }
 };
 
-std::unique_ptr<Runs> train_tasks(const nb::list& tasks, const nb::dict& given, const nb::list& inits, int threads,
+std::unique_ptr<Runs> train_tasks(const Items& tasks, const Fields& given, const Items& inits, int threads,
                                   nb::object bar) {
   auto all = std::make_unique<Runs>();
   for (const nb::handle task : tasks) all->tasks.push_back(nb::cast<const AttentionTask&>(task));
   all->settings = settings_from(given);
   std::vector<Start> starts;
-  for (const nb::handle init : inits) starts.push_back(start_from(nb::cast<nb::dict>(init)));
+  for (std::size_t k = 0; k < inits.size(); ++k) {
+    starts.push_back(with_place(fmt::format("tasks[{}]", k), [&] { return start_from(nb::cast<nb::dict>(inits[k])); }));
+  }
   Watch watch(nb::none(), std::move(bar));
   std::atomic<Index> furthest = 0;  // steps of the run that began last, only for the progress bar
   {
@@ -148,7 +185,8 @@ void bind_run(nb::module_& module) {
                    })
       .def_ro("interrupted", &Runs::interrupted);
   module.def("train", &train_task, nb::arg("task"), nb::arg("settings"), nb::arg("init"), nb::arg("time_limit"),
-             nb::arg("threads"), nb::arg("callback").none(), nb::arg("bar").none(), "(arrays, facts, interrupted)");
+             nb::arg("path"), nb::arg("replace"), nb::arg("resume"), nb::arg("threads"), nb::arg("callback").none(),
+             nb::arg("bar").none(), "(arrays, facts, interrupted)");
   module.def("train_many", &train_tasks, nb::arg("tasks"), nb::arg("settings"), nb::arg("inits"), nb::arg("threads"),
              nb::arg("bar").none());
   module.def(

@@ -41,7 +41,7 @@ Solution from_file(StoredSolution stored) {
   Solution solution{.stored = std::move(stored)};
   const StoredSolution& file = solution.stored;
   for (std::size_t k = 0; k < file.slack.size() && k < file.rhs.size() && k < file.row_equal.size(); ++k) {
-    const double slack = file.slack[k];
+    const double slack = room_of(file, k);
     solution.violation = std::max(solution.violation, file.row_equal[k] ? std::abs(slack) : -slack);
     if (is_support(file, k)) ++solution.support;
   }
@@ -50,11 +50,11 @@ Solution from_file(StoredSolution stored) {
   return solution;
 }
 
-namespace {
-
 nb::tuple state_of(const SolveProgress& progress) {
   return nb::make_tuple(progress.iteration, progress.objective, progress.dual_objective, progress.seconds);
 }
+
+namespace {
 
 MarginProblem make_problem(const AttentionTask& task, Selection selection, const std::vector<Index>& relax,
                            const std::string& problem) {
@@ -66,11 +66,20 @@ MarginProblem make_problem(const AttentionTask& task, Selection selection, const
   return MarginProblem::attention(task, std::move(selection), relax);
 }
 
+/// The rows of the task's graphs, which are its only problem.
+MarginProblem graph_problem(const AttentionTask& task, bool chosen, const std::string& problem) {
+  if (chosen || problem != "att")
+    refuse("select, relax and problem cannot be used with a next-token task: its graphs are its rows");
+  return MarginProblem::graph(task, priority_graphs(task));
+}
+
 Solution solve_task(const AttentionTask& task, const nb::object& select, const std::string& norm,
                     const std::vector<Index>& relax, const std::string& kind, double tolerance, double time_limit,
-                    const Solution* warm_start, int threads, nb::object callback, nb::object bar) {
-  const MarginProblem problem = make_problem(task, choose(task, select), relax, kind);
-  SolveSettings settings{.norm = Norm::parse(norm), .tolerance = tolerance, .time_limit = time_limit};
+                    const Solution* warm_start, int threads, nb::object callback, nb::object bar,
+                    const std::vector<double>& soft) {
+  const MarginProblem problem = task.next_token() ? graph_problem(task, !select.is_none() || !relax.empty(), kind)
+                                                  : make_problem(task, choose(task, select), relax, kind);
+  SolveSettings settings{.norm = Norm::parse(norm), .soft = soft, .tolerance = tolerance, .time_limit = time_limit};
   std::optional<MarginSolution> warm;
   if (warm_start != nullptr) warm = warm_start_from(warm_start->stored);
   Watch watch(std::move(callback), std::move(bar));
@@ -123,6 +132,7 @@ struct Question {
   double rows() const { return static_cast<double>(task->queries() * task->longest()); }  // an estimate
 
   MarginProblem problem(const std::string& kind) const {
+    if (task->next_token()) return graph_problem(*task, selection.has_value(), kind);
     return make_problem(*task, selection ? *selection : choose(*task), {}, kind);
   }
 };
@@ -152,7 +162,7 @@ Solutions::Portion next_portion(std::span<const Question> questions, std::size_t
   return portion;
 }
 
-std::unique_ptr<Solutions> solve_tasks(const nb::list& tasks, const nb::list& selects, const std::string& norm,
+std::unique_ptr<Solutions> solve_tasks(const Items& tasks, const Items& selects, const std::string& norm,
                                        const std::string& kind, double tolerance, int threads, nb::object bar) {
   auto all = std::make_unique<Solutions>();
   all->tolerance = tolerance;
@@ -207,7 +217,7 @@ void for_each_fact(Visit&& visit) {
   visit("history", &Solution::history);
 }
 
-nb::list to_list(const std::vector<SolveProgress>& history) {
+Items to_list(const std::vector<SolveProgress>& history) {
   nb::list list;
   for (const SolveProgress& progress : history) list.append(state_of(progress));
   return list;
@@ -224,13 +234,13 @@ void read(const nb::handle& given, std::vector<SolveProgress>& history) {
   }
 }
 
-nb::tuple facts_of(const nb::handle& solution) {
+Answer<nb::any, nb::ellipsis> facts_of(const nb::handle& solution) {
   nb::list facts;
   for_each_fact([&](const char* name, auto) { facts.append(solution.attr(name)); });
   return nb::tuple(facts);
 }
 
-Solution restore(const nb::dict& arrays, const nb::tuple& facts) {
+Solution restore(const Fields& arrays, const Answer<nb::any, nb::ellipsis>& facts) {
   Solution solution{.stored = solution_from(to_named_arrays(arrays))};
   std::size_t next = 0;
   for_each_fact([&](const char*, auto member) { read(facts[next++], solution.*member); });
@@ -282,8 +292,8 @@ void bind_solution(nb::module_& module) {
       .def("__getitem__", &Solutions::at)
       .def_prop_ro("status",
                    [](const Solutions& all) {
-                     nb::list list;
-                     all.for_each([&](const MarginSolution& one) { list.append(std::string(name_of(one.status))); });
+                     std::vector<std::string> list;
+                     all.for_each([&](const MarginSolution& one) { list.emplace_back(name_of(one.status)); });
                      return list;
                    })
       .def_prop_ro("objective",
@@ -295,7 +305,7 @@ void bind_solution(nb::module_& module) {
       .def_ro("interrupted", &Solutions::interrupted);
   module.def("solve", &solve_task, nb::arg("task"), nb::arg("select").none(), nb::arg("norm"), nb::arg("relax"),
              nb::arg("problem"), nb::arg("tolerance"), nb::arg("time_limit"), nb::arg("warm_start").none(),
-             nb::arg("threads"), nb::arg("callback").none(), nb::arg("bar").none());
+             nb::arg("threads"), nb::arg("callback").none(), nb::arg("bar").none(), nb::arg("soft"));
   module.def("solve_many", &solve_tasks, nb::arg("tasks"), nb::arg("selects"), nb::arg("norm"), nb::arg("problem"),
              nb::arg("tolerance"), nb::arg("threads"), nb::arg("bar").none());
   module.def(
@@ -319,7 +329,7 @@ void bind_solution(nb::module_& module) {
   module.def(
       "verify",
       [](const AttentionTask& task, const Solution& solution, const std::string& norm, double tolerance) {
-        nb::dict result;
+        Fields result;
         for_each_field(verify_solution(task, solution, norm, tolerance),
                        [&](const char* name, const auto& value) { result[name] = nb::cast(value); });
         return result;

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <nanobind/nanobind.h>
+
 #include <string>
 #include <vector>
 
 #include "attsvm/margin.h"
 
 namespace attsvm::python {
+
+namespace nb = nanobind;
 
 /// A solution: the contents of its file, and what else is known about it.
 struct Solution {
@@ -21,6 +25,9 @@ struct Solution {
   bool warm_started = false, interrupted = false;
   std::vector<SolveProgress> history;
 };
+
+/// As Python's SolveProgress, and bars, take it.
+nb::tuple state_of(const SolveProgress& progress);
 
 Solution to_solution(const MarginProblem& problem, const MarginSolution& found, double tolerance);
 

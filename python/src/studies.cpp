@@ -7,12 +7,12 @@
 namespace attsvm::python {
 namespace {
 
-nb::dict to_dict(const StudyResult& result) {
+Fields to_dict(const StudyResult& result) {
   nb::list findings;
   for (const Finding& finding : result.findings) {
     findings.append(nb::make_tuple(finding.paper, finding.ours, finding.why));
   }
-  nb::dict facts;
+  Fields facts;
   facts["name"] = result.name;
   facts["title"] = result.title;
   facts["published"] = result.published;
@@ -26,9 +26,10 @@ nb::dict to_dict(const StudyResult& result) {
 }
 
 /// (studies, stopped, seed, page, figure problem, interrupted); `sweep` is a file, or empty.
-nb::tuple run_studies(const std::vector<std::string>& names, const std::string& sweep_file, const std::string& folder,
-                      Index runs, std::optional<std::uint64_t> seed, bool replace, bool resume, double time_limit,
-                      const std::string& export_as, int threads, nb::object callback, nb::object bar) {
+Answer<Items, std::string, std::uint64_t, std::string, std::string, bool> run_studies(
+    const std::vector<std::string>& names, const std::string& sweep_file, const std::string& folder, Index runs,
+    std::optional<std::uint64_t> seed, bool replace, bool resume, double time_limit, const std::string& export_as,
+    int threads, nb::object callback, nb::object bar) {
   Watch watch(std::move(callback), std::move(bar));
   const StudyOptions options{.folder = folder,
                              .runs = runs,
@@ -68,7 +69,7 @@ void bind_studies(nb::module_& module) {
   module.def(
       "studies",
       [] {
-        nb::list list;
+        Items list;
         for (const StudyFacts& facts : named_studies()) {
           list.append(nb::make_tuple(facts.name, facts.title, facts.setting, facts.paper, facts.published));
         }

@@ -3,7 +3,9 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "base/refuse.h"
 #include "bindings.h"
@@ -12,19 +14,29 @@
 namespace attsvm::python {
 namespace {
 
-AttentionTask make_task(const nb::dict& given) {
+/// Indices into the embeddings are copied: they are checked once, and the caller may change the array later.
+Array copied_indices(Array&& array, std::string_view name) {
+  return array.given() ? Array::own(to_indices(array, name), array.shape) : array;
+}
+
+AttentionTask make_task(const Fields& given) {
   TaskArrays arrays;
   for (const auto& [key, value] : given) {
     const auto name = nb::cast<std::string>(key);
     for (const TaskField& field : task_fields()) {
-      if (field.name == name) arrays.*field.member = to_array(nb::cast<GivenArray>(value));
+      if (field.name != name) continue;
+      arrays.*field.member = field.member == &TaskArrays::vocabulary
+                                 ? Array::texts(nb::cast<std::vector<std::string>>(value))
+                                 : to_array(nb::cast<GivenArray>(value));
     }
   }
   const nb::gil_scoped_release unlocked;
+  arrays.ids = copied_indices(std::move(arrays.ids), "ids");
+  arrays.next = copied_indices(std::move(arrays.next), "next");
   return AttentionTask(std::move(arrays));
 }
 
-nb::list ties_of(const OptimalTokens& optimal) {
+Items ties_of(const OptimalTokens& optimal) {
   nb::list ties;
   for (const Tie& tie : optimal.ties) ties.append(nb::make_tuple(tie.query, tie.tokens));
   return ties;
@@ -53,6 +65,7 @@ Recipe recipe_of(const std::string& kind, const nb::dict& given) {
   set(given, "hidden", recipe.hidden);
   set(given, "lambda", recipe.lambda);
   set(given, "rank", recipe.rank);
+  set(given, "vocabulary", recipe.vocabulary);
   set(given, "C", recipe.c);
   const auto choose_word = [&]<class Kind>(const char* name, Kind& value, const std::map<std::string, Kind>& words) {
     if (!given.contains(name)) return;
@@ -115,6 +128,7 @@ void bind_task(nb::module_& module) {
       .def_prop_ro("query_size", &AttentionTask::query_size)
       .def_prop_ro("value_size", &AttentionTask::value_size)
       .def_prop_ro("causal", &AttentionTask::causal)
+      .def_prop_ro("masked", &AttentionTask::masked)
       .def_prop_ro("kind", [=](const AttentionTask& task) { return text(name_of(task.kind())); })
       .def_prop_ro("head", [=](const AttentionTask& task) { return text(name_of(task.head().kind)); })
       .def("arrays", [](const AttentionTask& task) { return to_python(task_arrays(task)); })
@@ -123,12 +137,12 @@ void bind_task(nb::module_& module) {
       .def("optimal",
            [](const AttentionTask& task) {
              const OptimalTokens optimal = optimal_tokens(task);
-             return nb::make_tuple(to_python(first_kept(optimal.selection)), ties_of(optimal));
+             return Answer<nb::any, Items>(nb::make_tuple(to_python(first_kept(optimal.selection)), ties_of(optimal)));
            })
       .def("separability",
            [](const AttentionTask& task) {
              const SeparabilityCondition condition = separability_condition(task);
-             return nb::make_tuple(condition.holds, condition.reason);
+             return Answer<bool, std::string>(nb::make_tuple(condition.holds, condition.reason));
            })
       .def(
           "layout",
@@ -139,11 +153,24 @@ void bind_task(nb::module_& module) {
               visible.push_back(task.visible(i));
             }
             for (Index s = 0; s <= task.sequences(); ++s) offsets.push_back(task.offset(s));
-            return nb::make_tuple(to_python(Array::own(std::move(sequence), {task.queries()})),
-                                  to_python(Array::own(std::move(visible), {task.queries()})),
-                                  to_python(Array::own(std::move(offsets), {task.sequences() + 1})));
+            return Answer<nb::any, nb::any, nb::any>(
+                nb::make_tuple(to_python(Array::own(std::move(sequence), {task.queries()})),
+                               to_python(Array::own(std::move(visible), {task.queries()})),
+                               to_python(Array::own(std::move(offsets), {task.sequences() + 1}))));
           },
-          "The sequence and the visible prefix of every query, and where sequences begin.")
+          "The sequence of every query and how many tokens it sees, and where sequences begin.")
+      .def(
+          "seen",
+          [](const AttentionTask& task, Index query) {
+            std::vector<Index> tokens(static_cast<std::size_t>(task.visible(query)));
+            if (task.next_token()) {
+              std::iota(tokens.begin(), tokens.end(), Index{0});
+            } else {
+              std::ranges::copy(task.seen(query), tokens.begin());
+            }
+            return to_python(Array::own(std::move(tokens), {task.visible(query)}));
+          },
+          nb::arg("query"))
       .def(
           "mask",
           [](const AttentionTask& task, const nb::object& select) {
@@ -153,6 +180,7 @@ void bind_task(nb::module_& module) {
       .def(
           "attention",
           [](const AttentionTask& task, const GivenArray& weights, int threads) {
+            if (task.next_token()) refuse("attention: a next-token task has none per token; a run has label_attention");
             const RowMatrix W = to_matrix(weights, "W");
             if (W.rows() != task.key_size() || W.cols() != task.query_size()) {
               refuse("W has shape ({},{}); the task needs ({},{})", W.rows(), W.cols(), task.key_size(),
@@ -164,8 +192,8 @@ void bind_task(nb::module_& module) {
               Workspace workspace(threads);
               map = attention_map(task, W, workspace.threads());
             }
-            return nb::make_tuple(to_python(Array::own(map.log_weights)),
-                                  to_python(Array::own(map.selected, {task.queries()})));
+            return Answer<nb::any, nb::any>(nb::make_tuple(to_python(Array::own(map.log_weights)),
+                                                           to_python(Array::own(map.selected, {task.queries()}))));
           },
           nb::arg("W"), nb::arg("threads") = 0, "Logarithms of the softmax, (q,T), and the largest of each query.");
   module.def("make_task", &make_task, nb::arg("arrays"), "A task from arrays under the names that files use.");
@@ -179,16 +207,17 @@ void bind_task(nb::module_& module) {
       nb::arg("path"), nb::arg("threads") = 0);
   module.def(
       "generate",
-      [](const std::string& kind, const nb::dict& given, std::uint64_t seed, std::uint32_t instance) {
+      [](const std::string& kind, const Fields& given, std::uint64_t seed, std::uint32_t instance) {
         const Drawn drawn = generate(recipe_of(kind, given), seed, instance);
-        return nb::make_tuple(drawn.task, to_python(NamedArrays(drawn.extras.begin(), drawn.extras.end())));
+        return Answer<AttentionTask, Fields>(
+            nb::make_tuple(drawn.task, to_python(NamedArrays(drawn.extras.begin(), drawn.extras.end()))));
       },
       nb::arg("kind"), nb::arg("given"), nb::arg("seed"), nb::arg("instance"));
   module.def(
       "kinds",
       [] {
         std::map<std::string, std::string> kinds;
-        for (const RecipeKind& kind : recipe_kinds()) kinds[std::string(kind.name)] = kind.summary;
+        for (const RecipeKind& kind : recipe_kinds()) kinds[std::string(kind.name)] = in_python(kind.summary);
         return kinds;
       },
       "The kinds that can be generated, with descriptions.");

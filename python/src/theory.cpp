@@ -4,14 +4,16 @@
 
 #include "base/refuse.h"
 #include "bindings.h"
+#include "io/stored_run.h"
 #include "solution.h"
+#include "theory/unsolved.h"
 
 namespace attsvm::python {
 namespace {
 
 Array list_of(const std::vector<double>& numbers) { return Array::own(numbers, {static_cast<Index>(numbers.size())}); }
 
-nb::list support_list(const std::vector<SupportToken>& tokens) {
+Items support_list(const std::vector<SupportToken>& tokens) {
   nb::list list;
   for (const SupportToken& token : tokens) {
     list.append(nb::make_tuple(token.query, token.token, token.score_gap, token.slack));
@@ -24,8 +26,8 @@ nb::object objective_of(const MarginSolution* solution) {
   return there ? nb::cast(solution->objective) : nb::cast(std::numeric_limits<double>::quiet_NaN());
 }
 
-nb::dict to_dict(const AttentionTask& task, const Check& check) {
-  nb::dict result;
+Fields to_dict(const AttentionTask& task, const Check& check) {
+  Fields result;
   const MarginSolution& smallest = check.report ? check.report->solution : *check.gen;
   nb::list ties;
   for (const Tie& tie : check.optimal.ties) ties.append(nb::make_tuple(tie.query, tie.tokens));
@@ -51,58 +53,44 @@ nb::dict to_dict(const AttentionTask& task, const Check& check) {
     result["R"] = check.equivalence->holds_together() ? check.equivalence->R : std::numeric_limits<double>::quiet_NaN();
   }
   result["complete"] = check.complete;
+  Fields open;
+  for (const auto& [norm, status] : unsolved(check)) open[norm.c_str()] = std::string(name_of(status));
+  result["unsolved"] = open;
   return result;
 }
 
-/// The margin of W: its smallest row, and its share of the largest margin in each norm. Without a selection, W selects.
-nb::dict margin_of(const AttentionTask& task, const GivenArray& weights, const nb::object& select,
-                   const std::vector<std::string>& norms, double time_limit, int threads) {
+/// Hands the state of solves to the watch.
+std::function<bool(const SolveProgress&)> watched(Watch& watch) {
+  return [&](const SolveProgress& now) { return watch.stop([&] { return state_of(now); }); };
+}
+
+/// WeightMargin of W; without a selection, W selects.
+Fields margin_of_weights(const AttentionTask& task, const GivenArray& weights, const nb::object& select,
+                         const std::vector<std::string>& norms, double time_limit, int threads, nb::object bar) {
   const RowMatrix W = to_matrix(weights, "W");
-  if (W.rows() != task.key_size() || W.cols() != task.query_size())
-    refuse("W has shape ({},{}); must be ({},{}) as keys and queries are", W.rows(), W.cols(), task.key_size(),
-           task.query_size());
   std::optional<Selection> selection;
   if (!select.is_none()) selection = choose(task, select);
-  Watch watch{nb::none(), nb::none()};
-  Eigen::VectorXd values;
-  std::vector<MarginShares> shares;
-  std::optional<MarginProblem> problem;
+  Watch watch(nb::none(), std::move(bar));
+  std::optional<WeightMargin> margin;
   {
     const nb::gil_scoped_release unlocked;
     Workspace workspace(threads);
-    if (!selection) selection = Selection::single(attention_map(task, W, workspace.threads()).selected);
-    problem.emplace(MarginProblem::attention(task, *selection));
-    values = problem->values(W);
-    MarginSolver solver(workspace.threads());
-    for (const std::string& name : norms) {
-      const Norm norm = Norm::parse(name);
-      const MarginSolution svm =
-          solver.solve(*problem, {.norm = norm, .time_limit = time_limit, .progress = [&](const SolveProgress&) {
-                                    return watch.interrupt();
-                                  }});
-      shares.push_back({.norm = norm, .status = svm.status, .rho = {margin_share(*problem, svm, W)}});
-      if (svm.status == MarginStatus::optimal) shares.back().margin = 1 / svm.objective;
-    }
+    CheckSettings settings{.time_limit = time_limit, .progress = watched(watch), .norms = {}};
+    for (const std::string& name : norms) settings.add(Norm::parse(name));
+    margin = margin_of(task, W, std::move(selection), settings, workspace.threads());
   }
   watch.finish();
-  Index closest = -1;
-  for (Index k = 0; k < problem->rows(); ++k) {
-    if (!problem->equal(k) && (closest < 0 || values(k) < values(closest))) closest = k;
-  }
-  nb::dict result, rho, status, largest;
-  for (const MarginShares& one : shares) {
+  Fields result, rho, status, largest;
+  for (const MarginShares& one : margin->shares) {
     const std::string norm = one.norm.name();
     rho[norm.c_str()] = one.rho.front();
     status[norm.c_str()] = std::string(name_of(one.status));
     largest[norm.c_str()] = one.margin;
   }
-  result["smallest"] = closest < 0 ? nb::cast(std::numeric_limits<double>::infinity()) : nb::cast(values(closest));
-  for (const MarginGroup& group : problem->groups()) {
-    if (closest < group.first_row || closest >= group.first_row + group.rows) continue;
-    result["closest"] = nb::make_tuple(group.query, group.keep, problem->drop(closest));
-  }
-  if (closest < 0) result["closest"] = nb::none();
-  result["select"] = to_python(selection->mask(task.longest()));
+  result["smallest"] = margin->smallest;
+  result["closest"] = nb::none();
+  if (const auto& at = margin->closest) result["closest"] = nb::make_tuple(at->query, at->keep, at->drop);
+  result["select"] = to_python(margin->selection.mask(task.longest()));
   result["rho"] = rho;
   result["rho_status"] = status;
   result["largest_margin"] = largest;
@@ -111,8 +99,8 @@ nb::dict margin_of(const AttentionTask& task, const GivenArray& weights, const n
 }
 
 /// The shares of the largest margin along a run, by the name of the norm.
-void add_shares(nb::dict& result, const Check& check) {
-  nb::dict rho, status, rises, exponent, margin;
+void add_shares(Fields& result, const Check& check) {
+  Fields rho, status, rises, exponent, margin;
   for (const MarginShares& shares : check.shares) {
     const std::string norm = shares.norm.name();
     rho[norm.c_str()] = to_python(list_of(shares.rho));
@@ -132,57 +120,47 @@ void add_shares(nb::dict& result, const Check& check) {
   result["advice"] = check.advice;
 }
 
-nb::dict check_task(const AttentionTask& task, const nb::object& select, int threads) {
+/// (fields, interrupted)
+Answer<Fields, bool> check_task(const AttentionTask& task, const nb::object& select, double time_limit, int threads,
+                                nb::object bar) {
   Selection selection = choose(task, select);
+  Watch watch(nb::none(), std::move(bar));
   std::optional<Check> check;
   {
     const nb::gil_scoped_release unlocked;
     Workspace workspace(threads);
-    check = check_selection(task, std::move(selection), {}, workspace.threads());
-  }
-  return to_dict(task, *check);
-}
-
-/// `points` is (r,d,dz), the recorded W; `steps` (r) those taken before each, or empty; `head` the trained v, or empty;
-/// `words` the settings; `fingerprint` that of the run's task, if known; `norms` further ones. Returns (fields,
-/// interrupted).
-nb::tuple check_trained(const AttentionTask& given, const GivenArray& weights, const GivenArray& points,
-                        const std::vector<Index>& steps, const std::optional<GivenArray>& head,
-                        const std::string& words, std::optional<Index> fingerprint,
-                        const std::vector<std::string>& norms, double threshold, double time_limit, int threads) {
-  const RowMatrix W = to_matrix(weights, "W");
-  with_place("run", [&] { require_run_of(given, {.W = W, .task_fingerprint = fingerprint}); });
-  const AttentionTask task = head ? with_head(given, to_matrix(*head, "v").reshaped()) : given;
-  Array numbers = to_f64(to_array(points));
-  if (numbers.rank() != 3 || numbers.shape[1] != W.rows() || numbers.shape[2] != W.cols()) {
-    refuse("record_W has shape {}; must be (r,{},{}) as W is", shape_text(numbers.shape), W.rows(), W.cols());
-  }
-  require_finite(numbers, "record_W");
-  std::vector<ConstRows> record;
-  for (Index r = 0; r < numbers.shape[0]; ++r) {
-    record.emplace_back(f64_span(numbers).data() + r * W.size(), W.rows(), W.cols());
-  }
-  Watch watch{nb::none(), nb::none()};
-  std::optional<Check> check;
-  {
-    const nb::gil_scoped_release unlocked;
-    Workspace workspace(threads);
-    CheckSettings settings{.threshold = threshold, .time_limit = time_limit, .progress = [&](const SolveProgress&) {
-                             return watch.interrupt();
-                           }};
-    for (const std::string& name : norms) settings.add(Norm::parse(name));
-    const RunTrace run{
-        .W = W, .record = record, .steps = steps, .implied = implied_norm_of_words(words), .settings = words};
-    check = check_run(task, run, settings, workspace.threads());
+    check = check_selection(task, std::move(selection), {.time_limit = time_limit, .progress = watched(watch)},
+                            workspace.threads());
   }
   watch.finish();
-  nb::dict result = to_dict(task, *check);
+  return nb::make_tuple(to_dict(task, *check), watch.interrupted());
+}
+
+/// `arrays` are those of a run's file; `norms` further ones. Returns (fields, interrupted).
+Answer<Fields, bool> check_trained(const AttentionTask& given, const Fields& arrays,
+                                   const std::vector<std::string>& norms, double threshold, double time_limit,
+                                   int threads, nb::object bar) {
+  const StoredRun run = run_from(to_named_arrays(arrays));
+  with_place("run", [&] { require_run_of(given, run); });
+  const AttentionTask task = run.v.size() > 0 ? with_head(given, run.v) : given;
+  Watch watch(nb::none(), std::move(bar));
+  std::optional<Check> check;
+  {
+    const nb::gil_scoped_release unlocked;
+    Workspace workspace(threads);
+    CheckSettings settings{.threshold = threshold, .time_limit = time_limit, .progress = watched(watch)};
+    for (const std::string& name : norms) settings.add(Norm::parse(name));
+    check = check_run(task, trace_of(run), settings, workspace.threads());
+  }
+  watch.finish();
+  Fields result = to_dict(task, *check);
   add_shares(result, *check);
   return nb::make_tuple(result, watch.interrupted());
 }
 
 /// (selections tested, separable ones, locally optimal ones (m,q), interrupted)
-nb::tuple enumerate_selections(const AttentionTask& task, Index limit, int threads, nb::object bar) {
+Answer<Index, Index, nb::any, bool> enumerate_selections(const AttentionTask& task, Index limit, int threads,
+                                                         nb::object bar) {
   Watch watch(nb::none(), std::move(bar));
   LocalOptima found;
   {
@@ -204,8 +182,8 @@ nb::tuple enumerate_selections(const AttentionTask& task, Index limit, int threa
 }
 
 /// (arrays as in the file, complete, interrupted)
-nb::tuple follow_path(const AttentionTask& task, const nb::dict& given, double time_limit, int threads,
-                      nb::object callback, nb::object bar) {
+Answer<Fields, bool, bool> follow_path(const AttentionTask& task, const Fields& given, double time_limit, int threads,
+                                       nb::object callback, nb::object bar) {
   PathSettings settings;
   settings.param = named<Parametrization>(nb::cast<std::string>(given["param"]), "param");
   settings.loss = named<Loss>(nb::cast<std::string>(given["loss"]), "loss");
@@ -228,12 +206,13 @@ nb::tuple follow_path(const AttentionTask& task, const nb::dict& given, double t
     path = regularization_path(task, settings, workspace.threads());
   }
   watch.finish();
-  const nb::dict arrays = path.points.empty() ? nb::dict() : to_python(path_arrays(path.points));
+  const Fields arrays = path.points.empty() ? Fields() : to_python(path_arrays(path.points));
   return nb::make_tuple(arrays, path.complete, watch.interrupted());
 }
 
 /// (facts, counter-example or None, its extra arrays, interrupted)
-nb::tuple test_one(const std::string& name, Index tasks, std::uint64_t seed, int threads, nb::object bar) {
+Answer<Fields, std::optional<AttentionTask>, Fields, bool> test_one(const std::string& name, Index tasks,
+                                                                    std::uint64_t seed, int threads, nb::object bar) {
   const auto list = find_claims(name);
   if (list.size() != 1) refuse("name = {}; must be one claim", name);
   Watch watch(nb::none(), std::move(bar));
@@ -249,21 +228,21 @@ nb::tuple test_one(const std::string& name, Index tasks, std::uint64_t seed, int
         workspace.threads());
   }
   watch.finish();
-  nb::dict facts, figures;
+  Fields facts, figures;
   for (const ClaimFigure& figure : result.figures) figures[figure.label.c_str()] = figure.value;
   facts["tasks"] = result.tasks;
   facts["held"] = result.held;
   facts["worst"] = result.worst;
   facts["figures"] = figures;
   facts["words"] = result.counterexample ? result.counterexample->words : std::string();
-  if (!result.counterexample) return nb::make_tuple(facts, nb::none(), nb::dict(), watch.interrupted());
+  if (!result.counterexample) return nb::make_tuple(facts, nb::none(), Fields(), watch.interrupted());
   const auto& extras = result.counterexample->extras;
   return nb::make_tuple(facts, result.counterexample->task, to_python(NamedArrays(extras.begin(), extras.end())),
                         watch.interrupted());
 }
 
-nb::list list_claims(const std::string& name) {
-  nb::list list;
+Items list_claims(const std::string& name) {
+  Items list;
   const auto add = [&](const Claim& claim) {
     list.append(nb::make_tuple(std::string(claim.name), std::string(claim.statement), std::string(claim.source),
                                std::string(claim.tested), std::string(claim.measure), claim.tasks));
@@ -289,12 +268,12 @@ void bind_theory(nb::module_& module) {
         return correlation(a, b);
       },
       nb::arg("A"), nb::arg("B"));
-  module.def("margin", &margin_of, nb::arg("task"), nb::arg("W"), nb::arg("select").none(), nb::arg("norms"),
-             nb::arg("time_limit"), nb::arg("threads"));
-  module.def("check_selection", &check_task, nb::arg("task"), nb::arg("select").none(), nb::arg("threads"));
-  module.def("check_run", &check_trained, nb::arg("task"), nb::arg("W"), nb::arg("record_W"), nb::arg("record_step"),
-             nb::arg("v").none(), nb::arg("settings"), nb::arg("task_fingerprint").none(), nb::arg("norms"),
-             nb::arg("threshold"), nb::arg("time_limit"), nb::arg("threads"), "(fields, interrupted)");
+  module.def("margin", &margin_of_weights, nb::arg("task"), nb::arg("W"), nb::arg("select").none(), nb::arg("norms"),
+             nb::arg("time_limit"), nb::arg("threads"), nb::arg("bar").none());
+  module.def("check_selection", &check_task, nb::arg("task"), nb::arg("select").none(), nb::arg("time_limit"),
+             nb::arg("threads"), nb::arg("bar").none(), "(fields, interrupted)");
+  module.def("check_run", &check_trained, nb::arg("task"), nb::arg("arrays"), nb::arg("norms"), nb::arg("threshold"),
+             nb::arg("time_limit"), nb::arg("threads"), nb::arg("bar").none(), "(fields, interrupted)");
   module.def("enumerate_local_optima", &enumerate_selections, nb::arg("task"), nb::arg("limit"), nb::arg("threads"),
              nb::arg("bar").none());
   module.def("path", &follow_path, nb::arg("task"), nb::arg("settings"), nb::arg("time_limit"), nb::arg("threads"),

@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <numeric>
 
+#include "attsvm/theory.h"
 #include "audit/activations.h"
+#include "audit/audit_data.h"
 #include "audit/kinds.h"
+#include "audit/null.h"
 #include "audit/pairs.h"
 #include "base/blas.h"
 #include "base/time_limit.h"
@@ -17,18 +21,13 @@ using namespace internal;
 namespace {
 
 Quantiles quantiles_of(std::vector<double> numbers) {
+  std::erase_if(numbers, [](double number) { return std::isnan(number); });  // radii of queries that are zero
   if (numbers.empty()) return {std::nan(""), std::nan(""), std::nan("")};
   std::sort(numbers.begin(), numbers.end());
   const auto at = [&](double share) {
     return numbers[static_cast<std::size_t>(share * static_cast<double>(numbers.size() - 1) + 0.5)];
   };
   return {at(0.1), at(0.5), at(0.9)};
-}
-
-std::vector<Choice> chosen(const HeadView& view, const std::vector<Index>& places) {
-  std::vector<Choice> choices;
-  for (const Index k : places) choices.push_back(view.choices()[static_cast<std::size_t>(k)]);
-  return choices;
 }
 
 /// The smallest gap over the Frobenius norm of a head: the identity in head space, or a null, which has its norm.
@@ -38,31 +37,19 @@ double gap_over_norm(const std::vector<Choice>& choices, Index d) {
   return least / std::sqrt(static_cast<double>(d));
 }
 
-NullFacts facts_of(double value, const std::vector<double>& draws) {
-  const auto count = static_cast<double>(draws.size());
-  double mean = 0, square = 0;
-  for (const double one : draws) mean += one / count;
-  for (const double one : draws) square += (one - mean) * (one - mean);
-  const double deviation = draws.size() > 1 ? std::sqrt(square / (count - 1)) : std::nan("");
-  if (draws.empty()) mean = std::nan("");
-  return {static_cast<Index>(draws.size()), value, mean, deviation, (value - mean) / deviation};
-}
-
-/// One view of one head, audited in steps: what is cheap first, so that a time limit cuts off the dear end.
+/// One view of one head, audited in steps: what is cheap first, so that a time limit cuts off the expensive end.
 class ViewAuditor {
  public:
   ViewAuditor(const HeadSet& heads, Index head, bool hidden, const AuditSettings& settings)
-      : view_(heads, head, hidden),
-        settings_(settings),
-        instance_(static_cast<std::uint32_t>(2 * head + (hidden ? 1 : 0))) {
+      : view_(heads, head, hidden), settings_(settings), instance_(null_instance(head, hidden)) {
     result.hidden = hidden;
     result.choosing = static_cast<Index>(view_.choices().size());
     result.kinds = kinds_of(view_);
     result.uncertain = least_certain(view_);
     const Split split = split_of(view_, settings);
     candidates_ = split.fit;
-    fit_ = without_smallest(chosen(view_, split.fit), settings.drop, settings.queries);
-    const auto held_out = without_smallest(chosen(view_, split.held_out), settings.drop, settings.queries);
+    fit_ = without_smallest(choices_at(view_, split.fit), settings.drop, settings.queries);
+    const auto held_out = without_smallest(choices_at(view_, split.held_out), settings.drop, settings.queries);
     result.queries = static_cast<Index>(fit_.size());
     result.held_out = static_cast<Index>(held_out.size());
     describe_choices();
@@ -114,7 +101,7 @@ class ViewAuditor {
     null_shares_.push_back(gap_over_norm(choices, view_.heads().size()) * solution.objective);
   }
 
-  void finish() { result.rho = facts_of(result.frobenius.rho, null_shares_); }
+  void finish() { result.rho = null_facts(result.frobenius.rho, null_shares_); }
 
   ViewAudit result;
 
@@ -122,13 +109,7 @@ class ViewAuditor {
   /// The choices of draw k of the null, without those of smallest gap.
   std::vector<Choice> null_choices(Index k) const {
     const RowMatrix W = null_head(activations_, settings_.seed, instance_, static_cast<std::uint32_t>(k));
-    std::vector<Choice> choices;
-    for (const Index place : candidates_) {
-      const Index query = view_.choices()[static_cast<std::size_t>(place)].query;
-      if (const auto choice = view_.choose(query, W * view_.queries().row(query).transpose()))
-        choices.push_back(*choice);
-    }
-    return without_smallest(std::move(choices), settings_.drop, settings_.queries);
+    return choices_of(view_, candidates_, W, settings_);
   }
 
   void draw_null_gaps() {
@@ -137,7 +118,7 @@ class ViewAuditor {
       const std::vector<Choice> choices = null_choices(k);
       if (!choices.empty()) gaps.push_back(gap_over_norm(choices, view_.heads().size()));
     }
-    result.gap_over_norm = facts_of(gap_over_norm(fit_, view_.heads().size()), gaps);
+    result.gap_over_norm = null_facts(gap_over_norm(fit_, view_.heads().size()), gaps);
   }
 
   void describe_choices() {
@@ -254,13 +235,17 @@ void require_settings(const HeadSet& heads, const AuditSettings& settings) {
 
 }  // namespace
 
+std::vector<Index> internal::wanted_heads(const HeadSet& heads, const AuditSettings& settings) {
+  if (!settings.only.empty()) return settings.only;
+  std::vector<Index> all(static_cast<std::size_t>(heads.heads()));
+  std::iota(all.begin(), all.end(), Index{0});
+  return all;
+}
+
 Audit audit(const HeadSet& heads, const AuditSettings& settings, Threads& threads) {
   require_settings(heads, settings);
   const SingleThreadBlas single;
-  std::vector<Index> wanted = settings.only;
-  if (wanted.empty()) {
-    for (Index head = 0; head < heads.heads(); ++head) wanted.push_back(head);
-  }
+  const std::vector<Index> wanted = internal::wanted_heads(heads, settings);
   const auto count = static_cast<Index>(wanted.size());
   Audit result;
   result.heads.resize(wanted.size());
@@ -277,13 +262,27 @@ Audit audit(const HeadSet& heads, const AuditSettings& settings, Threads& thread
     if (settings.progress && !stopped) stopped = settings.progress({.heads = count, .done = done, .share = sum});
     return stopped;
   };
+  const auto keep = [&](std::size_t at) {
+    const std::lock_guard lock(mutex);
+    const bool finished = result.heads[at].complete || !stopped;  // else a stop has cut it short
+    if (settings.journal != nullptr && finished) settings.journal->keep(wanted[at], result.heads[at]);
+  };
+  for (std::size_t at = 0; settings.journal != nullptr && at < wanted.size(); ++at) {
+    const HeadAudit* known = settings.journal->find(wanted[at]);
+    if (known == nullptr) continue;
+    result.heads[at] = *known;
+    shares[at] = 1;
+    ++done;
+  }
   threads.for_each(count, [&](Index place) {
     const auto at = static_cast<std::size_t>(place);
     const Index head = wanted[at];
     HeadAudit& one = result.heads[at];
+    if (shares[at] == 1) return;
     one = {.layer = heads.layer(head), .head = heads.number(head), .difference = heads.difference(head)};
     if (report(at, 0)) return;
     one = HeadAuditor(heads, head, settings, [&](double share) { return report(at, std::min(share, 0.999)); }).run();
+    keep(at);
     report(at, 1);
   });
   result.complete = std::all_of(result.heads.begin(), result.heads.end(), [](const auto& one) { return one.complete; });
@@ -295,7 +294,40 @@ AttentionTask head_task(const HeadSet& heads, Index head, bool hide_sinks, Audit
   require_settings(heads, settings);
   const HeadView view(heads, head, hide_sinks);
   const Split split = split_of(view, settings);
-  return head_problem(view, without_smallest(chosen(view, split.fit), settings.drop, settings.queries)).task;
+  return head_problem(view, without_smallest(choices_at(view, split.fit), settings.drop, settings.queries)).task;
+}
+
+std::vector<KindShare> head_kinds(const HeadSet& heads, Index head, bool hide_sinks) {
+  require_settings(heads, {.only = {head}});
+  return kinds_of(HeadView(heads, head, hide_sinks));
+}
+
+NullFacts head_rho(const HeadSet& heads, Index head, bool hide_sinks, const Norm& norm, AuditSettings settings,
+                   Threads& threads) {
+  settings.only = {head};
+  require_settings(heads, settings);
+  const HeadView view(heads, head, hide_sinks);
+  const std::vector<Index> candidates = split_of(view, settings).fit;
+  const RowMatrix identity = RowMatrix::Identity(heads.size(), heads.size());
+  MarginSolver solver(threads);
+  const auto share = [&](const std::vector<Choice>& choices, const RowMatrix& W) {
+    if (choices.empty()) return std::nan("");
+    const HeadProblem problem = head_problem(view, choices);
+    const MarginProblem rows = MarginProblem::attention(problem.task, *problem.task.select());
+    return margin_share(rows, solver.solve(rows, {.norm = norm, .tolerance = settings.null_tolerance}), W);
+  };
+  const std::vector<Choice> own = choices_of(view, candidates, identity, settings);
+  const double value = share(own, identity);
+  std::vector<double> draws;
+  if (std::isnan(value)) return null_facts(value, draws);
+  const Activations activations = activations_of(view, own);
+  for (Index k = 0; k < settings.nulls; ++k) {
+    const RowMatrix W =
+        null_head(activations, settings.seed, null_instance(head, hide_sinks), static_cast<std::uint32_t>(k));
+    const double draw = share(choices_of(view, candidates, W, settings), W);
+    if (!std::isnan(draw)) draws.push_back(draw);
+  }
+  return null_facts(value, draws);
 }
 
 }  // namespace attsvm

@@ -1,189 +1,212 @@
 #include "audit/audit_data.h"
 
-#include <algorithm>
 #include <cmath>
 
-namespace attsvm {
+#include "audit/kinds.h"
 
-using namespace internal;
-
+namespace attsvm::internal {
 namespace {
 
-using Json = nlohmann::ordered_json;
+template <class Type, class Plain>
+concept Of = std::same_as<std::remove_const_t<Type>, Plain>;
 
-Json json_of(const Quantiles& of) { return {of.low, of.middle, of.high}; }
+// The fields of JSON objects in their order: each(name, member). Writing and reading go through the same lists.
 
-Json json_of(const NullFacts& of) {
-  return {
-      {"value", of.value}, {"null_mean", of.mean}, {"null_deviation", of.deviation}, {"z", of.z}, {"draws", of.draws}};
+template <Of<KindShare> Type>
+void each_field(Type& of, auto&& each) {
+  each("kind", of.kind);
+  each("share", of.share);
+  each("words", of.words);
 }
 
-Json json_of(const MarginFacts& of, bool nuclear) {
-  const bool run = of.status != "not run";
-  Json fields{{"status", of.status},
-              {"objective", run ? Json(of.objective) : Json(nullptr)},
-              {"dual_objective", run ? Json(of.dual_objective) : Json(nullptr)},
-              {"rho", run ? Json(of.rho) : Json(nullptr)},
-              {"support", run ? Json(of.support) : Json(nullptr)}};
-  if (nuclear) {
-    fields["rank"] = run ? Json(of.rank) : Json(nullptr);
-    fields["rank_certified"] = of.rank_certified;
-    fields["singular_values"] = of.singular_values;
-  }
-  return fields;
+template <Of<NullFacts> Type>
+void each_field(Type& of, auto&& each) {
+  each("value", of.value);
+  each("null_mean", of.mean);
+  each("null_deviation", of.deviation);
+  each("z", of.z);
+  each("draws", of.draws);
 }
 
-Json json_of(const ViewAudit& view) {
-  Json kinds = Json::array(), pairs = Json::array(), kind_pairs = Json::array(), uncertain = Json::array();
-  for (const KindShare& one : view.kinds)
-    kinds.push_back({{"kind", name_of(one.kind)}, {"share", one.share}, {"words", one.words}});
-  for (const SupportPair& one : view.pairs) {
-    pairs.push_back({{"query", one.query},
-                     {"query_text", one.query_text},
-                     {"keep", one.keep},
-                     {"keep_text", one.keep_text},
-                     {"keep_kind", one.keep_kind},
-                     {"drop", one.drop},
-                     {"drop_text", one.drop_text},
-                     {"drop_kind", one.drop_kind},
-                     {"weight", one.weight}});
-  }
-  for (const KindPair& one : view.kind_pairs)
-    kind_pairs.push_back({{"keep", one.keep}, {"drop", one.drop}, {"weight", one.weight}, {"rows", one.rows}});
-  for (const UncertainQuery& one : view.uncertain) {
-    uncertain.push_back({{"query", one.query},
-                         {"query_text", one.query_text},
-                         {"first", one.first},
-                         {"first_text", one.first_text},
-                         {"second", one.second},
-                         {"second_text", one.second_text},
-                         {"gap", one.gap},
-                         {"weight", one.weight}});
-  }
-  return {{"view", view.hidden ? "sinks hidden" : "own"},
-          {"choosing", view.choosing},
-          {"queries", view.queries},
-          {"held_out", view.held_out},
-          {"rows", view.rows},
-          {"kinds", std::move(kinds)},
-          {"gap", json_of(view.gap)},
-          {"weight", json_of(view.weight)},
-          {"radius", json_of(view.radius)},
-          {"r90", view.r90},
-          {"r95", view.r95},
-          {"agreement", view.agreement},
-          {"singular_values", view.singular_values},
-          {"frobenius", json_of(view.frobenius, false)},
-          {"nuclear", json_of(view.nuclear, true)},
-          {"rank_bound", view.rank_bound},
-          {"gap_over_norm", json_of(view.gap_over_norm)},
-          {"rho", json_of(view.rho)},
-          {"pairs", std::move(pairs)},
-          {"kind_pairs", std::move(kind_pairs)},
-          {"uncertain", std::move(uncertain)}};
+template <Of<MarginFacts> Type>
+void each_field(Type& of, auto&& each) {
+  each("status", of.status);
+  each("objective", of.objective);
+  each("dual_objective", of.dual_objective);
+  each("rho", of.rho);
+  each("support", of.support);
+  each("rank", of.rank);
+  each("rank_certified", of.rank_certified);
+  each("singular_values", of.singular_values);
 }
 
-/// Arrays with one entry per view and head, or several; NaN where a head has no such view.
-class Grid {
- public:
-  explicit Grid(const Audit& audit) : audit_(audit), heads_(static_cast<Index>(audit.heads.size())) {
-    for (const HeadAudit& head : audit.heads) views_ = std::max(views_, static_cast<Index>(head.views.size()));
-  }
+/// What pairs and uncertain queries say about their query.
+void each_of_query(auto& of, auto&& each) {
+  each("query", of.query);
+  each("sequence", of.sequence);
+  each("position", of.position);
+  each("query_text", of.query_text);
+}
 
-  /// (v,h), or (v,h,count): numbers(view) returns `count` of them, or fewer.
-  template <class Numbers>
-  Array of(Index count, Numbers numbers) const {
-    std::vector<double> list;
-    for (Index v = 0; v < views_; ++v) {
-      for (const HeadAudit& head : audit_.heads) {
-        std::vector<double> some;
-        if (v < static_cast<Index>(head.views.size())) some = numbers(head.views[static_cast<std::size_t>(v)]);
-        some.resize(static_cast<std::size_t>(count), std::nan(""));
-        list.insert(list.end(), some.begin(), some.end());
-      }
+template <Of<SupportPair> Type>
+void each_field(Type& of, auto&& each) {
+  each_of_query(of, each);
+  each("keep", of.keep);
+  each("keep_text", of.keep_text);
+  each("keep_kind", of.keep_kind);
+  each("drop", of.drop);
+  each("drop_text", of.drop_text);
+  each("drop_kind", of.drop_kind);
+  each("weight", of.weight);
+}
+
+template <Of<KindPair> Type>
+void each_field(Type& of, auto&& each) {
+  each("keep", of.keep);
+  each("drop", of.drop);
+  each("weight", of.weight);
+  each("rows", of.rows);
+}
+
+template <Of<UncertainQuery> Type>
+void each_field(Type& of, auto&& each) {
+  each_of_query(of, each);
+  each("first", of.first);
+  each("first_text", of.first_text);
+  each("second", of.second);
+  each("second_text", of.second_text);
+  each("gap", of.gap);
+  each("weight", of.weight);
+}
+
+template <Of<ViewAudit> Type>
+void each_field(Type& of, auto&& each) {
+  each("choosing", of.choosing);
+  each("queries", of.queries);
+  each("held_out", of.held_out);
+  each("rows", of.rows);
+  each("kinds", of.kinds);
+  each("gap", of.gap);
+  each("weight", of.weight);
+  each("radius", of.radius);
+  each("r90", of.r90);
+  each("r95", of.r95);
+  each("agreement", of.agreement);
+  each("singular_values", of.singular_values);
+  each("frobenius", of.frobenius);
+  each("nuclear", of.nuclear);
+  each("rank_bound", of.rank_bound);
+  each("gap_over_norm", of.gap_over_norm);
+  each("rho", of.rho);
+  each("pairs", of.pairs);
+  each("kind_pairs", of.kind_pairs);
+  each("uncertain", of.uncertain);
+}
+
+template <Of<HeadAudit> Type>
+void each_field(Type& of, auto&& each) {
+  each("layer", of.layer);
+  each("head", of.head);
+  each("difference", of.difference);
+  each("sink_weight", of.sink_weight);
+  each("complete", of.complete);
+  each("seconds", of.seconds);
+  each("views", of.views);
+}
+
+constexpr const char* kHidden = "sinks hidden";
+
+Json write(double number) { return number; }
+Json write(Index number) { return number; }
+Json write(bool flag) { return flag; }
+Json write(const std::string& text) { return text; }
+Json write(std::string_view text) { return text; }
+Json write(ChoiceKind kind) { return name_of(kind); }
+Json write(const Quantiles& of) { return {of.low, of.middle, of.high}; }
+
+template <class Part>
+Json write(const std::vector<Part>& list);
+
+template <class Type>
+Json write(const Type& of) {
+  Json json = Json::object();
+  if constexpr (std::same_as<Type, ViewAudit>) json["view"] = of.hidden ? kHidden : "own";
+  each_field(of, [&](const char* name, const auto& member) { json[name] = write(member); });
+  if constexpr (std::same_as<Type, MarginFacts>) {
+    if (of.status != "not run") return json;
+    for (const char* name : {"objective", "dual_objective", "rho", "support", "rank"}) json[name] = nullptr;
+  }
+  if constexpr (std::same_as<Type, SupportPair> || std::same_as<Type, UncertainQuery>) {
+    if (of.position < 0) json["position"] = nullptr;
+  }
+  if constexpr (std::same_as<Type, ViewAudit>) {
+    for (const char* name : {"rank", "rank_certified", "singular_values"}) json["frobenius"].erase(name);
+  }
+  return json;
+}
+
+template <class Part>
+Json write(const std::vector<Part>& list) {
+  Json json = Json::array();
+  for (const Part& one : list) json.push_back(write(one));
+  return json;
+}
+
+// What is null keeps what the struct begins with; a number is NaN.
+
+void read(const Json& json, double& number) { number = json.is_null() ? std::nan("") : json.get<double>(); }
+void read(const Json& json, Index& number) {
+  if (!json.is_null()) number = json.get<Index>();
+}
+void read(const Json& json, bool& flag) { flag = json.get<bool>(); }
+void read(const Json& json, std::string& text) { text = json.get<std::string>(); }
+void read(const Json& json, std::string_view& kind) { kind = token_kind(json.get<std::string>()); }
+void read(const Json& json, ChoiceKind& kind) { kind = choice_kind(json.get<std::string>()); }
+void read(const Json& json, Quantiles& of) {
+  read(json.at(0), of.low);
+  read(json.at(1), of.middle);
+  read(json.at(2), of.high);
+}
+
+template <class Part>
+void read(const Json& json, std::vector<Part>& list);
+
+template <class Type>
+void read(const Json& json, Type& of) {
+  if constexpr (std::same_as<Type, ViewAudit>) of.hidden = json.at("view") == kHidden;
+  each_field(of, [&](const char* name, auto& member) {
+    if constexpr (std::same_as<Type, MarginFacts>) {
+      if (!json.contains(name)) return;  // the rank of a Frobenius answer
     }
-    std::vector<Index> shape{views_, heads_};
-    if (count != 1) shape.push_back(count);
-    return Array::own(std::move(list), std::move(shape));
-  }
+    read(json.at(name), member);
+  });
+}
 
-  template <class Number>
-  Array number(Number number) const {
-    return of(1, [&](const ViewAudit& view) { return std::vector<double>{static_cast<double>(number(view))}; });
-  }
-
- private:
-  const Audit& audit_;
-  Index heads_, views_ = 1;
-};
+template <class Part>
+void read(const Json& json, std::vector<Part>& list) {
+  for (const Json& one : json) read(one, list.emplace_back());
+}
 
 }  // namespace
 
-Json internal::audit_json(const Audit& audit) {
-  Json heads = Json::array();
-  for (const HeadAudit& head : audit.heads) {
-    Json views = Json::array();
-    for (const ViewAudit& view : head.views) views.push_back(json_of(view));
-    heads.push_back({{"layer", head.layer},
-                     {"head", head.head},
-                     {"difference", head.difference},
-                     {"sink_weight", head.sink_weight},
-                     {"complete", head.complete},
-                     {"seconds", head.seconds},
-                     {"views", std::move(views)}});
-  }
-  return heads;
+Json head_json(const HeadAudit& head) { return write(head); }
+
+HeadAudit head_from(const Json& json) {
+  HeadAudit head;
+  read(json, head);
+  return head;
 }
 
-NamedArrays audit_arrays(const Audit& audit) {
-  const Grid grid(audit);
-  const auto count = static_cast<Index>(audit.heads.size());
-  std::vector<Index> layer, head;
-  std::vector<double> difference, sink_weight;
-  std::vector<bool> complete;
-  Index ranks = 1;
-  for (const HeadAudit& one : audit.heads) {
-    layer.push_back(one.layer);
-    head.push_back(one.head);
-    difference.push_back(one.difference);
-    sink_weight.push_back(one.sink_weight);
-    complete.push_back(one.complete);
-    for (const ViewAudit& view : one.views) ranks = std::max(ranks, static_cast<Index>(view.singular_values.size()));
-  }
-  const auto three = [](const Quantiles& of) { return std::vector<double>{of.low, of.middle, of.high}; };
-  const auto null = [](const NullFacts& of) { return std::vector<double>{of.value, of.mean, of.deviation}; };
-  const auto margin = [](const MarginFacts& of) {
-    return of.status == "not run" ? std::vector<double>{}
-                                  : std::vector<double>{of.objective, of.dual_objective, of.rho};
-  };
-  return {{"layer", Array::own(std::move(layer), {count})},
-          {"head", Array::own(std::move(head), {count})},
-          {"difference", Array::own(std::move(difference), {count})},
-          {"sink_weight", Array::own(std::move(sink_weight), {count})},
-          {"complete", Array::own(complete, {count})},
-          {"queries", grid.number([](const ViewAudit& view) { return view.queries; })},
-          {"held_out", grid.number([](const ViewAudit& view) { return view.held_out; })},
-          {"rows", grid.number([](const ViewAudit& view) { return view.rows; })},
-          {"kind", grid.of(4,
-                           [](const ViewAudit& view) {
-                             std::vector<double> shares(4, std::nan(""));
-                             for (const KindShare& one : view.kinds)
-                               shares[static_cast<std::size_t>(one.kind)] = one.share;
-                             return shares;
-                           })},
-          {"gap", grid.of(3, [&](const ViewAudit& view) { return three(view.gap); })},
-          {"weight", grid.of(3, [&](const ViewAudit& view) { return three(view.weight); })},
-          {"radius", grid.of(3, [&](const ViewAudit& view) { return three(view.radius); })},
-          {"r90", grid.number([](const ViewAudit& view) { return view.r90; })},
-          {"r95", grid.number([](const ViewAudit& view) { return view.r95; })},
-          {"agreement", grid.of(ranks, [](const ViewAudit& view) { return view.agreement; })},
-          {"singular_values", grid.of(ranks, [](const ViewAudit& view) { return view.singular_values; })},
-          {"frobenius", grid.of(3, [&](const ViewAudit& view) { return margin(view.frobenius); })},
-          {"nuclear", grid.of(3, [&](const ViewAudit& view) { return margin(view.nuclear); })},
-          {"nuclear_rank", grid.number([](const ViewAudit& view) { return view.nuclear.rank; })},
-          {"rank_bound", grid.number([](const ViewAudit& view) { return view.rank_bound; })},
-          {"gap_over_norm", grid.of(3, [&](const ViewAudit& view) { return null(view.gap_over_norm); })},
-          {"rho", grid.of(3, [&](const ViewAudit& view) { return null(view.rho); })}};
+Json audit_json(const Audit& audit) { return write(audit.heads); }
+
+Json settings_json(const AuditSettings& settings) {
+  return {{"queries", settings.queries},
+          {"drop", settings.drop},
+          {"nulls", settings.nulls},
+          {"tolerance", settings.tolerance},
+          {"null_tolerance", settings.null_tolerance},
+          {"time_limit", settings.time_limit},
+          {"seed", settings.seed}};
 }
 
-}  // namespace attsvm
+}  // namespace attsvm::internal

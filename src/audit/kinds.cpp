@@ -5,16 +5,31 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
+
+#include "base/refuse.h"
 
 namespace attsvm {
 
-std::string_view name_of(ChoiceKind kind) {
-  static constexpr std::array<std::string_view, 4> kKinds{"offset", "constant", "same word", "induction"};
-  return kKinds[static_cast<std::size_t>(kind)];
-}
+namespace {
+
+constexpr std::array<std::string_view, 4> kChoiceKinds{"offset", "constant", "same word", "induction"};
+constexpr std::array<std::string_view, 7> kTokenKinds{"sink",      "self",      "previous", "next",
+                                                      "same word", "induction", "other"};
+
+}  // namespace
+
+std::string_view name_of(ChoiceKind kind) { return kChoiceKinds[static_cast<std::size_t>(kind)]; }
 
 namespace internal {
 namespace {
+
+/// The place of a name in a list of kinds.
+std::size_t place_of(std::string_view name, std::span<const std::string_view> kinds) {
+  const auto found = std::find(kinds.begin(), kinds.end(), name);
+  if (found == kinds.end()) refuse("unknown kind '{}'", name);
+  return static_cast<std::size_t>(found - kinds.begin());
+}
 
 /// The most frequent key, the smallest where several are.
 template <class Key>
@@ -68,6 +83,10 @@ std::vector<KindShare> kinds_of(const HeadView& view) {
   std::stable_sort(kinds.begin(), kinds.end(), [](const auto& a, const auto& b) { return a.share > b.share; });
   return kinds;
 }
+
+ChoiceKind choice_kind(std::string_view name) { return static_cast<ChoiceKind>(place_of(name, kChoiceKinds)); }
+
+std::string_view token_kind(std::string_view name) { return kTokenKinds[place_of(name, kTokenKinds)]; }
 
 std::string_view kind_of_token(const HeadSet& heads, Index query, Index token) {
   if (heads.sink(heads.offset(heads.sequence(query)) + token)) return "sink";

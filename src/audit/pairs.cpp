@@ -24,6 +24,8 @@ void describe_support(const HeadSet& heads, const HeadProblem& problem, const Ma
       if (!(dual(k) > 0)) continue;
       const Index drop = tokens[static_cast<std::size_t>(rows.drop(k))];
       const SupportPair pair{.query = query,
+                             .sequence = heads.sequence(query),
+                             .position = heads.self() ? heads.position(query) : -1,
                              .keep = keep,
                              .drop = drop,
                              .query_text = heads.query_text(query),
@@ -56,6 +58,8 @@ std::vector<UncertainQuery> least_certain(const HeadView& view) {
   for (const Choice& choice : choices) {
     const Index begin = heads.offset(heads.sequence(choice.query));
     list.push_back({.query = choice.query,
+                    .sequence = heads.sequence(choice.query),
+                    .position = heads.self() ? heads.position(choice.query) : -1,
                     .first = choice.first,
                     .second = choice.second,
                     .query_text = heads.query_text(choice.query),

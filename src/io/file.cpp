@@ -66,7 +66,7 @@ void require_writable(const std::string& path, bool replace) {
   const fs::file_status there = fs::status(file, ignored);
   if (fs::exists(there) && !fs::is_regular_file(there)) refuse("{}: cannot write: it is not a regular file", path);
   if (!replace && fs::exists(fs::symlink_status(file, ignored))) {
-    refuse("{}: already exists; give --force (in Python: force=True) to replace it", path);
+    refuse("{}: already exists; give --force to replace it", path);
   }
 }
 

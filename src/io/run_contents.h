@@ -80,8 +80,12 @@ void write_run(const RunContents& contents, Index kept, KeptFrame&& kept_frame, 
   out.add("record_norm", numbers(kNorm));
   out.add("record_log_gradient", numbers(kLogGradient));
   out.add("record_attention", Array::own(std::move(attention), {r}));
-  out.add("attention", Array::own(RowMatrix(map.log_weights.unaryExpr([](double x) { return std::exp(x); }))));
-  out.add("log_attention", Array::own(map.log_weights));
+  if (task.next_token()) {
+    out.add("label_attention", Array::own(map.label_weights, {task.queries()}));
+  } else {
+    out.add("attention", Array::own(RowMatrix(map.log_weights.unaryExpr([](double x) { return std::exp(x); }))));
+    out.add("log_attention", Array::own(map.log_weights));
+  }
   out.add("selected", Array::own(map.selected, {task.queries()}));
   out.add("settings", Array::text(words_of(settings)));
   out.add("task_fingerprint", Array::own(std::vector<Index>{fingerprint_of(task)}, {}));

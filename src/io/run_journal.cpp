@@ -50,11 +50,10 @@ std::string differences(std::string_view there, std::string_view here) {
   while (!there.empty() || !here.empty()) {
     const std::string_view theirs = next_line(there), ours = next_line(here);
     if (theirs == ours) continue;
-    const std::size_t name = std::min(ours.find(' '), ours.size());
-    if (!theirs.starts_with(ours.substr(0, name))) return "the settings differ";  // the lists of two versions
-    words +=
-        fmt::format("{}{} is {} there and {} here", words.empty() ? "" : ", ", ours.substr(0, name),
-                    theirs.substr(std::min(name + 1, theirs.size())), ours.substr(std::min(name + 1, ours.size())));
+    const std::string_view name = ours.substr(0, ours.find(' '));
+    if (!theirs.starts_with(name)) return "the settings differ";  // the lists of two versions
+    const auto value = [&](std::string_view line) { return line.substr(std::min(name.size() + 1, line.size())); };
+    words += fmt::format("{}{} is {} there and {} here", words.empty() ? "" : ", ", name, value(theirs), value(ours));
   }
   return words;
 }

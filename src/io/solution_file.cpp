@@ -16,6 +16,7 @@ enum class Part : std::uint8_t {
   question,  // may be left out, and may stand beside W alone
   status,    // as claims; read before them
   claims,    // all of them, or none if the file is another program's answer
+  soft,      // both of them or none; beside claims only
 };
 
 /// Calls visit(name, part, member) for every array of a solution file, in the order of the file.
@@ -38,6 +39,8 @@ void for_each_array(Visit&& visit) {
   visit("dual_objective", Part::claims, &S::dual_objective);
   visit("select", Part::question, &S::select);
   visit("relax", Part::question, &S::relax);
+  visit("penalty", Part::soft, &S::penalty);
+  visit("xi", Part::soft, &S::xi);
   visit("K", Part::factors, &S::K);
   visit("Q", Part::factors, &S::Q);
 }
@@ -50,6 +53,14 @@ template <class T>
 Array to_array(const std::vector<T>& items) {
   return Array::own(items, {static_cast<Index>(items.size())});
 }
+
+/// A graph problem has no selection and no relaxed queries.
+template <class T>
+bool is_left_out(const T&) {
+  return false;
+}
+bool is_left_out(const Array& array) { return !array.given(); }
+bool is_left_out(const std::vector<bool>& flags) { return flags.empty(); }
 
 std::vector<double> to_doubles(const Array& array) {
   const Array numbers = to_f64(array);
@@ -89,6 +100,8 @@ NamedArrays solution_arrays(const StoredSolution& solution) {
   NamedArrays arrays;
   for_each_array([&](const char* name, Part part, auto member) {
     if (part != Part::matrix && (solution.w_only || (part == Part::factors && !solution.has_factors))) return;
+    if (part == Part::soft && !solution.is_soft()) return;
+    if (part == Part::question && is_left_out(solution.*member)) return;
     arrays.emplace_back(name, to_array(solution.*member));
   });
   return arrays;
@@ -104,14 +117,17 @@ StoredSolution solution_from(const NamedArrays& arrays) {
   };
   StoredSolution solution;
   solution.w_only = true;
+  bool soft = false;
   for_each_array([&](std::string_view name, Part part, auto) {
     if (find(name) == arrays.end() || name == "tolerance") return;  // a tolerance alone claims nothing
     if (part == Part::factors) solution.has_factors = true;
+    if (part == Part::soft) soft = true;
     if (part == Part::status || part == Part::claims) solution.w_only = false;
   });
-  for (const Part now : {Part::matrix, Part::factors, Part::question, Part::status, Part::claims}) {
+  if (soft && solution.w_only) refuse("penalty and xi stand beside W alone; a soft margin needs the other arrays too");
+  for (const Part now : {Part::matrix, Part::factors, Part::question, Part::status, Part::claims, Part::soft}) {
     for_each_array([&](const char* name, Part part, auto member) {
-      if (part != now || (part == Part::factors && !solution.has_factors)) return;
+      if (part != now || (part == Part::factors && !solution.has_factors) || (part == Part::soft && !soft)) return;
       if (solution.w_only && (part == Part::status || part == Part::claims)) return;
       if (const auto found = find(name); found != arrays.end()) {
         read(found->second, name, solution.*member);
@@ -127,7 +143,7 @@ StoredSolution load_solution(const std::string& path, Threads& threads) {
   const NpzFile file(path);
   NamedArrays arrays;
   if (file.has("record_W") || file.has("record_step")) {
-    refuse("{}: is a run (it has record_ arrays), not a solution; attsvm check --run judges it", path);
+    refuse("{}: is a run (it has record_ arrays), not a solution; `check` judges runs", path);
   }
   for (const std::string& name : file.names()) {
     for_each_array([&](std::string_view known, Part, auto) {

@@ -1,8 +1,12 @@
+#include "io/stored_run.h"
+
 #include <libdeflate.h>
 
-#include "attsvm/files.h"
+#include <algorithm>
+#include <array>
+
 #include "base/refuse.h"
-#include "task/task_fields.h"
+#include "io/fingerprint.h"
 
 namespace attsvm {
 
@@ -10,23 +14,30 @@ using namespace internal;
 
 namespace {
 
-Array real_array(const NpzFile& file, const std::string& name, Index rank, Threads& threads) {
-  const Array array = file.read(name, threads);
-  if (array.scalar == Scalar::character || array.rank() != rank) {
-    refuse("{}: {} has shape {}; must have {} sizes", file.path(), name, shape_text(array.shape), rank);
-  }
+constexpr std::array kRunArrays{"W",           "dual",        "settings",           "v", "task_fingerprint", "record_W",
+                                "record_step", "record_loss", "record_log_gradient"};
+
+/// The array of this name; not given() if there is none.
+Array find_array(const NamedArrays& arrays, std::string_view name) {
+  const auto found = std::find_if(arrays.begin(), arrays.end(), [&](const auto& one) { return one.first == name; });
+  return found == arrays.end() ? Array{} : found->second;
+}
+
+Array real_array(const Array& array, const std::string& name, Index rank) {
+  if (array.scalar == Scalar::character || array.rank() != rank)
+    refuse("{} has shape {}; must have {} sizes", name, shape_text(array.shape), rank);
   Array numbers = to_f64(array);
-  with_place(file.path(), [&] { require_finite(numbers, name); });
+  require_finite(numbers, name);
   return numbers;
 }
 
-/// One number per recorded point, possibly infinite; empty if the file has none.
-std::vector<double> record_list(const NpzFile& file, const std::string& name, std::size_t records, Threads& threads) {
-  if (!file.has(name)) return {};
-  const Array array = file.read(name, threads);
+/// One number per recorded point, possibly infinite; empty if there are none.
+std::vector<double> record_list(const NamedArrays& arrays, const std::string& name, std::size_t records) {
+  const Array array = find_array(arrays, name);
+  if (!array.given()) return {};
   if (array.scalar == Scalar::character || array.rank() != 1 || array.size() != static_cast<Index>(records)) {
-    refuse("{}: {} has shape {}; must have one number per point of record_W, {} in all", file.path(), name,
-           shape_text(array.shape), records);
+    refuse("{} has shape {}; must have one number per point of record_W, {} in all", name, shape_text(array.shape),
+           records);
   }
   const Array numbers = to_f64(array);
   return {f64_span(numbers).begin(), f64_span(numbers).end()};
@@ -34,45 +45,49 @@ std::vector<double> record_list(const NpzFile& file, const std::string& name, st
 
 }  // namespace
 
-StoredRun load_run(const std::string& path, Threads& threads) {
-  const NpzFile file(path);
+StoredRun internal::run_from(const NamedArrays& arrays) {
+  const auto find = [&](std::string_view name) { return find_array(arrays, name); };
   StoredRun run;
-  if (!file.has("W")) refuse("{}: W is missing; a run must have it", path);
-  if (file.has("dual")) refuse("{}: array 'dual' does not belong to a run; this looks like a solution file", path);
-  const Array W = real_array(file, "W", 2, threads);
+  if (!find("W").given()) refuse("W is missing; a run must have it");
+  if (find("dual").given()) refuse("array 'dual' does not belong to a run; this looks like a solution file");
+  const Array W = real_array(find("W"), "W", 2);
   run.W = ConstRows(f64_span(W).data(), W.shape[0], W.shape[1]);
-  if (file.has("settings"))
-    run.settings = with_place(path, [&] { return to_text(file.read("settings", threads), "settings"); });
-  if (file.has("v")) {
-    const Array v = real_array(file, "v", 1, threads);
+  if (const Array settings = find("settings"); settings.given()) run.settings = to_text(settings, "settings");
+  if (const Array given = find("v"); given.given()) {
+    const Array v = real_array(given, "v", 1);
     run.v = ConstVector(f64_span(v).data(), v.shape[0]);
   }
-  if (file.has("task_fingerprint")) {
-    const Array stored = file.read("task_fingerprint", threads);
-    const auto numbers = with_place(path, [&] { return to_indices(stored, "task_fingerprint"); });
-    if (stored.rank() != 0)
-      refuse("{}: task_fingerprint has shape {}; must be a single number", path, shape_text(stored.shape));
+  if (const Array stored = find("task_fingerprint"); stored.given()) {
+    const auto numbers = to_indices(stored, "task_fingerprint");
+    if (stored.rank() != 0) refuse("task_fingerprint has shape {}; must be a single number", shape_text(stored.shape));
     run.task_fingerprint = numbers.front();
   }
-  if (!file.has("record_W")) return run;
-  run.numbers = real_array(file, "record_W", 3, threads);
+  if (!find("record_W").given()) return run;
+  run.numbers = real_array(find("record_W"), "record_W", 3);
   const auto& shape = run.numbers.shape;
   if (shape[1] != run.W.rows() || shape[2] != run.W.cols()) {
-    refuse("{}: record_W has shape {}; must be (r,{},{}) as W is", path, shape_text(shape), run.W.rows(), run.W.cols());
+    refuse("record_W has shape {}; must be (r,{},{}) as W is", shape_text(shape), run.W.rows(), run.W.cols());
   }
   for (Index r = 0; r < shape[0]; ++r) {
     run.record.emplace_back(f64_span(run.numbers).data() + r * shape[1] * shape[2], shape[1], shape[2]);
   }
-  if (file.has("record_step")) {
-    const Array steps = file.read("record_step", threads);
-    run.record_step = with_place(path, [&] { return to_indices(steps, "record_step"); });
-    if (run.record_step.size() != run.record.size()) {
-      refuse("{}: record_step has {} entries and record_W {}", path, run.record_step.size(), run.record.size());
-    }
+  if (const Array steps = find("record_step"); steps.given()) {
+    run.record_step = to_indices(steps, "record_step");
+    if (run.record_step.size() != run.record.size())
+      refuse("record_step has {} entries and record_W {}", run.record_step.size(), run.record.size());
   }
-  run.record_loss = record_list(file, "record_loss", run.record.size(), threads);
-  run.record_log_gradient = record_list(file, "record_log_gradient", run.record.size(), threads);
+  run.record_loss = record_list(arrays, "record_loss", run.record.size());
+  run.record_log_gradient = record_list(arrays, "record_log_gradient", run.record.size());
   return run;
+}
+
+StoredRun load_run(const std::string& path, Threads& threads) {
+  const NpzFile file(path);
+  NamedArrays arrays;
+  for (const char* name : kRunArrays) {
+    if (file.has(name)) arrays.emplace_back(name, file.read(name, threads));
+  }
+  return with_place(path, [&] { return run_from(arrays); });
 }
 
 RunTrace trace_of(const StoredRun& run) {
@@ -83,18 +98,22 @@ RunTrace trace_of(const StoredRun& run) {
           .settings = run.settings};
 }
 
-Index fingerprint_of(const AttentionTask& task) {
+Index internal::fingerprint_of(const NamedArrays& arrays) {
   std::uint32_t sum = 0;
   const auto add = [&](const void* data, std::size_t size) { sum = libdeflate_crc32(sum, data, size); };
-  for (const TaskField& field : task_fields()) {
-    if (field.member == &TaskArrays::select) continue;
-    const Array& array = task.arrays().*field.member;
-    if (!array.given()) continue;
-    add(field.name.data(), field.name.size());
+  for (const auto& [name, given] : arrays) {
+    const Array array = to_native(given);
+    add(name.data(), name.size());
     add(array.shape.data(), array.shape.size() * sizeof(Index));
     add(array.data, static_cast<std::size_t>(array.bytes()));
   }
   return sum;
+}
+
+Index fingerprint_of(const AttentionTask& task) {
+  NamedArrays arrays = task_arrays(task);
+  std::erase_if(arrays, [](const auto& one) { return one.first == "select"; });
+  return internal::fingerprint_of(arrays);
 }
 
 void require_run_of(const AttentionTask& task, const StoredRun& run) {

@@ -1,10 +1,12 @@
 #include <atomic>
+#include <cmath>
 
 #include "attsvm/margin.h"
 #include "base/decompositions.h"
 #include "base/refuse.h"
 #include "base/time_limit.h"
 #include "margin/pursuit.h"
+#include "margin/soft/soft_solver.h"
 
 namespace attsvm {
 
@@ -17,6 +19,11 @@ void require_sensible(const SolveSettings& settings) {
     refuse("tolerance = {}; must be > 0 and < 1", settings.tolerance);
   require_time_limit(settings.time_limit);
   if (settings.iteration_limit < 0) refuse("iteration_limit = {}; must be at least 0", settings.iteration_limit);
+  for (const double penalty : settings.soft) {
+    if (!(penalty > 0 && std::isfinite(penalty))) refuse("soft = {}; a penalty must be a finite number > 0", penalty);
+  }
+  if (!settings.soft.empty() && !settings.norm.is_frobenius())
+    refuse("soft: a soft margin exists for the Frobenius norm only, not for {}", settings.norm.name());
 }
 
 bool can_start_from(const MarginSolution* warm, const MarginProblem& problem) {
@@ -43,14 +50,35 @@ std::string_view name_of(MarginStatus status) {
 
 namespace {
 
-/// Writes the answer to `solution` and reuses its memory.
-void solve_into(MarginSolution& solution, const MarginProblem& problem, const SolveSettings& settings,
-                const MarginSolution* warm_start, SolverMemory& memory) {
-  StopRule stop(settings);
+/// C of every query. InputError unless there is one for all or one each.
+std::vector<double> penalties(const SolveSettings& settings, const MarginProblem& problem) {
+  const auto queries = static_cast<std::size_t>(problem.task().queries());
+  if (problem.kind() == ProblemKind::graph) refuse("soft: a next-token task has no soft margin");
+  if (settings.soft.size() != 1 && settings.soft.size() != queries)
+    refuse("soft has {} penalties; must be one for all queries, or {}, one each", settings.soft.size(), queries);
+  return settings.soft.size() == queries ? settings.soft : std::vector<double>(queries, settings.soft.front());
+}
+
+void solve_hard(MarginSolution& solution, const MarginProblem& problem, const SolveSettings& settings,
+                const MarginSolution* warm_start, SolverMemory& memory, StopRule& stop) {
   const bool warm = can_start_from(warm_start, problem);
   Pursuit pursuit(memory, problem, settings.norm, settings.tolerance, warm ? warm_start : nullptr, stop, solution);
   pursuit.follow(methods_for(settings.norm));
   solution.warm_started = warm;
+}
+
+/// Writes the answer to `solution` and reuses its memory.
+void solve_into(MarginSolution& solution, const MarginProblem& problem, const SolveSettings& settings,
+                const MarginSolution* warm_start, SolverMemory& memory) {
+  StopRule stop(settings);
+  if (settings.soft.empty()) {
+    solution.penalty.clear();
+    solution.xi.resize(0);
+    solve_hard(solution, problem, settings, warm_start, memory, stop);
+  } else {
+    SoftSolver(problem, penalties(settings, problem), settings.tolerance, stop, memory.threads)
+        .solve([&](MarginSolution& hard) { solve_hard(hard, problem, settings, nullptr, memory, stop); }, solution);
+  }
   if (solution.status == MarginStatus::stalled && stop.stopped()) solution.status = MarginStatus::limit;
   solution.history.push_back({solution.iterations, solution.objective, solution.dual_objective, stop.seconds()});
 }

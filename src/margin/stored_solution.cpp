@@ -37,8 +37,8 @@ StoredSolution stored(const MarginProblem& problem, const MarginSolution& soluti
   for (const MarginGroup& group : problem.groups()) {
     for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
       result.row_query.push_back(group.query);
-      result.row_keep.push_back(group.keep);
-      result.row_drop.push_back(problem.drop(k));
+      result.row_keep.push_back(problem.keep_token(group));
+      result.row_drop.push_back(problem.drop_token(group, k));
       result.row_equal.push_back(problem.equal(k));
       result.rhs.push_back(problem.rhs(k));
     }
@@ -48,8 +48,10 @@ StoredSolution stored(const MarginProblem& problem, const MarginSolution& soluti
   result.tolerance = tolerance;
   result.objective = solution.objective;
   result.dual_objective = solution.dual_objective;
-  result.select = problem.selection().mask(problem.task().longest());
+  if (problem.kind() != ProblemKind::graph) result.select = problem.selection().mask(problem.task().longest());
   result.relax = problem.relaxed();
+  result.penalty = solution.penalty;
+  result.xi.assign(solution.xi.begin(), solution.xi.end());
   return result;
 }
 

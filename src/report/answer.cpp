@@ -69,6 +69,14 @@ std::vector<std::string> optimum_words(const Answer& answer) {
                     norm, v.objective));
     return words;
   }
+  if (s.is_soft()) {
+    const auto missed = std::count_if(s.xi.begin(), s.xi.end(), [](double xi) { return xi > kSupportTolerance; });
+    words.push_back(fmt::format(
+        "The margin is soft: {} of {} queries stay behind it, at a price. Half the squared norm and the prices "
+        "add up to {:.12g}, and no W costs less than {:.12g}: a share of {:.2g}.",
+        missed, s.xi.size(), v.objective, v.dual_objective, v.gap));
+    return words;
+  }
   words.push_back(
       fmt::format("All {} rows hold for this W: the largest violation is {:.2g}.", s.rhs.size(), v.violation));
   if (s.status == "optimal") {
@@ -139,15 +147,22 @@ Json rows_json(const StoredSolution& stored) {
 
 Json numbers_json(const StoredSolution& solution, double gap, double violation) {
   const bool bounded = solution.w_only || std::isfinite(gap);  // else W is not feasible
+  const double size = solution.is_soft() ? solution.W.stableNorm() : solution.objective;
   return {{"objective", solution.objective},
           {"dual_objective", solution.w_only ? Json(nullptr) : Json(solution.dual_objective)},
           {"gap", gap},
           {"violation", violation},
-          {"margin",
-           bounded && has_margin(solution) && solution.objective > 0 ? Json(1 / solution.objective) : Json(nullptr)},
+          {"margin", bounded && has_margin(solution) && size > 0 ? Json(1 / size) : Json(nullptr)},
           {"rank", solution.status == "infeasible" ? Json(nullptr) : Json(rank_of(solution))},
           {"support", support_count(solution)},
           {"constraints", solution.rhs.size()}};
+}
+
+Json penalty_json(const StoredSolution& solution) {
+  const auto& all = solution.penalty;
+  if (all.empty()) return nullptr;
+  const bool same = std::all_of(all.begin(), all.end(), [&](double one) { return one == all.front(); });
+  return same ? Json(all.front()) : Json(all);
 }
 
 Json spectrum_json(const RowMatrix& W) {
@@ -174,7 +189,7 @@ std::vector<std::size_t> shown_rows(const StoredSolution& stored) {
 
 bool Answer::settles(std::string_view norm, const Array& select) const {
   if (!verification.valid || stored.w_only || stored.status == "limit" || stored.status == "stalled") return false;
-  if (stored.norm != norm || stored.problem != "att" ||
+  if (stored.norm != norm || stored.problem != "att" || stored.is_soft() ||
       std::find(stored.relax.begin(), stored.relax.end(), true) != stored.relax.end())
     return false;
   const Array own = to_f64(stored.select), other = to_f64(select);
@@ -187,6 +202,7 @@ bool Answer::has_W() const {
 
 std::string Answer::label() const {
   std::string name = stored.problem == "v" ? "v^{mm}" : "W^{mm}";
+  if (stored.is_soft()) return name + "_{soft}";
   if (stored.norm == "fro") return name;
   return name + (stored.norm == "nuc" ? "_{*}" : "_{" + stored.norm.substr(stored.norm.find(':') + 1) + "}");
 }
@@ -224,7 +240,7 @@ Json answer_json(const AttentionTask& task, const Axes& axes, const Answer& answ
   Json data{{"label", answer.label()},
             {"file", answer.file.empty() ? Json(nullptr) : Json(answer.file)},
             {"norm", s.norm},
-            {"norm_words", norm_words(s.norm)},
+            {"norm_words", s.is_soft() ? "soft-margin cost" : norm_words(s.norm)},
             {"problem", s.problem == "v" ? "v" : "att"},
             {"status", v.valid && !s.w_only ? Json(s.status) : Json(nullptr)},
             {"valid", v.valid},

@@ -26,6 +26,9 @@ Answer judged(const AttentionTask& task, const ReportSolution& given);
 /// margin, rank, support and constraints, null where the answer has none.
 Json numbers_json(const StoredSolution& solution, double gap, double violation);
 
+/// The penalty of a soft margin: a number if all queries have the same, else a list; null where the margin is hard.
+Json penalty_json(const StoredSolution& solution);
+
 /// Numbers, proof in words, conflict, rows, spectrum and directions.
 Json answer_json(const AttentionTask& task, const Axes& axes, const Answer& answer);
 

@@ -118,13 +118,13 @@ Json Axes::tokens_json() const {
 
   Index queries = 0;
   for (Index room = kPageNumbers; queries < task_.queries() && task_.sequence(queries) < shown_; ++queries) {
-    room -= 3 * task_.visible(queries);
+    room -= 3 * reach_of(task_, queries);
     if (room < 0 && queries > 0) break;
   }
   Json along_own, across_own, scores;
   const std::vector<double> values = task_.head().kind != HeadKind::none ? head_values(task_) : std::vector<double>{};
   for (Index i = 0; i < queries; ++i) {
-    const Index s = task_.sequence(i), T = task_.visible(i);
+    const Index s = task_.sequence(i), T = reach_of(task_, i);
     const Frame own_frame = frame(i);
     const ConstRows keys = task_.keys(s);
     const auto list = [T](const auto& value_of) {

@@ -14,6 +14,9 @@ using Json = nlohmann::ordered_json;
 /// it quickly.
 inline constexpr Index kPageNumbers = 500'000;
 
+/// The last token that the query sees, plus one. The page lists this many tokens of a query, hidden ones too.
+inline Index reach_of(const AttentionTask& task, Index query) { return task.seen(query).back() + 1; }
+
 /// Directions of key space that a reader can put on the axes of the plane: principal components of the keys and
 /// coordinates, and before them two that every query has of its own: along W z, and across it, at right angles.
 class Axes {
@@ -30,7 +33,7 @@ class Axes {
   Index count() const { return (own() ? 2 : 0) + static_cast<Index>(shared_.size()); }
   Json json() const;
   /// The tokens of as many sequences as fit: where each begins, their coordinates along the shared axes, and for as
-  /// many queries as fit those of the tokens that each sees along its own axes, and their scores.
+  /// many queries as fit those of the tokens in its reach along its own axes, and their scores.
   Json tokens_json() const;
   Index shown_sequences() const { return shown_; }
   Frame frame(Index query) const;

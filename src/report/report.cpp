@@ -35,34 +35,70 @@ const Answer* first_valid(std::span<const Answer> answers) {
 /// are left out: a page must not take minutes.
 std::vector<Norm> shared_norms(const AttentionTask& task) {
   constexpr Index kRows = 1'000, kNumbers = 4'000;
-  Index rows = -task.queries();
-  for (const Index seen : task.visible()) rows += seen;
+  const Index rows = task.visible().total() - task.queries();
   const bool small = rows <= kRows && task.key_size() * task.query_size() <= kNumbers;
   return small ? CheckSettings{}.norms : std::vector<Norm>{Norm::frobenius(), Norm::nuclear()};
 }
 
-Check judge_run(const AttentionTask& task, const ReportRequest& request, const ReportRun& run, Threads& threads) {
-  const CheckSettings settings{.threshold = request.threshold, .norms = shared_norms(task)};
+/// Tells the reader how far the report is, part by part.
+class Teller {
+ public:
+  explicit Teller(const ReportRequest& request)
+      : tell_(request.progress),
+        parts_(static_cast<double>(request.solutions.size() + std::max<std::size_t>(1, request.runs.size()) + 1)) {}
+
+  void begin(std::string part) {
+    part_ = std::move(part);
+    say(part_);
+    ++begun_;
+  }
+  /// For solves, which go on for a while.
+  std::function<bool(const SolveProgress&)> of_solves() {
+    return [this](const SolveProgress& now) {
+      say(fmt::format("{}, iteration {}", part_, now.iteration), 1);
+      return false;
+    };
+  }
+
+ private:
+  void say(std::string words, int inside = 0) const {
+    if (tell_) tell_({.share = (begun_ - inside) / parts_, .part = std::move(words)});
+  }
+
+  const std::function<void(const ReportProgress&)>& tell_;
+  double parts_;
+  int begun_ = 0;
+  std::string part_;
+};
+
+Check judge_run(const AttentionTask& task, const ReportRequest& request, const ReportRun& run, Teller& teller,
+                Threads& threads) {
+  teller.begin(fmt::format("solving the SVMs of {}", run.file));
+  const CheckSettings settings{
+      .threshold = request.threshold, .progress = teller.of_solves(), .norms = shared_norms(task)};
   return check_run(task, trace_of(run.run), settings, threads);
 }
 
 Judgement judge(const AttentionTask& task, const ReportRequest& request, std::span<const Answer> answers,
-                Threads& threads) {
-  if (!request.runs.empty()) return {judge_run(task, request, request.runs.front(), threads), true};
+                Teller& teller, Threads& threads) {
+  if (!request.runs.empty()) return {judge_run(task, request, request.runs.front(), teller, threads), true};
+  teller.begin("solving the SVMs of the selected tokens");
   Selection selection;
   if (const Answer* first = first_valid(answers)) {
     selection = Selection::from_array(first->stored.select, task.visible(), task.longest(), "select");
   } else {
     selection = task.select() ? *task.select() : optimal_tokens(task).selection;
   }
-  if (task.head().kind != HeadKind::none) return {check_selection(task, std::move(selection), {}, threads), true};
+  if (task.head().kind != HeadKind::none)
+    return {check_selection(task, std::move(selection), {.progress = teller.of_solves()}, threads), true};
   Judgement result{.check = {.selection = std::move(selection)}};
   const MarginProblem problem = MarginProblem::attention(task, result.check.selection);
   MarginSolver solver(threads);
-  const MarginSolution& smallest = result.check.gen.emplace(solver.solve(problem, {}));
+  const MarginSolution& smallest = result.check.gen.emplace(solver.solve(problem, {.progress = teller.of_solves()}));
   result.check.separable = smallest.status == MarginStatus::optimal;
   result.check.decided = is_settled(smallest.status);
-  if (result.check.separable) result.check.nuclear = solver.solve(problem, {.norm = Norm::nuclear()}, &smallest);
+  if (result.check.separable)
+    result.check.nuclear = solver.solve(problem, {.norm = Norm::nuclear(), .progress = teller.of_solves()}, &smallest);
   return result;
 }
 
@@ -96,15 +132,27 @@ void add_solved(const AttentionTask& task, const Check& check, std::vector<Answe
 }
 
 Json queries_json(const AttentionTask& task, const Judgement& judgement) {
-  Json sequence = Json::array(), label = Json::array(), kept = Json::array();
+  Json sequence = Json::array(), visible = Json::array(), reach = Json::array(), hidden = Json::array(),
+       label = Json::array(), kept = Json::array();
+  bool any_hidden = false;
   for (Index i = 0; i < task.queries(); ++i) {
     sequence.push_back(task.sequence(i));
+    visible.push_back(task.visible(i));
+    reach.push_back(reach_of(task, i));
+    std::vector<Index> unseen;
+    for (Index t = 0; t < reach_of(task, i); ++t) {
+      if (!task.visible().sees(i, t)) unseen.push_back(t);
+    }
+    any_hidden = any_hidden || !unseen.empty();
+    hidden.push_back(std::move(unseen));
     label.push_back(task.label(i));
     const auto tokens = judgement.check.selection.kept(i);
     kept.push_back(std::vector<Index>(tokens.begin(), tokens.end()));
   }
   return {{"sequence", std::move(sequence)},
-          {"visible", std::vector<Index>(task.visible().begin(), task.visible().end())},
+          {"visible", std::move(visible)},
+          {"reach", std::move(reach)},
+          {"hidden", any_hidden ? std::move(hidden) : Json(nullptr)},
           {"label", std::move(label)},
           {"kept", std::move(kept)},
           {"optimal", judgement.judged ? Json(judgement.check.optimal.selection.firsts()) : Json(nullptr)}};
@@ -153,6 +201,9 @@ void require_fitting(const AttentionTask& task, const ReportRequest& request) {
   if (!request.token_names.empty() && static_cast<Index>(request.token_names.size()) != task.tokens())
     refuse("{} token names; the task has {} tokens", request.token_names.size(), task.tokens());
   for (const ReportRun& run : request.runs) with_place(run.file, [&] { require_run_of(task, run.run); });
+  for (const ReportSolution& one : request.solutions) {
+    if (one.answer.is_soft()) refuse("{}: pages show hard margins; this is a soft one", one.file);
+  }
 }
 
 /// The task as the run saw it: a run that trained its head is judged by that head.
@@ -167,9 +218,14 @@ std::string report_data(const AttentionTask& given_task, const ReportRequest& re
   require_fitting(given_task, request);
   const AttentionTask task = request.runs.empty() ? given_task : task_of(given_task, request.runs.front());
   std::vector<Answer> answers;
-  for (const ReportSolution& given : request.solutions) answers.push_back(judged(task, given));
+  Teller teller(request);
+  for (const ReportSolution& given : request.solutions) {
+    teller.begin(fmt::format("verifying {}", given.file));
+    answers.push_back(judged(task, given));
+  }
   const bool of_solution = first_valid(answers) != nullptr;
-  const Judgement judgement = judge(task, request, answers, threads);
+  const Judgement judgement = judge(task, request, answers, teller, threads);
+  teller.begin("verifying the solutions");
   add_solved(task, judgement.check, answers);
 
   const Array select = judgement.check.selection.mask(task.longest());
@@ -196,7 +252,7 @@ std::string report_data(const AttentionTask& given_task, const ReportRequest& re
   for (std::size_t k = 0; k < request.runs.size(); ++k) {
     const ReportRun& run = request.runs[k];
     const AttentionTask own = task_of(given_task, run);
-    const Check check = k == 0 ? judgement.check : judge_run(own, request, run, threads);
+    const Check check = k == 0 ? judgement.check : judge_run(own, request, run, teller, threads);
     const bool same = check.selection == judgement.check.selection;
     std::vector<Answer> others;  // a run that selects other tokens is compared with their SVMs
     if (!same) add_solved(own, check, others);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "train/settings.h"
 
@@ -187,19 +186,19 @@ class RunPart {
 
   RowMatrix log_weights(const ConstRows& point) const { return attention_map(task_, point, threads_).log_weights; }
 
-  /// The weights of all tokens that the queries see, as pictures at as many points as fit, for as many queries as fit.
-  /// A weight is a byte, 255 times its root (small weights differ too), in base64.
+  /// The weights of the tokens that the queries see, 0 for those hidden between them, as pictures at as many points as
+  /// fit, for as many queries as fit. A weight is a byte, 255 times its root (small weights differ too), in base64.
   Json map() const {
     Index queries = 0, size = 0;
-    for (; queries < task_.queries() && (queries == 0 || size + task_.visible(queries) <= kMapBytes); ++queries)
-      size += task_.visible(queries);
+    for (; queries < task_.queries() && (queries == 0 || size + reach_of(task_, queries) <= kMapBytes); ++queries)
+      size += reach_of(task_, queries);
     const std::vector<std::size_t> shown =
         spread(points_.size(), std::clamp<std::size_t>(static_cast<std::size_t>(kMapBytes / size), 1, points_.size()));
     std::string bytes;
     for (const std::size_t k : shown) {
       const RowMatrix log = log_weights(points_[k]);
       for (Index i = 0; i < queries; ++i) {
-        for (Index t = 0; t < task_.visible(i); ++t)
+        for (Index t = 0; t < reach_of(task_, i); ++t)
           bytes.push_back(static_cast<char>(std::lround(255 * std::exp(log(i, t) / 2))));
       }
     }
@@ -207,14 +206,12 @@ class RunPart {
   }
 
   Json query_attention(const Selection& selection, const std::vector<RowMatrix>& logs, Index i) const {
-    const Index T = task_.visible(i);
-    std::vector<double> peak(static_cast<std::size_t>(T), -std::numeric_limits<double>::infinity());
+    std::vector<double> peak(static_cast<std::size_t>(task_.longest()), -std::numeric_limits<double>::infinity());
+    std::vector<Index> tokens(task_.seen(i).begin(), task_.seen(i).end());
     for (const RowMatrix& log : logs) {
-      for (Index t = 0; t < T; ++t)
+      for (const Index t : tokens)
         peak[static_cast<std::size_t>(t)] = std::max(peak[static_cast<std::size_t>(t)], log(i, t));
     }
-    std::vector<Index> tokens(static_cast<std::size_t>(T));
-    std::iota(tokens.begin(), tokens.end(), Index{0});
     std::stable_sort(tokens.begin(), tokens.end(), [&](Index a, Index b) {
       const bool kept_a = selection.keeps(i, a), kept_b = selection.keeps(i, b);
       if (kept_a != kept_b) return kept_a;

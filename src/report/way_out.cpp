@@ -1,7 +1,6 @@
 #include "report/way_out.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "attsvm/margin.h"
 
@@ -33,16 +32,16 @@ class WayOut {
  private:
   MarginProblem problem(std::span<const Index> given, GivingUp how) const {
     if (how == GivingUp::relax) return MarginProblem::attention(task_, selection_, given);
-    std::vector<Index> visible(task_.visible().begin(), task_.visible().end());
-    std::vector<std::vector<Index>> kept;
-    for (Index i = 0; i < task_.queries(); ++i) kept.emplace_back(selection_.kept(i).begin(), selection_.kept(i).end());
-    for (const Index i : given) {  // a query that sees one token has no rows
-      visible[static_cast<std::size_t>(i)] = 1;
-      kept[static_cast<std::size_t>(i)] = {0};
+    std::vector<std::vector<Index>> seen, kept;
+    for (Index i = 0; i < task_.queries(); ++i) {
+      seen.emplace_back(task_.seen(i).begin(), task_.seen(i).end());
+      kept.emplace_back(selection_.kept(i).begin(), selection_.kept(i).end());
     }
+    for (const Index i : given)  // a query that sees one token has no rows
+      seen[static_cast<std::size_t>(i)] = kept[static_cast<std::size_t>(i)] = {selection_.first(i)};
     TaskArrays arrays = task_.arrays();
     arrays.select = {};
-    arrays.visible = Array::own(visible, {task_.queries()});
+    arrays.visible = Selection::sets(seen).mask(task_.longest());
     return MarginProblem::attention(AttentionTask(std::move(arrays)), Selection::sets(kept));
   }
 
@@ -100,10 +99,10 @@ class WayOut {
     std::vector<Index> tokens = selection_.firsts();
     const RowMatrix W = solver_.solve(problem(leave, GivingUp::leave), {}).W;
     for (const Index i : leave) {
-      const Eigen::VectorXd logits = task_.keys(task_.sequence(i)).topRows(task_.visible(i)) * (W * task_.query(i));
+      const Eigen::VectorXd logits = task_.seen_keys(i) * (W * task_.query(i));
       Index best = 0;
       logits.maxCoeff(&best);
-      tokens[static_cast<std::size_t>(i)] = best;
+      tokens[static_cast<std::size_t>(i)] = task_.seen(i)[static_cast<std::size_t>(best)];
     }
     const auto selected = [&] { return MarginProblem::attention(task_, Selection::single(tokens)); };
     if (!works(selected())) return nullptr;  // two tokens that W cannot tell apart
@@ -135,8 +134,7 @@ class WayOut {
   /// Tokens that score higher than this one, best first.
   std::vector<Index> better_than(Index query, Index token) const {
     if (values_.empty()) return {};
-    std::vector<Index> tokens(static_cast<std::size_t>(task_.visible(query)));
-    std::iota(tokens.begin(), tokens.end(), Index{0});
+    std::vector<Index> tokens(task_.seen(query).begin(), task_.seen(query).end());
     std::erase_if(tokens, [&](Index one) { return score(query, one) <= score(query, token); });
     std::stable_sort(tokens.begin(), tokens.end(), [&](Index a, Index b) { return score(query, a) > score(query, b); });
     if (tokens.size() > kTries) tokens.resize(kTries);

@@ -25,7 +25,8 @@ class ConvergenceTypes final : public Study {
                 "(5,3), (5,10), d from 2 to 20; 200 tasks each; W trained from zero with 2,000 exact normalized "
                 "gradient steps of 0.1. Sizes and counts are ours.",
             .paper =
-                "Transformers as Support Vector Machines, the figure of global and local convergence as d grows: as "
+                "Transformers as Support Vector Machines (arXiv 2308.16898), the figure of global and local "
+                "convergence as d grows: as "
                 "d grows, more runs end at the SVM of the optimal tokens (global), fewer at that of another locally "
                 "optimal selection (local)."};
   }

@@ -111,8 +111,8 @@ class Script {
     return fmt::format("screen {:.6f},{:.6f}", x / layout_.width, 1 - y / layout_.height);
   }
 
-  /// The same sizes in every format: inches of 96 pixels, and 300 dots per inch of PNG. The cairo terminals count fonts
-  /// in points.
+  /// The same sizes in every format: inches of 96 pixels, and 300 dots per inch of PNG. The cairo terminals draw a font
+  /// of n points n · 96/72 units high; a unit is a dot of PNG, and a point of PDF, whose lines are half a unit wide.
   void write_terminals() {
     constexpr double kPixels = 96, kDots = 300, kPoints = 72;
     const double w = layout_.width, h = layout_.height, dots = kDots / kPixels;
@@ -125,8 +125,8 @@ class Script {
         w, h, scaled(kText), end);
     line(
         "if (format eq 'pdf') set terminal pdfcairo size {:.4f}in,{:.4f}in enhanced font 'DejaVu Sans,{:.4g}' "
-        "fontscale {} {}",
-        w / kPixels, h / kPixels, scaled(kText), kPoints / kPixels, end);
+        "fontscale {} linewidth {} {}",
+        w / kPixels, h / kPixels, scaled(kText), kPoints / kPixels * kPoints / kPixels, 2 * kPoints / kPixels, end);
     line(
         "if (format eq 'png') set terminal pngcairo size {:.0f},{:.0f} enhanced font 'DejaVu Sans,{:.4g}' fontscale "
         "{} linewidth {} pointscale {} {}",

@@ -78,7 +78,8 @@ class GdPaths final : public Study {
                 "Q = 0; 2,000 normalized gradient steps of 0.1. Plain arithmetic adds 2^-52 to norms and as ridge on "
                 "(K,Q), as published.",
             .paper =
-                "Transformers as Support Vector Machines, the figure of W z in the plane: W z_1 and W z_2 leave the "
+                "Transformers as Support Vector Machines (arXiv 2308.16898), the figure of W z in the plane: W z_1 and "
+                "W z_2 leave the "
                 "origin and turn into the directions that the Frobenius SVM predicts for W runs and, with vanishing "
                 "regularization, the nuclear SVM for (K,Q) runs."};
   }
@@ -127,8 +128,8 @@ class GdPaths final : public Study {
     summary.figure = {
         .title = "Paths of W z in the plane",
         .caption =
-            "Lines end after 2,000 steps or at the edge of the window. Rays: what the SVM of the "
-            "selected tokens predicts, W^mm z_i for W runs and W*^mm z_i for (K,Q) runs. Exact and plain "
+            "Lines end after 2,000 steps or at the edge of the window. Rays: directions that the SVMs of the "
+            "selected tokens predict, the Frobenius one for W runs and the nuclear one for (K,Q) runs. Exact and plain "
             "runs lie on each other until gradients underflow. Tokens are enlarged: the longest reaches half of the "
             "window.",
         .columns = 2};

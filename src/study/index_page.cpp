@@ -67,6 +67,8 @@ std::string cells_table(const nlohmann::json& cells) {
 std::string section(const std::string& name, const nlohmann::json& summary, bool has_figure) {
   std::string html = fmt::format("<section id=\"{0}\">\n<h2>{1}</h2>\n", escaped_html(name),
                                  escaped_html(summary.at("title").get<std::string>()));
+  html += fmt::format("<p>{}{}</p>\n", is_published(summary) ? "Reproduces: " : "",
+                      escaped_html(summary.at("paper").get<std::string>()));
   html += fmt::format("<p>{}</p>\n", escaped_html(summary.at("setting").get<std::string>()));
   if (!summary.value("complete", false))
     html += "<p class=\"warning\">Stopped before all runs were done; the same command continues from here.</p>\n";

@@ -33,7 +33,8 @@ class JointTraining final : public Study {
                 "gradient steps of 0.1 on both. Plain arithmetic adds 1e-19 to the norm of the prompt's gradient and "
                 "1e-9 to that of the head's, as published.",
             .paper =
-                "Max-Margin Token Selection in Attention Mechanism, the figure of head and prompt trained together: "
+                "Max-Margin Token Selection in Attention Mechanism (arXiv 2306.13596), the figure of head and prompt "
+                "trained together: "
                 "v turns to the v-SVM of the selected tokens; p to the p-SVM if all inputs are support vectors of v, "
                 "else to the p-SVM with the others relaxed."};
   }

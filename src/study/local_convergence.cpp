@@ -23,7 +23,8 @@ class LocalConvergence final : public Study {
                 "arithmetic adds 2^-52 to norms and as ridge on (K,Q), as published, and is run without that ridge "
                 "too; exact arithmetic has neither.",
             .paper =
-                "Transformers as Support Vector Machines, the figure of softmax weights and correlations over steps: "
+                "Transformers as Support Vector Machines (arXiv 2308.16898), the figure of softmax weights and "
+                "correlations over steps: "
                 "softmax weights of the selected tokens go to one; W runs align with the Frobenius SVM of the tokens "
                 "they select, (K,Q) runs, with vanishing regularization, with the nuclear one."};
   }

@@ -24,7 +24,8 @@ class Losses final : public Study {
                 "coordinate, v = e3; C from 1 to 10 and 100; linear, logistic and exponential loss; p from zero; 999 "
                 "normalized gradient steps of 0.1. Plain arithmetic adds 1e-9 to norms, as published.",
             .paper =
-                "Max-Margin Token Selection in Attention Mechanism, the figure of paths under different losses: the "
+                "Max-Margin Token Selection in Attention Mechanism (arXiv 2306.13596), the figure of paths under "
+                "different losses: the "
                 "larger C, the more the path bends before it turns to the p-SVM, and losses bend differently; the "
                 "limit is the same."};
   }

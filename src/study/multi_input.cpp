@@ -22,7 +22,8 @@ class MultiInput final : public Study {
                 "of 1. Plain arithmetic adds 1e-12 to norms, as published. A run is a data set with all six starts; "
                 "those without a p-SVM are drawn again.",
             .paper =
-                "Max-Margin Token Selection in Attention Mechanism, the figure of prompts on several inputs: the "
+                "Max-Margin Token Selection in Attention Mechanism (arXiv 2306.13596), the figure of prompts on "
+                "several inputs: the "
                 "paths of all starts turn to the p-SVM direction; softmax weights of the optimal tokens go to one "
                 "while the norm of p grows, linearly for normalized and logarithmically for plain gradient descent."};
   }

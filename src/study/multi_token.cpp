@@ -29,7 +29,8 @@ class MultiToken final : public Study {
                 "counts when no softmax weight lies in (1e-6, 1e-3], at least one is at most 1e-6, some label is −1 "
                 "and both SVMs have solutions; 500 such runs for every d. Tokens with weight at least 1e-3 are kept.",
             .paper =
-                "Transformers as Support Vector Machines, the figures of nonlinear heads and their SVM equivalence: "
+                "Transformers as Support Vector Machines (arXiv 2308.16898), the figures of nonlinear heads and their "
+                "SVM equivalence: "
                 "W is close to W_fin + R W^mm, closer than to the direction W^mm of the Gen-SVM alone or to the SVM "
                 "of the single largest token."};
   }
@@ -126,7 +127,7 @@ class MultiToken final : public Study {
     double masked = -INFINITY;
     Index size = 0;
     for (Index i = 0; i < task.queries(); ++i) {
-      for (Index t = 0; t < task.visible(i); ++t) {
+      for (const Index t : task.seen(i)) {
         if (kept.keeps(i, t)) {
           ++size;
         } else {

@@ -44,7 +44,8 @@ class QuadraticHead final : public Study {
                 "bounce around an interior equilibrium); 100 tasks for every λ. Tokens with weight at least 1e-3 are "
                 "kept. Sizes and λ are ours.",
             .paper =
-                "Transformers as Support Vector Machines, the section on nonlinear heads; sizes are ours: the number "
+                "Transformers as Support Vector Machines (arXiv 2308.16898), the section on nonlinear heads; sizes are "
+                "ours: the number "
                 "of tokens that attention keeps grows with λ, and W is predicted by W_fin + R W^mm of the kept sets."};
   }
 

@@ -82,10 +82,24 @@ void remove_figures(const std::string& folder) {
   }
 }
 
+/// What is drawn, trained and solved. The text names the full counts; --runs asks for others.
+std::string setting_of(const Study& study, const StudyOptions& options) {
+  const std::vector<StudyCell> cells = study.cells();
+  const bool known = std::any_of(all_studies().begin(), all_studies().end(),
+                                 [&](const std::unique_ptr<Study>& one) { return one.get() == &study; });
+  const bool other = std::any_of(cells.begin(), cells.end(), [&](const StudyCell& cell) {
+    return (cell.most_runs > 0 ? std::min(options.runs, cell.most_runs) : options.runs) != cell.runs;
+  });
+  if (!known || options.runs == 0 || !other) return study.facts().setting;
+  return fmt::format("{} These are the full counts; here --runs {} was given, for every setting.",
+                     study.facts().setting, options.runs);
+}
+
 /// Writes all files of a study.
 void write_study(const Study& study, const std::vector<CellRows>& cells, const StudyOptions& options,
                  StudyReport& report, StudyResult& result) {
-  const StudyFacts facts = study.facts();
+  StudyFacts facts = study.facts();
+  facts.setting = setting_of(study, options);
   const Summary summary = study.summarise(cells);
   const std::string folder = (fs::path(options.folder) / facts.name).string() + "/";
   make_folder(folder);

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "base/time_limit.h"
-#include "study/run_store.h"
 #include "study/study.h"
 
 namespace attsvm::internal {

@@ -26,7 +26,8 @@ class SingleInput final : public Study {
                 "coordinate, v = e3, y = 1; c = 0.9 (global) and c = 0 (local); six starts p = (0,q,0), q from 1 to "
                 "−1.5; 999 normalized gradient steps of 0.1. Plain arithmetic adds 1e-9 to norms, as published.",
             .paper =
-                "Max-Margin Token Selection in Attention Mechanism, the figure of prompts on one input: with equal "
+                "Max-Margin Token Selection in Attention Mechanism (arXiv 2306.13596), the figure of prompts on one "
+                "input: with equal "
                 "scores of the other tokens every start turns to the p-SVM of the best token; otherwise some starts "
                 "turn to the p-SVM of a locally optimal token."};
   }

@@ -1,18 +1,16 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "attsvm/experiments.h"
+#include "io/run_store.h"
 #include "study/figure.h"
 #include "theory/instances.h"
 
 namespace attsvm::internal {
-
-using Json = nlohmann::ordered_json;
 
 /// One setting of a study, for which many instances are run.
 struct StudyCell {
@@ -26,15 +24,7 @@ struct StudyCell {
   double acceptance = 1;         ///< share of draws expected to be accepted
 };
 
-/// The result of one instance.
-struct StudyRow {  // NOLINT(bugprone-exception-escape): Json declares its move noexcept, and catches what it throws
-  std::string rejection;  ///< why the draw was rejected; empty: accepted
-  Json result;            ///< an object of named numbers and arrays
-
-  static StudyRow rejected(std::string why) { return {std::move(why), Json::object()}; }
-
-  bool accepted() const { return rejection.empty(); }
-};
+using StudyRow = RunRow;
 
 inline constexpr const char* kNotVerified = "SVM not verified";
 

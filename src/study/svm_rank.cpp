@@ -30,7 +30,8 @@ class SvmRank final : public Study {
             "(n,T) is (5,5), (10,5), (15,5), (5,10), (5,15), d is 1 to 5, 10, 15, 20; 100 feasible draws each, given "
             "up after 2,000 draws. The rank counts singular values above 1e-10 of the largest, on certified solutions.",
         .paper =
-            "Transformers as Support Vector Machines, the figure of ranks: ranks of the Frobenius and of the "
+            "Transformers as Support Vector Machines (arXiv 2308.16898), the figure of ranks: ranks of the Frobenius "
+            "and of the "
             "nuclear norm solution against d, for growing n and for growing T. Both are at most min(n,d); the "
             "two are close."};
   }

@@ -27,6 +27,7 @@ enum Stream : std::uint32_t {
   kWeights = 10,
   kSpectrum = 11,
   kCounts = 12,
+  kIds = 13,
 };
 
 struct Draft {
@@ -59,6 +60,8 @@ void orthonormalize(RowMatrix& rows);
 
 /// Fills tokens, queries and selection so that the optimum is known.
 void draw_planted(Draft& draft);
+/// The task of Law::next_token.
+AttentionTask draw_next_token(const Draft& draft);
 /// Fills tokens, queries and selection so that a certificate of infeasibility is known.
 void draw_infeasible(Draft& draft);
 

@@ -30,6 +30,9 @@ constexpr std::array kKinds{
                "the optimal W and multipliers are known (x_planted_W, x_planted_dual, x_planted_objective)",
                {.law = Law::planted}},
     RecipeKind{"infeasible", "no W keeps the selection; the proof is known (x_certificate)", {.law = Law::infeasible}},
+    RecipeKind{"nexttoken",
+               "next-token prediction: random embeddings, sequences and labels",
+               {.law = Law::next_token, .n = 6, .T = 4, .d = 8, .vocabulary = 6}},
     RecipeKind{
         "single-global", "one input in the plane whose only limit is global", {.law = Law::single_input, .c = 0.9}},
     RecipeKind{"single-local", "one input in the plane with a local limit", {.law = Law::single_input, .c = 0}},
@@ -71,10 +74,18 @@ Recipe complete(Recipe r) {
   at_least("shortest", r.shortest, 1);
   at_least("hidden", r.hidden, 1);
   at_least("rank", r.rank, 0);
+  if (r.law == Law::next_token) {
+    if (r.pattern != QueryPattern::cross || r.head != HeadKind::linear || r.dz != r.d)
+      refuse("a next-token task has neither a head nor queries of its own; leave attention, head and dz out");
+    fill(r.vocabulary, 6);
+    at_least("vocabulary", r.vocabulary, 1);
+  } else if (r.vocabulary != 0) {
+    refuse("vocabulary = {}; only next-token draws have one", r.vocabulary);
+  }
   if (r.shortest > r.T) refuse("shortest = {}; must be at most T = {}", r.shortest, r.T);
   constexpr double kMost = 1e15;  // bytes: more than any machine has, and safe to multiply
   const double largest = static_cast<double>(std::max(r.T, r.dz)) * static_cast<double>(std::max(r.n, r.d)) *
-                         static_cast<double>(std::max(r.d, r.dz)) * 8;
+                         static_cast<double>(std::max({r.d, r.dz, r.vocabulary})) * 8;
   if (largest > kMost) refuse("n = {}, T = {}, d = {}, dz = {} is too large", r.n, r.T, r.d, r.dz);
   if (r.law == Law::orthonormal && r.T > r.d) refuse("T = {}; orthonormal tokens need T <= d = {}", r.T, r.d);
   const bool has_selection = r.law == Law::planted || r.law == Law::infeasible;
@@ -268,6 +279,8 @@ std::string_view name_of(Law law) {
       return "planted";
     case Law::infeasible:
       return "infeasible";
+    case Law::next_token:
+      return "next token";
     case Law::single_input:
       return "single input";
     case Law::multi_input:
@@ -309,6 +322,7 @@ Drawn generate(const Recipe& recipe, std::uint64_t seed, std::uint32_t instance)
     const auto extra = draft.random(kLengths).below(spread, static_cast<std::uint64_t>(s));
     draft.offsets.push_back(draft.offsets.back() + r.shortest + static_cast<Index>(extra));
   }
+  if (r.law == Law::next_token) return {draw_next_token(draft), {}};
   switch (r.law) {
     case Law::orthonormal:
       draw_orthonormal_tokens(draft);

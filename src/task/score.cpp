@@ -9,6 +9,7 @@ namespace attsvm {
 using namespace internal;
 
 std::vector<double> head_values(const AttentionTask& task) {
+  if (task.next_token()) refuse("a next-token task has no head; scores and optimal tokens need one");
   if (task.head().kind == HeadKind::none) {
     refuse("head is missing; scores and optimal tokens need one");
   }
@@ -35,13 +36,13 @@ OptimalTokens optimal_tokens(const AttentionTask& task, double tie_tolerance) {
     const auto score = [&, first = task.offset(task.sequence(i))](Index t) {
       return task.label(i) * values[static_cast<std::size_t>(first + t)];
     };
-    double top = score(0), largest = 0;
-    for (Index t = 0; t < task.visible(i); ++t) {
+    double top = score(task.seen(i).front()), largest = 0;
+    for (const Index t : task.seen(i)) {
       top = std::max(top, score(t));
       largest = std::max(largest, std::abs(score(t)));
     }
     Tie tie{i, {}};
-    for (Index t = 0; t < task.visible(i); ++t) {
+    for (const Index t : task.seen(i)) {
       if (score(t) >= top - tie_tolerance * largest) tie.tokens.push_back(t);
     }
     best[static_cast<std::size_t>(i)] = tie.tokens.front();

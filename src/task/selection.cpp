@@ -7,6 +7,19 @@ namespace attsvm {
 
 using namespace internal;
 
+namespace {
+
+/// "0 to 7", or the first few where there are gaps.
+std::string words_of(std::span<const Index> seen) {
+  constexpr std::size_t kShown = 8;
+  if (seen.back() - seen.front() + 1 == static_cast<Index>(seen.size()))
+    return fmt::format("{} to {}", seen.front(), seen.back());
+  return fmt::format("{}{}", fmt::join(seen.first(std::min(kShown, seen.size())), ", "),
+                     seen.size() > kShown ? ", ..." : "");
+}
+
+}  // namespace
+
 void Selection::append(std::vector<Index> tokens) {
   std::sort(tokens.begin(), tokens.end());
   tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
@@ -27,9 +40,8 @@ Selection Selection::sets(const std::vector<std::vector<Index>>& tokens) {
   return selection;
 }
 
-Selection Selection::from_array(const Array& array, std::span<const Index> visible, Index longest,
-                                std::string_view name) {
-  const auto q = static_cast<Index>(visible.size());
+Selection Selection::from_array(const Array& array, const Visibility& visible, Index longest, std::string_view name) {
+  const auto q = visible.queries();
   const bool mask = array.scalar == Scalar::boolean;
   if (array.shape != (mask ? std::vector<Index>{q, longest} : std::vector<Index>{q})) {
     refuse("{} has type {} and shape {}; must be ({}) integers or ({},{}) bool", name, name_of(array.scalar),
@@ -39,9 +51,9 @@ Selection Selection::from_array(const Array& array, std::span<const Index> visib
   if (!mask) {
     const auto tokens = to_indices(array, name);
     for (std::size_t i = 0; i < tokens.size(); ++i) {
-      if (tokens[i] < 0 || tokens[i] >= visible[i]) {
-        refuse("{}[{}] = {}; must be a visible token, 0 to {}", name, i, tokens[i], visible[i] - 1);
-      }
+      const auto seen = visible.tokens(static_cast<Index>(i));
+      if (!visible.sees(static_cast<Index>(i), tokens[i]))
+        refuse("{}[{}] = {}; must be a visible token, {}", name, i, tokens[i], words_of(seen));
       selection.append({tokens[i]});
     }
     return selection;
@@ -49,12 +61,13 @@ Selection Selection::from_array(const Array& array, std::span<const Index> visib
   const Array flags = to_f64(array);
   const auto numbers = f64_span(flags);
   const auto width = static_cast<std::size_t>(array.shape[1]);
-  for (std::size_t i = 0; i < visible.size(); ++i) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(q); ++i) {
     std::vector<Index> kept;
     for (std::size_t t = 0; t < width; ++t) {
       if (numbers[i * width + t] == 0) continue;
-      if (static_cast<Index>(t) >= visible[i]) {
-        refuse("{}[{},{}] = True; query {} sees only tokens 0 to {}", name, i, t, i, visible[i] - 1);
+      if (!visible.sees(static_cast<Index>(i), static_cast<Index>(t))) {
+        refuse("{}[{},{}] = True; query {} sees only tokens {}", name, i, t, i,
+               words_of(visible.tokens(static_cast<Index>(i))));
       }
       kept.push_back(static_cast<Index>(t));
     }

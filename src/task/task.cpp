@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
 
 #include "base/refuse.h"
@@ -24,7 +25,11 @@ constexpr std::array kFields{TaskField{"tokens", &TaskArrays::tokens},
                              TaskField{"head", &TaskArrays::head},
                              TaskField{"head_hidden", &TaskArrays::head_hidden},
                              TaskField{"head_quadratic", &TaskArrays::head_quadratic},
-                             TaskField{"select", &TaskArrays::select}};
+                             TaskField{"select", &TaskArrays::select},
+                             TaskField{"ids", &TaskArrays::ids},
+                             TaskField{"embeddings", &TaskArrays::embeddings},
+                             TaskField{"next", &TaskArrays::next},
+                             TaskField{"vocabulary", &TaskArrays::vocabulary}};
 
 constexpr double kOne = 1.0;  // the query vector of prompt attention
 
@@ -33,15 +38,6 @@ void require_shape(const Array& array, std::string_view name, const std::vector<
   if (array.shape != shape) {
     refuse("{} has shape {}; must be {} ({})", name, shape_text(array.shape), shape_text(shape), meaning);
   }
-}
-
-/// Converts a real array to f64. InputError if a size is 0 or a number is not finite.
-void take_real(Array& array, std::string_view name) {
-  for (const Index extent : array.shape) {
-    if (extent < 1) refuse("{} has shape {}; every size must be at least 1", name, shape_text(array.shape));
-  }
-  array = to_f64(array, name);
-  require_finite(array, name);
 }
 
 /// Converts an index array of `count` entries to i64 and returns it. InputError unless low ≤ entry i ≤ high(i).
@@ -60,9 +56,21 @@ std::vector<Index> take_indices(Array& array, std::string_view name, Index count
   return indices;
 }
 
+void require_own_rows(const AttentionTask& task) {
+  if (task.next_token()) throw std::logic_error("the tokens of a next-token task are rows of its embeddings");
+}
+
 }  // namespace
 
 std::span<const TaskField> internal::task_fields() { return kFields; }
+
+void internal::take_real(Array& array, std::string_view name) {
+  for (const Index extent : array.shape) {
+    if (extent < 1) refuse("{} has shape {}; every size must be at least 1", name, shape_text(array.shape));
+  }
+  array = to_f64(array, name);
+  require_finite(array, name);
+}
 
 std::string_view name_of(AttentionKind kind) {
   switch (kind) {
@@ -72,16 +80,24 @@ std::string_view name_of(AttentionKind kind) {
       return "cross";
     case AttentionKind::self:
       return "self";
+    case AttentionKind::next_token:
+      return "next-token";
   }
   throw std::logic_error("unknown attention kind");
 }
 
 AttentionTask::Contents::Contents(TaskArrays arrays) : arrays_(std::move(arrays)) {
   for (const TaskField& field : kFields) {
-    if ((arrays_.*field.member).scalar == Scalar::character) refuse("{} is text; must be numbers", field.name);
+    if ((arrays_.*field.member).scalar == Scalar::character && field.member != &TaskArrays::vocabulary)
+      refuse("{} is text; must be numbers", field.name);
+  }
+  if (arrays_.ids.given() || arrays_.embeddings.given() || arrays_.next.given() || arrays_.vocabulary.given()) {
+    take_next_tokens();
+    return;
   }
   take_tokens();
   take_queries();
+  take_visible();
   take_labels();
   take_head();
   if (arrays_.select.given()) {
@@ -89,6 +105,35 @@ AttentionTask::Contents::Contents(TaskArrays arrays) : arrays_(std::move(arrays)
     arrays_.select = arrays_.select.rank() == 1 ? Array::own(to_indices(arrays_.select, "select"), {queries()})
                                                 : select_->mask(longest_);
   }
+}
+
+/// Where sequences begin and end among `tokens` tokens.
+void AttentionTask::Contents::take_offsets(Index tokens) {
+  Array& offsets = arrays_.offsets;
+  if (offsets.rank() != 1 || offsets.shape[0] < 2) {
+    refuse("offsets has shape {}; must be (n+1) with n at least 1", shape_text(offsets.shape));
+  }
+  offsets_ = to_indices(offsets, "offsets");
+  if (offsets_.front() != 0) {
+    const bool lengths = std::accumulate(offsets_.begin(), offsets_.end(), Index{0}) == tokens;
+    refuse("offsets[0] = {}; must be 0{}", offsets_.front(),
+           lengths
+               ? fmt::format(" (these look like lengths; offsets are where sequences begin and end: 0, {}, ..., {})",
+                             offsets_[0], tokens)
+               : "");
+  }
+  for (std::size_t s = 1; s < offsets_.size(); ++s) {
+    if (offsets_[s] <= offsets_[s - 1]) {
+      refuse("offsets[{}] = {}; must be larger than offsets[{}] = {} (no sequence may be empty)", s, offsets_[s], s - 1,
+             offsets_[s - 1]);
+    }
+  }
+  if (offsets_.back() != tokens) {
+    refuse("offsets[{}] = {}; the last one must be the number of tokens, {}", offsets_.size() - 1, offsets_.back(),
+           tokens);
+  }
+  offsets = Array::own(offsets_, {static_cast<Index>(offsets_.size())});
+  for (Index s = 0; s < sequences(); ++s) longest_ = std::max(longest_, length(s));
 }
 
 void AttentionTask::Contents::take_tokens() {
@@ -102,34 +147,10 @@ void AttentionTask::Contents::take_tokens() {
   if (rank == 3) {
     offsets_.resize(static_cast<std::size_t>(tokens.shape[0]) + 1);
     for (std::size_t s = 0; s < offsets_.size(); ++s) offsets_[s] = static_cast<Index>(s) * tokens.shape[1];
+    longest_ = tokens.shape[1];
   } else {
-    Array& offsets = arrays_.offsets;
-    if (offsets.rank() != 1 || offsets.shape[0] < 2) {
-      refuse("offsets has shape {}; must be (n+1) with n at least 1", shape_text(offsets.shape));
-    }
-    offsets_ = to_indices(offsets, "offsets");
-    if (offsets_.front() != 0) {
-      const bool lengths = std::accumulate(offsets_.begin(), offsets_.end(), Index{0}) == tokens.shape[0];
-      refuse("offsets[0] = {}; must be 0{}", offsets_.front(),
-             lengths
-                 ? fmt::format(" (these look like lengths; offsets are where sequences begin and end: 0, {}, ..., {})",
-                               offsets_[0], tokens.shape[0])
-                 : "");
-    }
-    for (std::size_t s = 1; s < offsets_.size(); ++s) {
-      if (offsets_[s] <= offsets_[s - 1]) {
-        refuse("offsets[{}] = {}; must be larger than offsets[{}] = {} (no sequence may be empty)", s, offsets_[s],
-               s - 1, offsets_[s - 1]);
-      }
-    }
-    if (offsets_.back() != tokens.shape[0]) {
-      refuse("offsets[{}] = {}; the last one must be the number of tokens, {}", offsets_.size() - 1, offsets_.back(),
-             tokens.shape[0]);
-    }
-    offsets = Array::own(offsets_, {static_cast<Index>(offsets_.size())});
+    take_offsets(tokens.shape[0]);
   }
-  for (Index s = 0; s < sequences(); ++s) longest_ = std::max(longest_, length(s));
-
   if (arrays_.keys.given()) {
     auto shape = tokens.shape;
     if (arrays_.keys.rank() == rank) shape.back() = arrays_.keys.shape.back();
@@ -176,14 +197,6 @@ void AttentionTask::Contents::take_queries() {
     std::iota(sequence_.begin(), sequence_.end(), Index{0});
   }
 
-  const auto length_of = [&](std::size_t i) { return length(sequence_[i]); };
-  if (arrays_.visible.given()) {
-    visible_ = take_indices(arrays_.visible, "visible", q, 1, length_of, "a number of leading tokens");
-  } else {
-    visible_.resize(static_cast<std::size_t>(q));
-    for (std::size_t i = 0; i < visible_.size(); ++i) visible_[i] = length_of(i);
-  }
-
   query_row_.resize(static_cast<std::size_t>(q));
   switch (kind_) {
     case AttentionKind::cross:
@@ -191,7 +204,7 @@ void AttentionTask::Contents::take_queries() {
       std::iota(query_row_.begin(), query_row_.end(), Index{0});
       break;
     case AttentionKind::self: {
-      const auto last = [&](std::size_t i) { return length_of(i) - 1; };
+      const auto last = [&](std::size_t i) { return length(sequence_[i]) - 1; };
       const auto tokens = take_indices(query_token, "query_token", q, 0, last, "a token of the query's sequence");
       query_base_ = f64_span(keys()).data();
       for (std::size_t i = 0; i < tokens.size(); ++i) query_row_[i] = offset(sequence_[i]) + tokens[i];
@@ -200,7 +213,65 @@ void AttentionTask::Contents::take_queries() {
     case AttentionKind::prompt:
       query_base_ = &kOne;
       break;
+    case AttentionKind::next_token:
+      throw std::logic_error("the queries of a next-token task are its last tokens");
   }
+}
+
+void AttentionTask::Contents::take_visible() {
+  Array& visible = arrays_.visible;
+  visible_ = Visibility(longest_);
+  if (!visible.given()) {
+    for (const Index s : sequence_) visible_.add(0, length(s));
+  } else if (visible.scalar != Scalar::boolean) {
+    if (visible.shape.size() == 2)
+      refuse("visible has shape {} and numbers; a mask must be bool", shape_text(visible.shape));
+    const auto length_of = [&](std::size_t i) { return length(sequence_[i]); };
+    for (const Index count : take_indices(visible, "visible", queries(), 1, length_of, "a number of leading tokens"))
+      visible_.add(0, count);
+  } else {
+    if (visible.shape != std::vector<Index>{queries(), longest_}) {
+      refuse("visible has type bool and shape {}; must be ({},{}) bool or ({}) integers", shape_text(visible.shape),
+             queries(), longest_, queries());
+    }
+    visible = to_native(visible);
+    std::vector<Index> seen;
+    std::map<std::pair<Index, std::vector<Index>>, Index> known;  // lists with gaps of a sequence: the first query
+    for (Index i = 0; i < queries(); ++i) {
+      const Index s = sequence_[static_cast<std::size_t>(i)];
+      seen.clear();
+      for (Index t = 0; t < length(s); ++t) {
+        if (visible.data[i * longest_ + t] != std::byte{0}) seen.push_back(t);
+      }
+      if (seen.empty())
+        refuse("visible[{}] has no True among the {} tokens of sequence {}; a query must see one", i, length(s), s);
+      if (seen.back() - seen.front() + 1 == static_cast<Index>(seen.size())) {
+        visible_.add(seen.front(), static_cast<Index>(seen.size()));
+      } else if (const auto [same, is_new] = known.try_emplace({s, seen}, i); is_new) {
+        visible_.add(seen);
+      } else {
+        visible_.add_as(same->second);
+      }
+    }
+  }
+  copy_scattered();
+}
+
+void AttentionTask::Contents::copy_scattered() {
+  copied_.resize(static_cast<std::size_t>(visible_.packed()));
+  for (Index i = 0; i < queries(); ++i) {
+    if (!visible_.scattered(i)) continue;
+    auto to = copied_.begin() + visible_.packed(i);
+    for (const Index t : visible_.tokens(i)) *to++ = offset(sequence_[static_cast<std::size_t>(i)]) + t;
+  }
+  const auto copy_of = [&](const Array& array) {
+    const ConstRows all(f64_span(array).data(), offsets_.back(), array.shape.back());
+    RowMatrix rows(visible_.packed(), all.cols());
+    for (Index k = 0; k < rows.rows(); ++k) rows.row(k) = all.row(copied_[static_cast<std::size_t>(k)]);
+    return rows;
+  };
+  copied_keys_ = copy_of(keys());
+  if (arrays_.keys.given()) copied_values_ = copy_of(arrays_.tokens);
 }
 
 void AttentionTask::Contents::take_labels() {
@@ -249,21 +320,55 @@ void AttentionTask::Contents::take_head() {
 AttentionTask::AttentionTask(TaskArrays arrays) : contents_(std::make_shared<const Contents>(std::move(arrays))) {}
 
 ConstRows AttentionTask::keys(Index sequence) const {
+  require_own_rows(*this);
   const double* base = f64_span(contents_->keys()).data();
   return {base + offset(sequence) * key_size(), length(sequence), key_size()};
 }
 
 ConstRows AttentionTask::values(Index sequence) const {
+  require_own_rows(*this);
   const double* base = f64_span(contents_->arrays_.tokens).data();
   return {base + offset(sequence) * value_size(), length(sequence), value_size()};
 }
 
+Index AttentionTask::seen_row(Index query) const {
+  require_own_rows(*this);
+  const Visibility& all = visible();
+  return all.scattered(query) ? tokens() + all.packed(query) : offset(sequence(query)) + seen(query).front();
+}
+
+ConstRows AttentionTask::seen_keys(Index query) const {
+  require_own_rows(*this);
+  const Visibility& all = visible();
+  const double* rows = all.scattered(query) ? contents_->copied_keys_.row(all.packed(query)).data()
+                                            : keys(sequence(query)).row(seen(query).front()).data();
+  return {rows, visible(query), key_size()};
+}
+
+ConstRows AttentionTask::seen_values(Index query) const {
+  if (!keys_differ()) return seen_keys(query);
+  const Visibility& all = visible();
+  const double* rows = all.scattered(query) ? contents_->copied_values_.row(all.packed(query)).data()
+                                            : values(sequence(query)).row(seen(query).front()).data();
+  return {rows, visible(query), value_size()};
+}
+
 ConstVector AttentionTask::query(Index query) const {
+  if (next_token()) return {embeddings().row(last(query)).data(), query_size()};
   return {contents_->query_base_ + contents_->query_row_[static_cast<std::size_t>(query)] * contents_->query_size_,
           contents_->query_size_};
 }
 
+bool AttentionTask::masked() const {
+  if (next_token()) return false;
+  for (Index i = 0; i < queries(); ++i) {
+    if (seen(i).back() >= visible(i)) return true;
+  }
+  return false;
+}
+
 bool AttentionTask::causal() const {
+  if (next_token()) return false;
   for (Index i = 0; i < queries(); ++i) {
     if (visible(i) < length(sequence(i))) return true;
   }

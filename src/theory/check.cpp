@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 
 #include "base/refuse.h"
-#include "base/time_limit.h"
+#include "theory/check_tools.h"
 #include "theory/run_shares.h"
 #include "theory/selections.h"
 #include "theory/step_advice.h"
@@ -41,19 +40,6 @@ void judge(Check& check) {
   }
 }
 
-/// How to solve so that the check as a whole respects its limits; a solve that they end sets `complete` to false.
-SolveSettings solve_settings(const CheckSettings& settings, bool& complete) {
-  const TimeLimit limit(settings.time_limit);
-  SolveSettings solves;
-  if (settings.time_limit > 0 || settings.progress) {
-    solves.progress = [&settings, &complete, limit](const SolveProgress& now) {
-      complete = complete && !limit.over() && !(settings.progress && settings.progress(now));
-      return !complete;
-    };
-  }
-  return solves;
-}
-
 /// Fills in everything that depends only on task and selection.
 void assess(const AttentionTask& task, SolveSettings settings, MarginSolver& solver, Check& check) {
   const MarginProblem problem = MarginProblem::attention(task, check.selection);
@@ -71,19 +57,6 @@ void assess(const AttentionTask& task, SolveSettings settings, MarginSolver& sol
     check.nuclear = solver.solve(problem, settings, smallest);
   }
   judge(check);
-}
-
-std::vector<double> correlations(std::span<const ConstRows> record, const RowMatrix* W) {
-  std::vector<double> list;
-  list.reserve(record.size());
-  for (const ConstRows& point : record) {
-    list.push_back(W != nullptr ? correlation(point, *W) : std::numeric_limits<double>::quiet_NaN());
-  }
-  return list;
-}
-
-const RowMatrix* solved(const MarginSolution& solution) {
-  return solution.status == MarginStatus::optimal ? &solution.W : nullptr;
 }
 
 }  // namespace

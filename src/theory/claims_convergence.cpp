@@ -13,8 +13,8 @@
 namespace attsvm::internal {
 namespace {
 
-constexpr Index kSteps = 20000;    // of 0.1, normalized: ‖W‖ is then about 2000
-constexpr double kAligned = 1e-4;  // 1 − correlation that counts as converged by then; it falls like 1/steps²
+constexpr Index kManySteps = 20000;  // of 0.1, normalized: ‖W‖ is then about 2000
+constexpr double kAligned = 1e-4;    // 1 − correlation that counts as converged by then; it falls like 1/steps²
 constexpr std::uint32_t kStartStream = 0x5c0e0100;
 
 std::string far_from(double distance, std::span<const Index> selected) {
@@ -24,13 +24,13 @@ std::string far_from(double distance, std::span<const Index> selected) {
 /// Runs from zero, against the SVM of the tokens that they end at.
 ClaimResult test_own_selection(const Recipe& recipe, const Claim& claim, const ClaimSettings& settings,
                                Threads& threads) {
-  constexpr Index kEarly = kSteps / 10;
+  constexpr Index kEarly = kManySteps / 10;
   Tally tally(claim, settings);
   std::vector<double> distances, early;
   Index closer = 0, optimal = 0;
   tally.for_batches(0, [&](Index first, Index count) {
     const auto tasks = draw_tasks(recipe, {settings.seed, first, count}, threads);
-    const auto runs = train_many(tasks, {.steps = kSteps, .record = {.at = {kEarly, kSteps}}}, threads);
+    const auto runs = train_many(tasks, {.steps = kManySteps, .record = {.at = {kEarly, kManySteps}}}, threads);
     const auto selected = selected_by(tasks, runs, threads);
     const auto best = optimal_of(tasks);
     const auto svm = solve_verified(attention_problems(tasks, selected), Norm::frobenius(), threads);
@@ -44,7 +44,7 @@ ClaimResult test_own_selection(const Recipe& recipe, const Claim& claim, const C
     }
   });
   tally.figure(fmt::format("median 1 - correlation after {} steps", kEarly), median(early));
-  tally.figure(fmt::format("median 1 - correlation after {} steps", kSteps), median(distances));
+  tally.figure(fmt::format("median 1 - correlation after {} steps", kManySteps), median(distances));
   tally.share("share of runs that are closer at the end than after a tenth of it", closer,
               static_cast<Index>(distances.size()));
   tally.share("share of runs that select the optimal tokens", optimal, static_cast<Index>(distances.size()));
@@ -117,7 +117,7 @@ TwoInputs run_two_inputs(Threads& threads) {
                             .head = Array::own(std::vector<double>{1}, {1})});
   const RowMatrix start{{6}, {0}}, first{{1}, {0}};
   const auto svm = solve_verified(attention_problems({&task, 1}, optimal_of({&task, 1})), Norm::frobenius(), threads);
-  const TrainedRun run = train(task, {.steps = kSteps}, threads, {.W = start});
+  const TrainedRun run = train(task, {.steps = kManySteps}, threads, {.W = start});
   return {distance(run.W, svm.front()), 1 - correlation(run.W, first)};
 }
 
@@ -150,7 +150,7 @@ ClaimResult test_global(const Claim& claim, const ClaimSettings& settings, Threa
     std::vector<std::vector<Index>> worst_end = best;
     for (std::size_t s = 0; s < kStarts.size(); ++s) {
       const std::vector<Start> starts = far_starts(svm, s, settings.seed, first);
-      const auto runs = train_many(tasks, {.steps = kSteps}, threads, starts);
+      const auto runs = train_many(tasks, {.steps = kManySteps}, threads, starts);
       const auto selected = selected_by(tasks, runs, threads);
       for (std::size_t k = 0; k < tasks.size(); ++k) {
         const double now = distance(runs[k].W, svm[k]);
@@ -177,7 +177,8 @@ ClaimResult test_global(const Claim& claim, const ClaimSettings& settings, Threa
     const auto single = draw_equal_scores(kOneInput, {settings.seed, first, count});
     const auto single_svm = solve_verified(attention_problems(single, optimal_of(single)), Norm::frobenius(), threads);
     for (std::size_t s = 0; s < kStarts.size(); ++s) {
-      const auto runs = train_many(single, {.steps = kSteps}, threads, far_starts(single_svm, s, settings.seed, first));
+      const auto runs =
+          train_many(single, {.steps = kManySteps}, threads, far_starts(single_svm, s, settings.seed, first));
       for (std::size_t k = 0; k < single.size(); ++k)
         worst_of_one = std::max(worst_of_one, distance(runs[k].W, single_svm[k]));
     }
@@ -226,7 +227,7 @@ ClaimResult test_first_gradient(const Claim& claim, const ClaimSettings& setting
     }
     const auto best = optimal_of(tasks);
     const auto svm = solve_verified(attention_problems(tasks, best), Norm::frobenius(), threads);
-    const auto runs = train_many(tasks, {.step = kLongStep, .steps = 2 * kSteps}, threads, starts);
+    const auto runs = train_many(tasks, {.step = kLongStep, .steps = 2 * kManySteps}, threads, starts);
     const auto selected = selected_by(tasks, runs, threads);
     for (std::size_t k = 0; k < tasks.size(); ++k) {
       const double now = distance(runs[k].W, svm[k]);

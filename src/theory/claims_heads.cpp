@@ -27,8 +27,9 @@ struct Fitted {
 
 bool has_idle_query(const AttentionTask& task, const RowMatrix& log_weights) {
   for (Index i = 0; i < task.queries(); ++i) {
-    const Eigen::VectorXd s = log_weights.row(i).head(task.visible(i)).array().exp();
-    if (task.head().value(task.values(task.sequence(i)).topRows(s.size()).transpose() * s) == 0) return true;
+    Eigen::VectorXd s(task.visible(i));
+    for (Index k = 0; k < s.size(); ++k) s(k) = std::exp(log_weights(i, task.seen(i)[static_cast<std::size_t>(k)]));
+    if (task.head().value(task.seen_values(i).transpose() * s) == 0) return true;
   }
   return false;
 }
@@ -42,7 +43,7 @@ Fitted fit(const AttentionTask& task, const RowMatrix& W, double gone, Threads& 
   bool any_gone = false, any_between = false;
   for (Index i = 0; i < task.queries(); ++i) {
     fitted.kept += static_cast<Index>(kept.kept(i).size());
-    for (Index t = 0; t < task.visible(i); ++t) {
+    for (const Index t : task.seen(i)) {
       const double log_weight = map.log_weights(i, t);
       any_gone = any_gone || log_weight <= std::log(gone);
       any_between = any_between || (log_weight > std::log(gone) && log_weight <= std::log(kKept));

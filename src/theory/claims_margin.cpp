@@ -22,7 +22,7 @@ struct Counted {
 /// Solves the Att-SVM of every selection of the task.
 Counted count_separable(const AttentionTask& task, Threads& threads) {
   std::vector<MarginProblem> problems;
-  std::vector<Index> tokens(static_cast<std::size_t>(task.queries()), 0);
+  std::vector<Index> tokens = first_selection(task);
   do {
     problems.push_back(MarginProblem::attention(task, Selection::single(tokens)));
   } while (next_selection(task, tokens));

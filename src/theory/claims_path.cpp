@@ -87,7 +87,7 @@ struct JointPrediction {
 std::optional<JointPrediction> predict_joint(const AttentionTask& task, bool tight, Threads& alone) {
   constexpr double kClear = 1e-2;  // relative: how much better than the next one, and how far from the margin
   std::vector<MarginProblem> problems;
-  std::vector<Index> tokens(static_cast<std::size_t>(task.queries()), 0);
+  std::vector<Index> tokens = first_selection(task);
   do {
     problems.push_back(MarginProblem::value(task, Selection::single(tokens)));
   } while (next_selection(task, tokens));

@@ -6,8 +6,10 @@ namespace attsvm::internal {
 namespace {
 
 Index largest_token(const AttentionTask& task, const RowMatrix& log_attention, Index query) {
-  Index best = 0;
-  log_attention.row(query).head(task.visible(query)).maxCoeff(&best);
+  Index best = task.seen(query).front();
+  for (const Index t : task.seen(query)) {
+    if (log_attention(query, t) > log_attention(query, best)) best = t;
+  }
   return best;
 }
 
@@ -17,7 +19,7 @@ Selection kept_tokens(const AttentionTask& task, const RowMatrix& log_attention,
   std::vector<std::vector<Index>> sets(static_cast<std::size_t>(task.queries()));
   for (Index i = 0; i < task.queries(); ++i) {
     const Index best = largest_token(task, log_attention, i);
-    for (Index t = 0; t < task.visible(i); ++t) {
+    for (const Index t : task.seen(i)) {
       if (t == best || log_attention(i, t) >= std::log(threshold)) sets[static_cast<std::size_t>(i)].push_back(t);
     }
   }

@@ -21,12 +21,12 @@ class Scores {
   }
   double tolerance(Index query) const {
     double largest = 0;
-    for (Index t = 0; t < task_.visible(query); ++t) largest = std::max(largest, std::abs((*this)(query, t)));
+    for (const Index t : task_.seen(query)) largest = std::max(largest, std::abs((*this)(query, t)));
     return kTieTolerance * largest;
   }
   bool is_best(Index query, Index token) const {
     const double own = (*this)(query, token) + tolerance(query);
-    for (Index t = 0; t < task_.visible(query); ++t) {
+    for (const Index t : task_.seen(query)) {
       if ((*this)(query, t) > own) return false;
     }
     return true;
@@ -50,8 +50,8 @@ void judge(const MarginProblem& problem, const MarginSolution& solution, const S
     for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
       const double slack = solution.slack(k);
       if (slack > kAmbiguousHigh) continue;
-      const Index t = problem.drop(k);
-      const SupportToken token{group.query, t, scores(group.query, group.keep) - scores(group.query, t), slack};
+      const Index t = problem.drop_token(group, k), keep = problem.keep_token(group);
+      const SupportToken token{group.query, t, scores(group.query, keep) - scores(group.query, t), slack};
       if (slack > kAmbiguousLow) report.ambiguous.push_back(token);
       if (slack > kSupportTolerance) continue;
       report.support.push_back(token);
@@ -94,11 +94,19 @@ Index internal::count_selections(const AttentionTask& task, Index limit) {
   return count;
 }
 
+std::vector<Index> internal::first_selection(const AttentionTask& task) {
+  std::vector<Index> tokens;
+  for (Index i = 0; i < task.queries(); ++i) tokens.push_back(task.seen(i).front());
+  return tokens;
+}
+
 bool internal::next_selection(const AttentionTask& task, std::vector<Index>& tokens) {
   for (Index i = task.queries() - 1; i >= 0; --i) {
     Index& token = tokens[static_cast<std::size_t>(i)];
-    if (++token < task.visible(i)) return true;
-    token = 0;
+    const auto seen = task.seen(i);
+    const auto next = std::upper_bound(seen.begin(), seen.end(), token);
+    token = next != seen.end() ? *next : seen.front();
+    if (next != seen.end()) return true;
   }
   return false;
 }
@@ -111,7 +119,7 @@ LocalOptima enumerate_local_optima(const AttentionTask& task, const EnumerationS
   constexpr Index kBatch = 256;
   const Scores scores(task);
   LocalOptima found;
-  std::vector<Index> tokens(static_cast<std::size_t>(task.queries()), 0);
+  std::vector<Index> tokens = first_selection(task);
   std::vector<MarginProblem> problems;
   MarginSolver solver(threads);
   while (found.selections < count) {

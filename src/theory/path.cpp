@@ -14,6 +14,7 @@ using namespace internal;
 namespace {
 
 void require_suitable(const AttentionTask& task, const PathSettings& settings) {
+  if (task.next_token()) refuse("a next-token task has no head; paths need one");
   if (settings.param == Parametrization::p && task.query_size() != 1) {
     refuse("param p needs prompt attention; this task has dz = {}", task.query_size());
   }

@@ -35,11 +35,11 @@ PathFollower::PathFollower(const AttentionTask& task, const PathSettings& settin
       width_(settings.width > 0 ? settings.width : std::min(d_, dz_)),
       threads_(threads) {
   double key = 0, query = 0, value = 0;
-  for (Index s = 0; s < task.sequences(); ++s) {
-    key = std::max(key, task.keys(s).rowwise().norm().maxCoeff());
-    value = std::max(value, task.values(s).rowwise().norm().maxCoeff());
+  for (Index i = 0; i < task.queries(); ++i) {
+    key = std::max(key, task.seen_keys(i).rowwise().norm().maxCoeff());
+    value = std::max(value, task.seen_values(i).rowwise().norm().maxCoeff());
+    query = std::max(query, task.query(i).norm());
   }
-  for (Index i = 0; i < task.queries(); ++i) query = std::max(query, task.query(i).norm());
   key_reach_ = 1 / std::max(key * query, kTiny);
   value_reach_ = 1 / std::max(value, kTiny);
 }

@@ -38,7 +38,7 @@ const MarginSolution& PathLimits::solve(const MarginProblem& problem, const Norm
 std::vector<Index> PathLimits::best_labelled() {
   constexpr Index kMost = 1000;
   if (count_selections(task_, kMost) > kMost) return {};
-  std::vector<Index> tokens(static_cast<std::size_t>(task_.queries()), 0), best;
+  std::vector<Index> tokens = first_selection(task_), best;
   double smallest = std::numeric_limits<double>::infinity();
   do {
     if (stop_()) return {};

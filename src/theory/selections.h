@@ -12,6 +12,9 @@ SelectionReport assess_selection(const AttentionTask& task, const Selection& sel
 /// How many selections of one token per query the task has; stops counting beyond `limit`.
 Index count_selections(const AttentionTask& task, Index limit);
 
+/// The first token that each query sees.
+std::vector<Index> first_selection(const AttentionTask& task);
+
 /// Replaces `tokens`, one per query, by the next selection in lexicographic order. After the last selection it goes
 /// back to the first and returns false.
 bool next_selection(const AttentionTask& task, std::vector<Index>& tokens);

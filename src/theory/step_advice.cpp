@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/limits.h"
 #include "theory/adam_pace.h"
 #include "train/optimizers.h"
 #include "train/settings.h"

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "attsvm/train.h"
+#include "base/kernels/stream.h"
 #include "train/products.h"
 
 namespace attsvm {
@@ -11,12 +13,17 @@ using namespace internal;
 
 namespace {
 
-/// Writes log s_it of one query to `out` and returns the token of largest weight. `u` is scratch memory.
+/// Writes log s_it of the tokens that one query sees to `out` and returns the place of the largest among them. `u` is
+/// scratch memory.
 Index log_softmax(const AttentionTask& task, const RowMatrix& W, Index query, std::vector<double>& u, double* out) {
   const Index T = task.visible(query), d = task.key_size();
   u.resize(static_cast<std::size_t>(d));
   dots(W.data(), d, task.query_size(), task.query(query).data(), u.data());
-  dots(task.keys(task.sequence(query)).data(), T, d, u.data(), out);
+  if (task.next_token()) {
+    row_dots_at(task.embeddings().data(), task.ids(query).data(), T, d, u.data(), out);
+  } else {
+    dots(task.seen_keys(query).data(), T, d, u.data(), out);
+  }
   const Index peak = std::max_element(out, out + T) - out;
   const double top = out[peak];
   double others = 0;
@@ -27,6 +34,16 @@ Index log_softmax(const AttentionTask& task, const RowMatrix& W, Index query, st
   const double log_sum = std::log1p(others);
   for (Index t = 0; t < T; ++t) out[t] -= log_sum;
   return peak;
+}
+
+/// The weight of all copies of the label.
+double label_weight(const AttentionTask& task, Index query, const double* log_weights) {
+  double sum = 0;
+  for (const Index token : task.ids(query)) {
+    if (token == task.next(query)) sum += std::exp(*log_weights);
+    ++log_weights;
+  }
+  return sum;
 }
 
 constexpr Index kShare = 16;  // queries per chunk
@@ -44,15 +61,31 @@ void for_queries(const AttentionTask& task, Threads& threads, Work&& work) {
 }  // namespace
 
 double AttentionMap::weight(Index query) const {
+  if (!label_weights.empty()) return label_weights[static_cast<std::size_t>(query)];
   return std::exp(log_weights(query, selected[static_cast<std::size_t>(query)]));
 }
 
 AttentionMap attention_map(const AttentionTask& task, const RowMatrix& W, Threads& threads) {
   AttentionMap map;
-  map.log_weights.setConstant(task.queries(), task.longest(), -std::numeric_limits<double>::infinity());
   map.selected.resize(static_cast<std::size_t>(task.queries()));
+  if (task.next_token()) {
+    map.label_weights.resize(map.selected.size());
+  } else {
+    map.log_weights.setConstant(task.queries(), task.longest(), -std::numeric_limits<double>::infinity());
+  }
   for_queries(task, threads, [&](Index i, std::vector<double>& u) {
-    map.selected[static_cast<std::size_t>(i)] = log_softmax(task, W, i, u, map.log_weights.row(i).data());
+    if (task.next_token()) {
+      std::vector<double> weights(static_cast<std::size_t>(task.visible(i)));
+      map.selected[static_cast<std::size_t>(i)] = log_softmax(task, W, i, u, weights.data());
+      map.label_weights[static_cast<std::size_t>(i)] = label_weight(task, i, weights.data());
+      return;
+    }
+    const auto seen = task.seen(i);
+    double* logs = map.log_weights.row(i).data();  // first as seen, then each at its token, the last one first
+    const Index peak = log_softmax(task, W, i, u, logs);
+    map.selected[static_cast<std::size_t>(i)] = seen[static_cast<std::size_t>(peak)];
+    for (std::size_t k = seen.size(); k-- > 0 && seen[k] != static_cast<Index>(k);)
+      logs[seen[k]] = std::exchange(logs[k], -std::numeric_limits<double>::infinity());
   });
   return map;
 }
@@ -63,7 +96,13 @@ double mean_weight(const AttentionTask& task, const RowMatrix& W, std::span<cons
     std::vector<double> logs(static_cast<std::size_t>(task.visible(i)));
     log_softmax(task, W, i, u, logs.data());
     const auto at = static_cast<std::size_t>(i);
-    weights[at] = std::exp(logs[static_cast<std::size_t>(tokens[at])]);
+    if (task.next_token()) {
+      weights[at] = label_weight(task, i, logs.data());
+      return;
+    }
+    const auto seen = task.seen(i);
+    const auto place = std::lower_bound(seen.begin(), seen.end(), tokens[at]) - seen.begin();
+    weights[at] = std::exp(logs[static_cast<std::size_t>(place)]);
   });
   double sum = 0;
   for (const double weight : weights) sum += weight;

@@ -5,6 +5,7 @@
 #include "attsvm/train.h"
 #include "base/blas.h"
 #include "base/refuse.h"
+#include "train/label_pass.h"
 #include "train/losses.h"
 #include "train/products.h"
 #include "train/query_pass.h"
@@ -40,7 +41,8 @@ struct GradientPass::State {
   std::vector<QueryGradient> queries{};
   std::vector<QueryScratch> scratch{};
   TokenScores scores{};
-  Eigen::VectorXd scored{};  // the v that `scores` are for
+  Eigen::VectorXd scored{};             // the v that `scores` are for
+  std::unique_ptr<LabelPass> labels{};  // next-token tasks: does it all
 
   Index chunks(Index count) const;
 };
@@ -59,6 +61,10 @@ GradientPass::GradientPass(const AttentionTask& task, const PassSettings& settin
     refuse("head is {}; L - L* needs a linear one", name_of(task.head().kind));
   }
   State& state = *state_;
+  if (task.next_token()) {
+    state.labels = std::make_unique<LabelPass>(task, settings, threads);
+    return;
+  }
   state.Z.resize(task.queries(), task.query_size());
   state.first.push_back(0);
   for (Index i = 0; i < task.queries(); ++i) {
@@ -72,6 +78,7 @@ GradientPass::GradientPass(GradientPass&&) noexcept = default;
 
 void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoice& choice, LossGradient& out) {
   State& state = *state_;
+  if (state.labels) return state.labels->evaluate(W, choice, out);
   const AttentionTask& task = state.task;
   const bool all = choice.queries.empty(), exact = state.settings.arithmetic == Arithmetic::exact;
   const bool fast = exact && head.kind == HeadKind::linear && choice.dropout == 0 && !state.settings.excess &&
@@ -116,7 +123,7 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
                              state.first[static_cast<std::size_t>(query_of(row))],
                              static_cast<double>(count),
                              state.U.row(row).data(),
-                             row + 1 < end ? task.keys(task.sequence(query_of(row + 1))).data() : nullptr};
+                             row + 1 < end ? task.seen_keys(query_of(row + 1)).data() : nullptr};
       double* feature = state.settings.head_gradient ? state.features.row(row).data() : nullptr;
       QueryScratch& scratch = state.scratch[static_cast<std::size_t>(chunk)];
       state.queries[static_cast<std::size_t>(row)] =

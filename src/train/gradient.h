@@ -42,7 +42,8 @@ struct PassSettings {
   bool excess = false;         ///< fill log_excess; linear heads only
 };
 
-/// Forward and backward through softmax attention: logits a_i = X_i W z_i, f_i = h(V_iᵀ softmax(a_i)).
+/// Forward and backward through softmax attention: logits a_i = X_i W z_i, f_i = h(V_iᵀ softmax(a_i)). Next-token tasks
+/// have no head; see LabelPass.
 ///
 /// The gradient is Σ_i g_i z_iᵀ with g_i = Σ_t ∂L/∂a_it x_it, so that no array but the tokens has size n·T·d.
 /// docs/algorithms.md describes exact arithmetic, which is double arithmetic in the log domain. The result does not

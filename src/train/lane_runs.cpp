@@ -13,13 +13,21 @@ namespace attsvm::internal {
 namespace {
 
 constexpr Index kMostTokens = 4096, kMostQueries = 64;  // largest n·T·d and n; beyond them lanes are slower
-constexpr double kLargest = 1e20, kSmallest = 1e-20;    // range of sizes whose products and squares do not overflow
-constexpr double kBlurred = 1e-5;  // score gaps below this share of the largest score lose five of sixteen digits
+constexpr double kLargestSize = 1e20,
+                 kSmallestSize = 1e-20;  // range of sizes whose products and squares do not overflow
+constexpr double kBlurred = 1e-5;        // score gaps below this share of the largest score lose five of sixteen digits
 
 /// Whether the arrays need not be stored whole: the steps are along the gradient.
 bool along_gradient(const StepRule& rule) {
   return !rule.averages() && rule.weight_decay == 0 &&
          (rule.kind == StepKind::scaled || (rule.kind == StepKind::steepest && rule.norm.is_frobenius()));
+}
+
+/// T of the lanes: the most tokens that a query sees.
+Index most_seen(const AttentionTask& task) {
+  Index most = 0;
+  for (Index i = 0; i < task.queries(); ++i) most = std::max(most, task.visible(i));
+  return most;
 }
 
 bool fits(const TrainSettings& settings, const AttentionTask& task, const Head& head) {
@@ -30,13 +38,13 @@ bool fits(const TrainSettings& settings, const AttentionTask& task, const Head& 
   return head.kind == HeadKind::linear && !settings.joint && known && settings.newton_schulz == 0 && whole &&
          settings.dropout == 0 && settings.ridge == 0 && settings.step * rule.weight_decay <= 1 &&
          settings.arithmetic == Arithmetic::exact && task.queries() <= kMostQueries &&
-         task.queries() * task.longest() * task.key_size() <= kMostTokens;
+         task.queries() * most_seen(task) * task.key_size() <= kMostTokens;
 }
 
 /// Writes the scores of query i, label included; tied scores get equal bits. False if a gap is too small (kBlurred) or
 /// ties are not transitive.
 bool fill_scores(const AttentionTask& task, const TokenScores& scores, Index i, double* gamma) {
-  const Index first = task.offset(task.sequence(i)), T = task.visible(i);
+  const Index first = task.seen_row(i), T = task.visible(i);
   double largest = 0;
   for (Index t = 0; t < T; ++t) {
     gamma[t] = task.label(i) * scores.value(first + t);
@@ -57,8 +65,8 @@ bool fill_scores(const AttentionTask& task, const TokenScores& scores, Index i, 
 }
 
 bool tokens_differ(const AttentionTask& task, Index i) {
-  const ConstRows X = task.keys(task.sequence(i));
-  for (Index t = 0; t < task.visible(i); ++t) {
+  const ConstRows X = task.seen_keys(i);
+  for (Index t = 0; t < X.rows(); ++t) {
     for (Index s = 0; s < t; ++s) {
       if (X.row(t) == X.row(s)) return false;
     }
@@ -66,7 +74,7 @@ bool tokens_differ(const AttentionTask& task, Index i) {
   return true;
 }
 
-bool in_range(double size) { return size >= kSmallest && size <= kLargest; }
+bool in_range(double size) { return size >= kSmallestSize && size <= kLargestSize; }
 
 /// Whether the run cannot leave the range of doubles in any of its steps.
 bool bounded(const AttentionTask& task, const TrainSettings& settings, const Parameters& start,
@@ -74,7 +82,7 @@ bool bounded(const AttentionTask& task, const TrainSettings& settings, const Par
   double score = 0, key = 0, query = 0, point = 0;
   for (const double value : gamma) score = std::max(score, std::abs(value));
   for (Index i = 0; i < task.queries(); ++i) {
-    key = std::max(key, task.keys(task.sequence(i)).topRows(task.visible(i)).rowwise().stableNorm().maxCoeff());
+    key = std::max(key, task.seen_keys(i).rowwise().stableNorm().maxCoeff());
     query = std::max(query, task.query(i).stableNorm());
   }
   for (const RowMatrix& array : start.arrays) point = std::max(point, array.cwiseAbs().maxCoeff());
@@ -83,7 +91,8 @@ bool bounded(const AttentionTask& task, const TrainSettings& settings, const Par
   const double b1 = rule.betas[0], b2 = rule.betas[1];
   const double most = rule.kind == StepKind::adam ? 1 / std::sqrt((1 - b2) * (1 - b1 * b1 / b2)) : 1;
   const double way = settings.step * static_cast<double>(settings.steps) * most;
-  if (!in_range(score) || !in_range(key) || !in_range(query) || point > kLargest || way > kLargest) return false;
+  if (!in_range(score) || !in_range(key) || !in_range(query) || point > kLargestSize || way > kLargestSize)
+    return false;
   if (rule.kind == StepKind::steepest || rule.kind == StepKind::adam) return true;
   if (settings.loss == Loss::exponential && score > 100) return false;
   // ‖∂L/∂W‖ is below this; K and Q, whose gradients depend on each other, grow at most like e^{way·slope}.
@@ -99,13 +108,14 @@ std::optional<LaneInput> lane_input(const AttentionTask& task, const TrainSettin
   Threads alone(1);
   TokenScores scores;
   scores.compute(task, head.v, alone);
-  LaneInput input{.shape = {task.queries(), task.longest(), task.key_size(), task.query_size(),
+  const Index T = most_seen(task);
+  LaneInput input{.shape = {task.queries(), T, task.key_size(), task.query_size(),
                             start.param == Parametrization::KQ ? start.K().cols() : 0},
                   .gamma = {}};
-  input.gamma.resize(static_cast<std::size_t>(task.queries() * task.longest()));
+  input.gamma.resize(static_cast<std::size_t>(task.queries() * T));
   for (Index i = 0; i < task.queries(); ++i) {
     if (!tokens_differ(task, i)) return std::nullopt;
-    if (!fill_scores(task, scores, i, input.gamma.data() + i * task.longest())) return std::nullopt;
+    if (!fill_scores(task, scores, i, input.gamma.data() + i * T)) return std::nullopt;
   }
   if (!bounded(task, settings, start, input.gamma)) return std::nullopt;
   return input;
@@ -193,8 +203,8 @@ void LaneRuns::put(Index lane, const AttentionTask& task, const LaneInput& input
     Z.row(i) = task.query(i).transpose();
     set(group_.visible, i, static_cast<double>(task.visible(i)));
     group_.ragged = group_.ragged || task.visible(i) < T;
-    const ConstRows X = task.keys(task.sequence(i));
-    for (Index t = 0; t < task.visible(i); ++t) {
+    const ConstRows X = task.seen_keys(i);
+    for (Index t = 0; t < X.rows(); ++t) {
       for (Index j = 0; j < d; ++j) set(group_.X, (i * T + t) * d + j, X(t, j));
     }
     for (Index t = 0; t < T; ++t) set(group_.gamma, i * T + t, input.gamma[static_cast<std::size_t>(i * T + t)]);

@@ -24,9 +24,8 @@ double sum_of(Index count, Term term) {
 }  // namespace
 
 QueryGradient linear_query(const QueryInput& in, QueryScratch& scratch, double* g) {
-  const Index sequence = in.task.sequence(in.query), T = in.task.visible(in.query), d = in.task.key_size();
-  const Index first = in.task.offset(sequence);
-  const double* X = in.task.keys(sequence).data();
+  const Index T = in.task.visible(in.query), d = in.task.key_size(), first = in.task.seen_row(in.query);
+  const double* X = in.task.seen_keys(in.query).data();
   scratch.logits.grow(T);
   scratch.weights.grow(T);
   scratch.gaps.grow(T);

@@ -55,6 +55,10 @@ void Parameters::form_product() {
 
 Head starting_head(const AttentionTask& task, const Start& start) {
   Head head = task.head();
+  if (task.next_token()) {
+    if (start.v.size() > 0) refuse("v0 has no meaning: a next-token task has no head");
+    return head;
+  }
   if (start.v.size() == 0) {
     if (head.kind == HeadKind::none) refuse("head is missing; training needs one (or a start v0)");
     return head;

@@ -17,16 +17,16 @@ constexpr double kSmall = -600;  // e^{kSmall}, and all weights that count besid
 
 struct Query {
   const double *X, *V;
-  Index T, d, dv, first;  // first: number of its first token among all sequences
+  Index T, d, dv, first;  // first: number of its first token as TokenScores counts
   double y;
 
   explicit Query(const QueryInput& in)
-      : X(in.task.keys(in.task.sequence(in.query)).data()),
-        V(in.task.values(in.task.sequence(in.query)).data()),
+      : X(in.task.seen_keys(in.query).data()),
+        V(in.task.seen_values(in.query).data()),
         T(in.task.visible(in.query)),
         d(in.task.key_size()),
         dv(in.task.value_size()),
-        first(in.task.offset(in.task.sequence(in.query))),
+        first(in.task.seen_row(in.query)),
         y(in.task.label(in.query)) {}
 
   const double* x(Index t) const { return X + t * d; }
@@ -65,8 +65,7 @@ Index attend(const QueryInput& in, const Query& query, QueryScratch& scratch, do
 const double* draw_kept(const QueryInput& in, Index T, QueryScratch& scratch) {
   if (in.choice.dropout == 0) return nullptr;
   const Random random(in.choice.seed, in.choice.instance, kDropout);
-  std::uint64_t all = 0;
-  for (const Index visible : in.task.visible()) all += static_cast<std::uint64_t>(visible);
+  const auto all = static_cast<std::uint64_t>(in.task.visible().total());
   const std::uint64_t first = static_cast<std::uint64_t>(in.choice.step) * all + in.first_weight;
   scratch.kept.grow(T);
   for (Index t = 0; t < T; ++t) {

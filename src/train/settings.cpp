@@ -81,6 +81,18 @@ std::vector<std::string_view> phrases_of(std::string_view words) {
 
 }  // namespace
 
+std::string rule_words(const TrainSettings& given) {
+  const TrainSettings settings = completed(given);
+  std::vector<std::string> words;
+  for_each_setting([&](const Setting& setting, auto member) {
+    constexpr std::array kOfRule{"optimizer", "momentum", "betas", "newton_schulz", "epsilon", "weight_decay"};
+    if (std::find(kOfRule.begin(), kOfRule.end(), setting.name) == kOfRule.end()) return;
+    const std::string value = text_of(settings, member);
+    if (value != "0" && value != "0,0") words.push_back(fmt::format(fmt::runtime(setting.words), value));
+  });
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
 std::optional<TrainSettings> rule_from_words(std::string_view words) {
   const std::vector<std::string_view> phrases = phrases_of(words);
   if (phrases.size() < 2) return std::nullopt;
@@ -159,6 +171,13 @@ void require_usable(const TrainSettings& settings, const AttentionTask& task) {
   require_usable(settings);
   if (settings.param == Parametrization::p && task.query_size() != 1) {
     refuse("param = p needs queries of size 1; these have size {}", task.query_size());
+  }
+  if (task.next_token()) {
+    if (settings.joint) refuse("a next-token task has no head that could be trained");
+    if (settings.dropout > 0) refuse("a next-token task is trained without dropout: it may drop all of the label");
+    if (settings.optimizer == Optimizer::polyak) refuse("polyak steps need a linear head; a next-token task has none");
+    if (settings.arithmetic == Arithmetic::plain && settings.loss != Loss::logistic)
+      refuse("plain arithmetic of a next-token task has the logistic loss only");
   }
   if (settings.optimizer != Optimizer::polyak) return;
   if (task.head().kind != HeadKind::linear && task.head().kind != HeadKind::none) {

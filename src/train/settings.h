@@ -98,6 +98,10 @@ std::string text_of(const TrainSettings& settings, Value TrainSettings::*member)
   }
 }
 
+/// The optimizer with all its numbers that are not 0, usual ones too: "muon, momentum 0.95, 5 Newton-Schulz
+/// iterations".
+std::string rule_words(const TrainSettings& settings);
+
 /// What words_of() says of the rule: the parametrization, the optimizer with its power or norm, momentum, betas, step,
 /// schedule, epsilon, weight decay, and whether there are Newton-Schulz iterations. All else is as usual, and the step
 /// NaN if they do not say it. nullopt if the words do not begin with the first two.

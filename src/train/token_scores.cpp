@@ -9,7 +9,7 @@ void TokenScores::compute(const AttentionTask& task, const Eigen::VectorXd& v, T
   constexpr Index kChunk = 1024;
   constexpr double kRounding = 0x1p-52;  // half a unit in the last place of v, and the same of v_t
   const Index tokens = task.tokens(), size = v.size();
-  high_.resize(static_cast<std::size_t>(tokens));
+  high_.resize(static_cast<std::size_t>(tokens) + task.copied().size());
   low_.resize(high_.size());
   slack_.resize(high_.size());
   const double* values = task.values(0).data();
@@ -31,6 +31,10 @@ void TokenScores::compute(const AttentionTask& task, const Eigen::VectorXd& v, T
       slack_[at] = kRounding * total;
     }
   });
+  for (std::size_t k = 0; k < task.copied().size(); ++k) {
+    const auto from = static_cast<std::size_t>(task.copied()[k]), to = static_cast<std::size_t>(tokens) + k;
+    for (auto* numbers : {&high_, &low_, &slack_}) (*numbers)[to] = (*numbers)[from];
+  }
 }
 
 }  // namespace attsvm::internal

@@ -96,11 +96,13 @@ std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const T
     Entrant& entrant = entrants[run];
     entrant.settings = each;
     entrant.settings.instance += static_cast<std::uint32_t>(k);
-    require_usable(entrant.settings, tasks[run]);
-    if (settings.stop_direction > 0) return;  // runs that may end early do not share vectors
-    entrant.head = starting_head(tasks[run], start_of(run));
-    entrant.point = starting_point(tasks[run], entrant.settings, start_of(run), entrant.head);
-    entrant.input = lane_input(tasks[run], entrant.settings, entrant.head, entrant.point);
+    with_place(fmt::format("tasks[{}]", k), [&] {
+      require_usable(entrant.settings, tasks[run]);
+      entrant.head = starting_head(tasks[run], start_of(run));
+      entrant.point = starting_point(tasks[run], entrant.settings, start_of(run), entrant.head);
+      if (settings.stop_direction > 0) return;  // runs that may end early do not share vectors
+      entrant.input = lane_input(tasks[run], entrant.settings, entrant.head, entrant.point);
+    });
   });
 
   // A part is a vector of runs of one shape, or a single run that lanes cannot take.

@@ -173,8 +173,20 @@ std::size_t count_equations(const Question& question) {
   return count;
 }
 
-/// Large problems: the same for each query by itself. Its equations share ζ, so W ζ must be orthogonal to what their δ
-/// span.
+/// What rows ≥ 1 may lose where W moves this far: ε as in scaling, for any direction of the move.
+double scaling_of_move(const Case& on, double distance) {
+  const Ball moved = Ball(distance) * on.arithmetic.frobenius_of_W();
+  double most = 0;
+  for (const Row& row : on.question.rows()) {
+    if (!(row.rhs > 0)) continue;
+    most = std::max(most,
+                    (moved * on.question.delta_size(row) * on.question.zeta_size(row.query) / Ball(row.rhs)).upper());
+  }
+  return most < 1 ? most / (1 - most) : kInfinity;
+}
+
+/// Large problems: the same for each query by itself. Its equations, and inequalities that it misses, share ζ, so W ζ
+/// must be orthogonal to what their δ span.
 void judge_each_query(const Case& on) {
   const Question& question = on.question;
   const Index d = question.d(), dz = question.dz();
@@ -183,14 +195,23 @@ void judge_each_query(const Case& on) {
   for (Index k = 0; k < d * dz; ++k) W[at(k)] = on.claim.W.data()[k];
   Wide square;  // squared distance, added up as if the queries were orthogonal
   const Wide size = dot(W.data(), W.data(), d * dz);
-  for (const Group& group : question.groups()) {
+  const std::vector<Row>& rows = question.rows();
+  for (std::size_t first = 0, last = 0; first < rows.size(); first = last) {
+    while (last < rows.size() && rows[last].query == rows[first].query) ++last;
     std::vector<WideVector> basis;
-    for (std::size_t k = group.first; k < group.first + group.count; ++k) {
-      const Row& row = question.rows()[k];
-      if (!row.equal || row.rhs != 0) continue;
+    for (Index b = 0; b < dz; ++b) zeta[at(b)] = question.zeta(rows[first].query, b);
+    const Wide zeta_square = dot(zeta.data(), zeta.data(), dz);
+    if (zeta_square.is_zero()) continue;
+    for (Index a = 0; a < d; ++a) u[at(a)] = dot(W.data() + a * dz, zeta.data(), dz);
+    for (std::size_t k = first; k < last; ++k) {
+      const Row& row = rows[k];
+      if (row.rhs != 0) continue;
       WideVector rest(at(d));
-      for (Index a = 0; a < d; ++a)
-        rest[at(a)] = Wide(question.token(row, row.keep)[a]) - question.token(row, row.drop)[a];
+      for (Index a = 0; a < d; ++a) {
+        rest[at(a)] = question.sign(row) * question.token(row, row.keep)[a];
+        if (row.drop >= 0) rest[at(a)] -= question.token(row, row.drop)[a];
+      }
+      if (!row.equal && dot(rest.data(), u.data(), d).sign() >= 0) continue;
       const Wide whole = dot(rest.data(), rest.data(), d);
       for (const WideVector& q : basis) {
         const Wide part = -dot(q.data(), rest.data(), d);
@@ -202,11 +223,6 @@ void judge_each_query(const Case& on) {
       for (Wide& entry : rest) entry /= length;
       basis.push_back(std::move(rest));
     }
-    if (basis.empty()) continue;
-    for (Index b = 0; b < dz; ++b) zeta[at(b)] = question.zeta(group.query, b);
-    const Wide zeta_square = dot(zeta.data(), zeta.data(), dz);
-    if (zeta_square.is_zero()) continue;
-    for (Index a = 0; a < d; ++a) u[at(a)] = dot(W.data() + a * dz, zeta.data(), dz);
     for (const WideVector& q : basis) {
       const Wide value = dot(q.data(), u.data(), d);
       square += value * value / zeta_square;
@@ -214,9 +230,18 @@ void judge_each_query(const Case& on) {
   }
   const double distance = size.is_zero() ? 0 : sqrt(square / size).to_double();
   if (!(distance <= on.settings.tolerance)) {
-    reject(fmt::format("matrices that meet the equations of each query are {:.3g} of |W| away, all queries together",
-                       distance));
+    reject(
+        fmt::format("matrices that meet the rows of each query that ask for 0 are {:.3g} of |W| away, all queries "
+                    "together",
+                    distance));
   }
+  if (on.claim.is_soft()) {
+    on.result.distance = distance;  // it has a price
+    return;
+  }
+  const double scaling = scaling_of_move(on, distance);
+  if (!std::isfinite(scaling)) reject("a matrix near W that meets the rows that ask for 0 may miss a row >= 1");
+  on.result.scaling += scaling + on.result.scaling * scaling;
 }
 
 }  // namespace
@@ -225,6 +250,8 @@ void judge_nearby(const Case& on) {
   if (!(on.result.homogeneous > 0)) return;
   if (on.question.work() > kMostProductsPerQuery) {
     on.result.remark = "whether the rows that ask for 0 nearly depend on each other was not looked at";
+    if (on.claim.is_soft() && on.claim.status == "optimal")
+      reject("what it costs to meet the rows that ask for 0 is unknown");
     return;
   }
   if (on.question.work() > kMostProducts || count_equations(on.question) > kMostEquations) {
@@ -239,6 +266,7 @@ void judge_nearby(const Case& on) {
     reject(fmt::format("the nearest matrix to W that meets the rows that ask for 0 is {:.3g} of |W| away",
                        on.result.distance));
   }
+  if (on.claim.is_soft()) return;  // rows ≥ 1 are no obstacle
   const double scaling = nearest.scaling();
   if (!std::isfinite(scaling)) reject("the nearest matrix to W that meets the rows that ask for 0 misses a row >= 1");
   on.result.scaling = std::max(on.result.scaling, scaling);  // counts in the gap

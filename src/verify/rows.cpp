@@ -12,6 +12,14 @@ Question::Question(const AttentionTask& task, const StoredSolution& claim)
       value_problem_(claim.problem == "v"),
       d_(value_problem_ ? task.value_size() : task.key_size()),
       dz_(value_problem_ ? 1 : task.query_size()) {
+  if (task.next_token()) {
+    if (claim.problem != "graph")
+      reject(fmt::format("problem is '{}'; that of a next-token task is graph", claim.problem));
+    if (claim.select.given() || !claim.relax.empty()) reject("select and relax do not belong to a graph problem");
+    table_ = task.embeddings().data();
+    add_graphs();
+    return;
+  }
   if (claim.problem != "att" && claim.problem != "v")
     reject(fmt::format("problem '{}' is unknown; must be att or v", claim.problem));
   if (claim.select.scalar != Scalar::boolean ||
@@ -24,11 +32,12 @@ Question::Question(const AttentionTask& task, const StoredSolution& claim)
 }
 
 void Question::add_query(Index i, const StoredSolution& claim) {
+  const auto sees = [&](Index t) { return t < task_.length(task_.sequence(i)) && task_.visible().sees(i, t); };
   const auto kept = [&](Index t) { return claim.select.data[i * task_.longest() + t] != std::byte{0}; };
   Index keep = -1, count = 0;
   for (Index t = 0; t < task_.longest(); ++t) {
     if (!kept(t)) continue;
-    if (t >= task_.visible(i)) reject(fmt::format("select[{},{}] keeps a token that the query does not see", i, t));
+    if (!sees(t)) reject(fmt::format("select[{},{}] keeps a token that the query does not see", i, t));
     if (keep < 0) keep = t;
     ++count;
   }
@@ -40,14 +49,24 @@ void Question::add_query(Index i, const StoredSolution& claim) {
     if (count > 1) reject(fmt::format("select[{}] keeps several tokens; a v problem needs one", i));
     rows_.push_back({i, keep, -1, false, 1});
   } else {
-    for (Index t = 0; t < task_.visible(i); ++t) {
-      if (t != keep) rows_.push_back({i, keep, t, kept(t), kept(t) || relaxed ? 0.0 : 1.0});
+    for (Index t = 0; t < task_.length(task_.sequence(i)); ++t) {
+      if (t != keep && sees(t)) rows_.push_back({i, keep, t, kept(t), kept(t) || relaxed ? 0.0 : 1.0});
     }
   }
   if (rows_.size() > first) groups_.push_back({i, first, rows_.size() - first});
 }
 
+void Question::add_graphs() {
+  rows_ = graph_rows(task_);
+  for (std::size_t k = 0; k < rows_.size(); ++k) {
+    if (k == 0 || rows_[k].query != rows_[k - 1].query || rows_[k].keep != rows_[k - 1].keep)
+      groups_.push_back({rows_[k].query, k, 0});
+    ++groups_.back().count;
+  }
+}
+
 const double* Question::token(const Row& row, Index t) const {
+  if (table_ != nullptr) return table_ + t * d_;
   const Index s = task_.sequence(row.query);
   return (value_problem_ ? task_.values(s) : task_.keys(s)).row(t).data();
 }

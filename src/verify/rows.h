@@ -25,9 +25,11 @@ struct Row {
   Index query, keep, drop;  // drop: −1 in a v problem
   bool equal;
   double rhs;
+
+  bool is_soft() const { return !equal && rhs > 0; }  ///< a soft margin may miss it
 };
 
-/// The rows of one query.
+/// The rows of one query that prefer the same token.
 struct Group {
   Index query;
   std::size_t first, count;
@@ -47,7 +49,10 @@ class Question {
 
   const double* token(const Row& row, Index t) const;  ///< d numbers
   double sign(const Row& row) const { return value_problem_ ? task_.label(row.query) : 1; }
-  double zeta(Index query, Index j) const { return value_problem_ ? 1 : task_.query(query)(j); }
+  double zeta(Index query, Index j) const {
+    if (table_ != nullptr) return table_[query * dz_ + j];
+    return value_problem_ ? 1 : task_.query(query)(j);
+  }
   bool is_zero(const Row& row) const;  ///< δ = 0 or ζ = 0: the value is 0 for every W
 
   /// Multiplications to compute all row values and A(dual).
@@ -62,13 +67,18 @@ class Question {
 
  private:
   void add_query(Index query, const StoredSolution& claim);
+  void add_graphs();
 
   const AttentionTask& task_;
   bool value_problem_;
   Index d_, dz_;
+  const double* table_ = nullptr;  // the embeddings of a next-token task, whose rows name tokens by id
   std::vector<Row> rows_;
   std::vector<Group> groups_;
 };
+
+/// The rows of the priority graphs of a next-token task, in order.
+std::vector<Row> graph_rows(const AttentionTask& task);
 
 /// Rule "rows" again: throws Refusal unless the rows in the file are these.
 void require_rows(const Question& question, const StoredSolution& claim);

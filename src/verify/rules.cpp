@@ -8,22 +8,34 @@
 #include "base/refuse.h"
 
 namespace attsvm::internal::proof {
-namespace {
 
-constexpr double kAgree = 1e-9;  // how far a stated number may be off, relative to the terms of its sum
-constexpr double kViolation = 1e-9;  // of a row, relative to its right-hand side, or to ‖δ‖ ‖W‖_F ‖ζ‖ if that is 0
-constexpr double kRounding = 0x1p-50;  // of ‖δ‖ ‖W‖_F ‖ζ‖: rounding W to doubles may cost a row this much
-constexpr double kMostMissing = 0.5;   // of a right-hand side, even if rounding allows more: 2 W meets the row
-constexpr double kRoundedSize = 0x1p-48;  // how far ‖W‖ may lie below the bound, relative; a smaller bound holds too
-constexpr double kScaling = 1e-6;         // allowed error of ‖A(dual)‖ = 1; the bound is divided by the true norm
-constexpr double kNoRank = 1e-12;         // singular values up to this part of the largest count as zero
-
-/// Whether left ≤ right; throws Undecided if the arithmetic cannot tell.
 bool is_at_most(const Ball& left, const Ball& right, std::string_view what) {
   if (surely_at_most(left, right)) return true;
   if (surely_above(left, right)) return false;
   throw Undecided{std::string(what)};
 }
+
+void require_stated(const Ball& found, double stated, const Ball& size, std::string_view name) {
+  if (!std::isfinite(stated) || !is_at_most(abs(found - Ball(stated)), Ball(kAgree) * size, name))
+    reject(fmt::format("{} is {}, stated as {}", name, found.middle(), stated));
+}
+
+Ball weighted_rhs(const Case& on) {
+  Ball sum;
+  for (std::size_t k = 0; k < on.claim.dual.size(); ++k) {
+    if (on.question.rows()[k].rhs != 0) sum = sum + Ball(on.question.rows()[k].rhs) * Ball(on.claim.dual[k]);
+  }
+  return sum;
+}
+
+namespace {
+
+constexpr std::size_t kTold = 1024;  // rows between two calls of the progress callback
+constexpr double kViolation = 1e-9;  // of a row, relative to its right-hand side, or to ‖δ‖ ‖W‖_F ‖ζ‖ if that is 0
+constexpr double kRounding = 0x1p-50;  // of ‖δ‖ ‖W‖_F ‖ζ‖: rounding W to doubles may cost a row this much
+constexpr double kMostMissing = 0.5;   // of a right-hand side, even if rounding allows more: 2 W meets the row
+constexpr double kScaling = 1e-6;      // allowed error of ‖A(dual)‖ = 1; the bound is divided by the true norm
+constexpr double kNoRank = 1e-12;      // singular values up to this part of the largest count as zero
 
 /// Computes ‖δ‖ ‖ζ‖ of rows, ‖ζ‖ only once per query.
 class RowSizes {
@@ -46,12 +58,21 @@ class RowSizes {
 /// Checks the row values of W one after another.
 class RowJudge {
  public:
-  explicit RowJudge(const Case& on) : on_(on), sizes_(on.question), W_size_(on.arithmetic.frobenius_of_W()) {}
+  explicit RowJudge(const Case& on)
+      : on_(on),
+        sizes_(on.question),
+        W_size_(on.arithmetic.frobenius_of_W()),
+        missed_(on.claim.is_soft() ? on.claim.penalty.size() : 0) {}
 
   void look_at(std::size_t k, const Ball& value) {
     const Row& row = on_.question.rows()[k];
     const Ball slack = row.rhs == 0 ? value : value - Ball(row.rhs);
     if (!on_.claim.w_only) compare_slack(k, value, slack);
+    if (on_.claim.is_soft() && row.is_soft()) {  // W may miss it, at a price
+      Ball& missed = missed_[static_cast<std::size_t>(row.query)];
+      missed = max(missed, -slack);
+      return;
+    }
     if (row.rhs > 0 && !row.equal) scale_to(row.rhs, value);
     if (!row.equal && arb_is_nonnegative(slack.get())) return;
     const Ball missing = row.equal ? abs(slack) : max(Ball(0), -slack);
@@ -61,11 +82,11 @@ class RowJudge {
     violation_ = std::max(violation_, amount);
   }
 
-  void conclude() const {
+  std::vector<Ball> conclude() {
     on_.result.violation = violation_;
     on_.result.scaling = scaling_;
     on_.result.homogeneous = homogeneous_;
-    if (worst_ == kNone) return;
+    if (worst_ == kNone) return std::move(missed_);
     on_.result.objective = on_.arithmetic.norm_of_W().upper();  // reported although the answer is rejected
     reject(fmt::format("W violates {} by {:.3g}", name_of(on_.question, worst_), violation_));
   }
@@ -110,16 +131,8 @@ class RowJudge {
   Ball W_size_;
   std::size_t worst_ = kNone;
   double violation_ = 0, scaling_ = 0, homogeneous_ = 0;
+  std::vector<Ball> missed_;
 };
-
-/// bᵀ dual
-Ball weighted_rhs(const Case& on) {
-  Ball sum;
-  for (std::size_t k = 0; k < on.claim.dual.size(); ++k) {
-    if (on.question.rows()[k].rhs != 0) sum = sum + Ball(on.question.rows()[k].rhs) * Ball(on.claim.dual[k]);
-  }
-  return sum;
-}
 
 /// Whether all multipliers are zero, except on rows that are zero for every W. They prove only the bound 0.
 bool weigh_nothing(const Case& on) {
@@ -127,12 +140,6 @@ bool weigh_nothing(const Case& on) {
     if (on.claim.dual[k] != 0 && !on.question.is_zero(on.question.rows()[k])) return false;
   }
   return true;
-}
-
-/// Refusal unless the number in the file agrees with the enclosed one.
-void require_stated(const Ball& found, double stated, const Ball& size, std::string_view name) {
-  if (!std::isfinite(stated) || !is_at_most(abs(found - Ball(stated)), Ball(kAgree) * size, name))
-    reject(fmt::format("{} is {}, stated as {}", name, found.middle(), stated));
 }
 
 /// Rule "scaling", and the bound that the multipliers prove: every W that meets the rows has at least the norm
@@ -198,10 +205,14 @@ void require_nothing(const Question& question, const Norm& norm, const StoredSol
   if (claim.K.cols() != 0) reject(fmt::format("K and Q have {} columns; an infeasible file has none", claim.K.cols()));
 }
 
-void judge_rows(const Case& on) {
+std::vector<Ball> judge_rows(const Case& on) {
   RowJudge judge(on);
-  on.arithmetic.read_rows([&](std::size_t k, const Ball& value) { judge.look_at(k, value); });
-  judge.conclude();
+  const auto rows = static_cast<double>(on.question.rows().size());
+  on.arithmetic.read_rows([&](std::size_t k, const Ball& value) {
+    if (k % kTold == 0) on.tell(kRowShare * static_cast<double>(k) / rows, "the rows of W");
+    judge.look_at(k, value);
+  });
+  return judge.conclude();
 }
 
 void judge_objective(const Case& on) {
@@ -239,6 +250,21 @@ void judge_factors(const Case& on) {
   }
 }
 
+void judge_gap(const Case& on, const Ball& objective, const Ball& distance) {
+  if (on.claim.dual_objective > on.claim.objective) {  // rule "contradiction" for the stated numbers
+    reject(fmt::format("dual_objective is stated as {}, above the objective {}", on.claim.dual_objective,
+                       on.claim.objective));
+  }
+  on.result.gap = distance.is_zero() ? 0 : (distance / objective).upper();
+  if (on.claim.status != "optimal" || objective.is_zero()) return;
+  const Ball allowed = Ball(on.settings.tolerance) * objective;  // rule "gap"
+  if (surely_at_most(distance, allowed)) return;
+  const bool sure = surely_above(distance, allowed);
+  if (!sure && WorkingBits::now() < kMostBits) throw Undecided{"the gap"};
+  reject(fmt::format("the gap is {:.3g}{}, above the tolerance {:.3g}", on.result.gap, sure ? "" : " at most",
+                     on.settings.tolerance));
+}
+
 void judge_bound(const Case& on) {
   const Ball objective = on.arithmetic.norm_of_W(), bound = proven_bound(on);
   on.result.dual_objective = std::clamp(bound.lower(), 0.0, on.result.objective);
@@ -249,20 +275,9 @@ void judge_bound(const Case& on) {
     reject(fmt::format("the bound is above the objective: every W that meets the rows has norm at least {}, W has {}",
                        bound.lower(), objective.upper()));
   }
-  if (on.claim.dual_objective > on.claim.objective) {  // rule "contradiction" for the stated numbers
-    reject(fmt::format("dual_objective is stated as {}, above the objective {}", on.claim.dual_objective,
-                       on.claim.objective));
-  }
   // W may miss rows by rounding, so the bound is compared with the multiple of W that meets them.
   const Ball distance = max(Ball(0), objective * (Ball(1) + Ball(on.result.scaling)) - bound);
-  on.result.gap = distance.is_zero() ? 0 : (distance / objective).upper();
-  if (on.claim.status != "optimal" || objective.is_zero()) return;
-  const Ball allowed = Ball(on.settings.tolerance) * objective;  // rule "gap"
-  if (surely_at_most(distance, allowed)) return;
-  const bool sure = surely_above(distance, allowed);
-  if (!sure && WorkingBits::now() < kMostBits) throw Undecided{"the gap"};
-  reject(fmt::format("the gap is {:.3g}{}, above the tolerance {:.3g}", on.result.gap, sure ? "" : " at most",
-                     on.settings.tolerance));
+  judge_gap(on, objective, distance);
 }
 
 void judge_certificate(const Case& on) {

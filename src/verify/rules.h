@@ -3,6 +3,7 @@
 #pragma once
 
 #include "verify/arithmetic.h"
+#include "verify/progress.h"
 
 namespace attsvm::internal::proof {
 
@@ -14,7 +15,26 @@ struct Case {
   const Norm& norm;
   Arithmetic& arithmetic;
   Verification& result;
+  const TellVerify& teller;
+
+  void tell(double share, std::string_view part) const {
+    if (teller) teller({share, part});
+  }
 };
+
+/// How far a stated number may be off, relative to the terms of its sum.
+inline constexpr double kAgree = 1e-9;
+/// How far the objective may lie below the bound, relative; a smaller bound holds too.
+inline constexpr double kRoundedSize = 0x1p-48;
+
+/// Whether left ≤ right; throws Undecided if the arithmetic cannot tell.
+bool is_at_most(const Ball& left, const Ball& right, std::string_view what);
+/// Refusal unless the number in the file agrees with the enclosed one.
+void require_stated(const Ball& found, double stated, const Ball& size, std::string_view name);
+/// bᵀ dual
+Ball weighted_rhs(const Case& on);
+
+inline constexpr double kRowShare = 0.5;  ///< of the work that reading the rows is; weighing them costs as much
 
 // Rules that need no arithmetic.
 void require_tolerance(const StoredSolution& claim);                              // gap: tolerance in range
@@ -23,11 +43,18 @@ void require_matrix(const Question& question, const StoredSolution& claim);     
 void require_factors(const Question& question, const StoredSolution& claim);      // rank: K, Q finite, right shape
 void require_nothing(const Question& question, const Norm& norm, const StoredSolution& claim);  // infeasible: no W
 
-void judge_rows(const Case& on);         // W, numbers stated: every row is met, slacks are as stated
-void judge_nearby(const Case& on);       // rows that ask for 0: a W that meets them is near an optimum
-void judge_objective(const Case& on);    // numbers stated: ‖W‖
-void judge_factors(const Case& on);      // rank: W = K Qᵀ, KᵀK = QᵀQ, every column is needed
-void judge_bound(const Case& on);        // numbers stated, contradiction, gap, scaling: the bound of the multipliers
+/// W, numbers stated: every row is met, slacks are as stated. Of a soft margin it returns by how much W misses the rows
+/// ≥ 1 of each query.
+std::vector<Ball> judge_rows(const Case& on);
+void judge_nearby(const Case& on);     // rows that ask for 0: a W that meets them is near an optimum
+void judge_objective(const Case& on);  // numbers stated: ‖W‖
+void judge_factors(const Case& on);    // rank: W = K Qᵀ, KᵀK = QᵀQ, every column is needed
+void judge_bound(const Case& on);      // numbers stated, contradiction, gap, scaling: the bound of the multipliers
+void judge_gap(const Case& on, const Ball& objective, const Ball& distance);  // contradiction, gap
 void judge_certificate(const Case& on);  // infeasible: what the multipliers prove without a W
+
+// Soft margin.
+void require_penalties(const Question& question, const Norm& norm, const StoredSolution& claim);  // penalties
+void judge_price(const Case& on, const std::vector<Ball>& missed);  // numbers stated, multipliers, contradiction, gap
 
 }  // namespace attsvm::internal::proof

@@ -6,6 +6,10 @@ namespace attsvm {
 
 StoredSolution completed(const AttentionTask& task, StoredSolution solution) {
   if (!solution.w_only) return solution;
+  if (task.next_token()) {
+    solution.problem = "graph";
+    return solution;
+  }
   if (!solution.select.given()) {
     const Selection chosen = task.select() ? *task.select() : optimal_tokens(task).selection;
     solution.select = chosen.mask(task.longest());
@@ -41,6 +45,7 @@ std::string list_words(const std::vector<Index>& queries) {
 }  // namespace
 
 void name_question(const AttentionTask& task, const StoredSolution& claim, Verification& result) {
+  if (task.next_token()) return;  // whose graphs are its only question
   const std::optional<Selection> own = own_selection(task);
   std::vector<Index> changed;
   for (Index i = 0; i < task.queries() && own; ++i) {

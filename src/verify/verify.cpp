@@ -13,6 +13,7 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kLongWork = 1e8;  // multiplications from which doubles with error bounds are tried first
 constexpr slong kFirstBits = 128;
+constexpr double kBoundShare = 0.6;  // of the work that is done before the bound, roughly
 
 Norm read_norm(const StoredSolution& claim) {
   try {
@@ -25,14 +26,23 @@ Norm read_norm(const StoredSolution& claim) {
 void judge(const Case& on) {
   on.result.arithmetic = on.arithmetic.name();
   if (on.claim.status == "infeasible" && !on.claim.w_only) {
+    on.tell(0, "the multipliers");
     judge_certificate(on);
     return;
   }
-  judge_rows(on);
+  const std::vector<Ball> missed = judge_rows(on);
+  on.tell(kRowShare, "the norm of W");
+  if (on.claim.is_soft()) {
+    judge_factors(on);
+    if (on.claim.status == "optimal") judge_nearby(on);
+    judge_price(on, missed);
+    return;
+  }
   judge_objective(on);
   if (on.claim.w_only) return;
   judge_factors(on);
   if (on.claim.status == "optimal") judge_nearby(on);
+  on.tell(kBoundShare, "the bound of the multipliers");
   judge_bound(on);
 }
 
@@ -51,6 +61,7 @@ void check_contents(const Question& question, const Norm& norm, const StoredSolu
     require_multipliers(question, claim);
     require_tolerance(claim);
   }
+  if (claim.is_soft()) require_penalties(question, norm, claim);
   require_matrix(question, claim);
   if (!claim.w_only && claim.status == "infeasible") require_nothing(question, norm, claim);
 }
@@ -68,7 +79,7 @@ void forget(Verification& result) {
 }
 
 void prove(const AttentionTask& task, const StoredSolution& claim, const VerifySettings& settings,
-           Verification& result) {
+           const TellVerify& tell, Verification& result) {
   const Norm norm = read_norm(claim);
   const Question question(task, claim);
   name_question(task, claim, result);
@@ -77,7 +88,7 @@ void prove(const AttentionTask& task, const StoredSolution& claim, const VerifyS
     const WorkingBits precision(kFirstBits);
     try {
       const auto arithmetic = bounded_arithmetic(question, claim, norm);
-      judge({question, claim, settings, norm, *arithmetic, result});
+      judge({question, claim, settings, norm, *arithmetic, result, tell});
       return;
     } catch (const Undecided&) {
       forget(result);
@@ -87,7 +98,7 @@ void prove(const AttentionTask& task, const StoredSolution& claim, const VerifyS
     const WorkingBits precision(bits);
     try {
       const auto arithmetic = ball_arithmetic(question, claim, norm);
-      judge({question, claim, settings, norm, *arithmetic, result});
+      judge({question, claim, settings, norm, *arithmetic, result, tell});
       return;
     } catch (const Undecided& open) {
       if (bits == kMostBits) reject(fmt::format("{}: undecided even with {} bits", open.what, bits));
@@ -99,22 +110,29 @@ void prove(const AttentionTask& task, const StoredSolution& claim, const VerifyS
 }  // namespace
 }  // namespace attsvm::internal::proof
 
-namespace attsvm {
+namespace attsvm::internal {
 
-using namespace internal;
-
-Verification verify(const AttentionTask& task, const StoredSolution& solution, const VerifySettings& settings) {
+Verification verify(const AttentionTask& task, const StoredSolution& solution, const VerifySettings& settings,
+                    const TellVerify& tell) {
   if (!(settings.tolerance > 0 && settings.tolerance < 1))
     refuse("tolerance = {}; must be > 0 and < 1", settings.tolerance);
   Verification result{.status = solution.status};
   proof::forget(result);
   try {
-    proof::prove(task, solution, settings, result);
+    proof::prove(task, solution, settings, tell, result);
     result.valid = true;
   } catch (const proof::Refusal& refusal) {
     result.reason = printable(refusal.reason);
   }
   return result;
+}
+
+}  // namespace attsvm::internal
+
+namespace attsvm {
+
+Verification verify(const AttentionTask& task, const StoredSolution& solution, const VerifySettings& settings) {
+  return internal::verify(task, solution, settings, {});
 }
 
 }  // namespace attsvm

@@ -30,8 +30,6 @@ def attsvm():
 
     def run(*args, memory=None, timeout=60, **options):
         limit = memory and (lambda: resource.setrlimit(resource.RLIMIT_AS, (memory, memory)))
-        if memory:  # OpenBLAS allocates a stack per core before main begins
-            options["env"] = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
         done = subprocess.run([program, *map(str, args)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               encoding="utf-8", errors="replace", timeout=timeout, preexec_fn=limit, **options)
         return Result(done.returncode, done.stdout, done.stderr)

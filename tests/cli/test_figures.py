@@ -2,6 +2,7 @@
 
 import re
 import struct
+import zlib
 
 import pytest
 
@@ -26,6 +27,19 @@ def names(folder):
 
 def width_of(svg):
     return int(re.search(r'<svg\s+width="(\d+)"', svg.read_text()).group(1))
+
+
+def font_sizes(pdf):
+    """Of all texts of a PDF file, in points."""
+    streams = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf.read_bytes(), re.S)
+    pages = b"".join(zlib.decompress(one) for one in streams if one[:1] == b"\x78")
+    return {round(float(size), 2) for size in re.findall(rb"BT\s+([\d.]+) 0 0 -?\1 ", pages)}
+
+
+@pytest.mark.parametrize("points", [9, 7])
+def test_text_of_pdf_files_has_the_size_asked_for(draw, points):
+    sizes = font_sizes(draw("--format", "pdf", "--font-size", points) / "figure.pdf")
+    assert points in sizes and max(sizes) == round(15 / 12 * points, 2), sizes  # numbers on axes, the title
 
 
 def test_formats(draw):
@@ -84,8 +98,8 @@ def test_experiments_name_their_paper_and_figure(attsvm):
         if one["name"] in ("atlas", "rates"):
             continue
         paper = one["paper"].split(":")[0]
-        assert re.match(r"(Transformers as Support Vector Machines|Max-Margin Token Selection in Attention Mechanism), "
-                        r"the (figures?|section) ", paper), paper
+        assert re.match(r"(Transformers as Support Vector Machines \(arXiv 2308.16898\)|Max-Margin Token Selection in "
+                        r"Attention Mechanism \(arXiv 2306.13596\)), the (figures?|section) ", paper), paper
 
 
 @pytest.mark.parametrize("options, words", [

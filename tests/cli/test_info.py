@@ -82,6 +82,7 @@ def test_the_program_describes_itself(attsvm):
 
 def test_help_teaches_with_examples_that_work(attsvm, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "book.txt").write_text("the cat sat on the mat and the dog sat on the rug " * 4)
     for arguments in (["--help"], ["generate", "--help"], ["info", "--help"]):
         text = attsvm(*arguments)
         assert text.code == 0 and "Examples:" in text.out

@@ -64,11 +64,10 @@ def test_help_and_lists_wrap_at_words(attsvm):
         assert len(line) <= 120, line
 
 
-def test_long_verbs_show_share_and_time_left(draw, tmp_path):
-    task = draw()
+def on_terminal(*command):
+    """What the program writes to stderr where that is a terminal."""
     master, slave = pty.openpty()
-    command = [os.environ["ATTSVM_PROGRAM"], "train", task, "-o", tmp_path / "run.npz", "--steps", "2e5", "--record", "0"]
-    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=slave)
+    process = subprocess.Popen([os.environ["ATTSVM_PROGRAM"], *map(str, command)], stdout=subprocess.DEVNULL, stderr=slave)
     os.close(slave)
     text = b""
     while process.poll() is None or not text.endswith(b"\x1b[K"):
@@ -78,7 +77,25 @@ def test_long_verbs_show_share_and_time_left(draw, tmp_path):
             break
     os.close(master)
     assert process.wait() == 0
-    assert re.search(r" \d+ %  .*step \d+ of 200000.*; \d+ s left", text.decode()), text
+    return text.decode()
+
+
+def test_long_verbs_show_share_and_time_left(draw, tmp_path):
+    text = on_terminal("train", draw(), "-o", tmp_path / "run.npz", "--steps", "2e5", "--record", "0")
+    assert re.search(r" \d+ %  .*step \d+ of 200000.*; \d+ s left", text), text
+
+
+def test_verify_report_and_demo_show_share_and_time_left(attsvm, draw, tmp_path):
+    task, solution = draw("random", "--n", 40, "--T", 20, "--d", 20), tmp_path / "solution.npz"
+    assert attsvm("solve", task, "-o", solution).code == 0
+    verify = ["verify", task, solution]
+    report = ["report", task, "--solution", solution, "-o", tmp_path / "report.html", "--force"]
+    demo = ["demo", "--out", tmp_path / "demo"]
+    for command, part in [(verify, "the rows of W"), (report, "verifying .*solution.npz"), (demo, "training W")]:
+        text = on_terminal(*command)
+        assert re.search(rf" \d+ %  {part}.*; (\d+ s|…) left", text), text
+        assert text.endswith("\r\x1b[K"), text  # nothing stays on the terminal
+        assert on_terminal(*command, "--quiet") == ""
 
 
 def test_claims_are_counted_by_tasks(attsvm, tmp_path, monkeypatch):

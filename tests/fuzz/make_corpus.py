@@ -67,6 +67,7 @@ def tasks():
     yield "self_ragged_deflated", npz(deflate=True, **everything)
     yield "causal", npz(tokens=ramp(1, 3, 2), query_token=np.array([0, 1, 2], "<i4"), sequence=np.zeros(3, "<u2"),
                         visible=np.array([1, 2, 3], "i1"))
+    yield "masked", npz(tokens=ramp(2, 3, 2), visible=mask, select=np.array([2, 1]), head=ramp(2))
     yield "fortran", npz(tokens=np.asfortranarray(tokens), queries=np.asfortranarray(queries), select=mask)
     yield "big_endian", npz(tokens=tokens.astype(">f8"), queries=queries.astype(">f4"), select=np.array([1, 0], ">i8"))
     yield "halves", npz(tokens=tokens.astype("<f2"), keys=ramp(2, 3, 1, dtype="<f4"), labels=np.array([1, -1], "i1"))
@@ -82,6 +83,25 @@ def tasks():
     yield "solution_w", npz(deflate=True, W=ramp(2, 2), norm=np.array("fro"), select=np.eye(2, dtype=bool), relax=np.zeros(2, bool))
     yield "zip64_local", npz(zip64=True, tokens=tokens, queries=queries)
     yield "zip64", wide(npz(deflate=True, tokens=tokens, select=mask))
+
+
+def head_files():
+    keys, queries = ramp(1, 6, 2), ramp(2, 6, 2)[:, ::-1]
+    several = dict(offsets=np.array([0, 2, 6]), sequence=np.array([0, 0, 1, 1, 1, 1]), position=np.array([0, 1, 0, 1, 2, 3]))
+    words = np.array(["a", "b", "a", "\U0001f600", "", "b"])
+    mask = np.tril(np.ones((6, 4), bool))
+    yield "plain", npz(keys=keys, queries=queries[:1])
+    yield "self", npz(keys=keys, queries=queries, key_head=np.array([0, 0]), **several, text=words)
+    yield "causal", npz(deflate=True, keys=keys.astype("<f2"), queries=queries.astype("<f4"), key_head=np.zeros(2, "u1"), **several,
+                        visible=np.array([1, 2, 1, 2, 3, 4]), layer=np.array([3, 3]), head=np.array([1, 7]))
+    yield "masked", npz(keys=keys, queries=queries[:1], **several, visible=mask, sink=np.zeros(6, bool), text=words)
+    yield "masked_heads", npz(keys=ramp(2, 6, 2), queries=queries, **several, visible=np.array([mask, ~mask]))
+    yield "cross", npz(keys=keys, queries=queries[:1, :3], query_text=words[:3], text=words, ids=np.array([1, 2, 1, -4, 5, 2]),
+                       difference=np.array([1e-7]))
+    yield "fortran", npz(keys=np.asfortranarray(ramp(2, 6, 2)), queries=np.asfortranarray(queries).astype(">f8"),
+                         sink=np.eye(6, dtype=bool)[2], x_note=np.array(3))
+    yield "coinciding", npz(keys=np.zeros((1, 4, 1)), queries=np.ones((1, 2, 1)))
+    yield "huge", npz(keys=np.full((1, 3, 2), 1e300), queries=np.full((1, 3, 2), -1e300))
 
 
 def arrays():
@@ -147,7 +167,7 @@ def documents():
     yield "not_utf8", b'["\xff\xfe"]'
 
 
-for folder, files in {"npz": tasks(), "npy": arrays(), "safetensors": tensor_files(), "json": documents()}.items():
+for folder, files in {"npz": tasks(), "heads": head_files(), "npy": arrays(), "safetensors": tensor_files(), "json": documents()}.items():
     (HERE / folder).mkdir(parents=True, exist_ok=True)
     for name, data in files:
-        (HERE / folder / f"{name}.{folder}").write_bytes(data)
+        (HERE / folder / f"{name}.{'npz' if folder == 'heads' else folder}").write_bytes(data)

@@ -44,6 +44,32 @@ RC_GTEST_PROP(TaskLaws, ShapesAddUp, ()) {
   }
 }
 
+RC_GTEST_PROP(TaskLaws, AMaskHidesTokensAndNothingElse, ()) {
+  const AttentionTask task = any_task().task;
+  std::vector<std::vector<Index>> seen;
+  for (Index i = 0; i < task.queries(); ++i) {
+    seen.push_back(test::any_indices(0, task.length(task.sequence(i))));
+    if (seen.back().empty()) seen.back().push_back(any_index(0, task.length(task.sequence(i))));
+  }
+  const Selection shown = Selection::sets(seen);
+  TaskArrays arrays = task.arrays();
+  arrays.select = {};
+  arrays.visible = shown.mask(task.longest());
+  const AttentionTask masked(arrays);
+  const bool scored = task.head().kind != HeadKind::none;
+  const Selection best = scored ? optimal_tokens(masked).selection : shown;
+  for (Index i = 0; i < task.queries(); ++i) {
+    const auto kept = shown.kept(i), tokens = masked.seen(i);
+    RC_ASSERT(std::equal(kept.begin(), kept.end(), tokens.begin(), tokens.end()));
+    RC_ASSERT(masked.visible().sees(i, best.first(i)));
+    for (std::size_t k = 0; k < tokens.size(); ++k) {
+      const auto row = static_cast<Index>(k);
+      RC_ASSERT(masked.seen_keys(i).row(row) == task.keys(task.sequence(i)).row(tokens[k]));
+      RC_ASSERT(masked.seen_values(i).row(row) == task.values(task.sequence(i)).row(tokens[k]));
+    }
+  }
+}
+
 RC_GTEST_PROP(TaskLaws, OptimalTokensFollowAPermutationOfTheTokens, ()) {
   const Index T = any_index(1, 7);
   const Drawn drawn = generate({.n = 1, .T = T, .d = 4}, any_seed());

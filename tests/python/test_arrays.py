@@ -21,6 +21,34 @@ def test_float64_in_c_order_is_not_copied():
     assert not task.tokens.flags.writeable
 
 
+def test_ids_are_copied():
+    """They are checked once: a later change must not lead out of the embeddings."""
+    ids, labels = np.array([0, 1, 2, 1, 0]), np.array([1, 1])
+    task = attsvm.Task(ids=ids, offsets=[0, 3, 5], embeddings=np.eye(3), next=labels)
+    before = attsvm.solve(task)
+    ids[0] = labels[0] = 10**9
+    assert task.to_dict()["ids"].tolist() == [0, 1, 2, 1, 0] and task.to_dict()["next"].tolist() == [1, 1]
+    assert (attsvm.solve(task).W == before.W).all()
+
+
+def test_what_a_next_token_task_has():
+    task = attsvm.Task(ids=[0, 1, 2, 1, 0], offsets=[0, 3, 5], embeddings=np.eye(3), next=[1, 1])
+    assert task.seen(0).tolist() == [0, 1, 2] and task.seen(1).tolist() == [0, 1]
+    for query, ids in (0, [0, 1, 2]), (1, [1, 0]), (-1, [1, 0]), (-2, [0, 1, 2]):
+        assert (task.keys(query) == np.eye(3)[ids]).all() and (task.query(query) == np.eye(3)[ids[-1]]).all()
+    for refused in (lambda: attsvm.path(task), lambda: attsvm.path(task, joint=True), lambda: attsvm.check(task),
+                    lambda: task.scores(0), lambda: task.optimal):
+        with pytest.raises(attsvm.InputError, match="a next-token task has no head"):
+            refused()
+
+
+def test_load_knows_next_token_tasks(tmp_path):
+    task = attsvm.Task(ids=[0, 1, 2, 1, 0], offsets=[0, 3, 5], embeddings=np.eye(3), next=[1, 1])
+    task.save(tmp_path / "task.npz")
+    again = attsvm.load(tmp_path / "task.npz")
+    assert isinstance(again, attsvm.Task) and again.keys(0).shape == (3, 3)
+
+
 def test_the_task_keeps_its_arrays_alive():
     task = attsvm.Task(TOKENS.copy(), queries=QUERIES.copy(), head=HEAD.copy())
     np.empty((4, 5, 8))[:] = 0  # what was freed would be taken again
@@ -164,3 +192,43 @@ def test_bad_settings_name_the_argument(error, name, call):
 def test_mistakes_of_newcomers_get_a_hint(make, kind, words):
     with pytest.raises(kind, match=words):
         make()
+
+
+MASK = np.array([[0, 0, 1, 1, 1], [1, 0, 1, 0, 1], [0, 1, 1, 0, 0], [1, 1, 1, 1, 1]], bool)
+
+
+def test_masks_of_every_kind():
+    task = make(visible=MASK)
+    assert task.masked and "masked" in repr(task) and task.lengths.tolist() == [3, 3, 2, 5]
+    for i in range(4):
+        assert task.seen(i).tolist() == np.flatnonzero(MASK[i]).tolist()
+        np.testing.assert_array_equal(task.keys(i), TOKENS[i][MASK[i]])
+        assert task.seen(i)[task.scores(i).argmax()] == task.optimal[i]
+    np.testing.assert_array_equal(task.seen(-1), task.seen(3))
+    with pytest.raises(IndexError):
+        task.seen(4)
+    assert np.shares_memory(task.keys(0), TOKENS) and not np.shares_memory(task.keys(1), TOKENS)
+    W = np.ones((8, 6))
+    assert (task.attention(W)[~MASK] == 0).all()
+    np.testing.assert_allclose(task.attention(W).sum(axis=1), 1)
+    again = attsvm.Task(**task.to_dict())
+    assert (again.attention(W) == task.attention(W)).all() and again.to_dict()["visible"].dtype == bool
+    torch = pytest.importorskip("torch")
+    padding = torch.from_numpy(~MASK)  # PyTorch hides where its mask is True
+    for visible in (MASK.tolist(), MASK.astype(int), MASK.astype("u1"), np.asfortranarray(MASK), ~padding):
+        assert (make(visible=visible).attention(W) == task.attention(W)).all()
+    solution = attsvm.solve(task)
+    assert attsvm.verify(task, solution).valid and MASK[solution.row_query, solution.row_drop].all()
+    assert not attsvm.verify(make(), solution).valid
+
+
+@pytest.mark.parametrize("error, words, visible", [
+    (ValueError, r"visible\[2\] has no True", MASK & [[1], [1], [0], [1]]),
+    (ValueError, r"visible has type bool and shape \(4,4\)", MASK[:, 1:]),
+    (ValueError, r"visible has type bool and shape \(4\)", MASK[:, 1]),
+    (ValueError, "other than 0 and 1", 2 * MASK),
+    (TypeError, "visible has dtype float64", MASK.astype(float)),
+])
+def test_refused_masks(error, words, visible):
+    with pytest.raises(error, match=words):
+        make(visible=visible)

@@ -1,13 +1,13 @@
 """The estimator keeps scikit-learn's rules, as far as they apply to sequences of tokens.
 
-Checks of sklearn.utils.estimator_checks that draw no data are run as they are. Those that fit on matrices (n, features)
-cannot be: every X here has three axes. Their statements are made below on token arrays: fitting again gives the same
-answer, parameters and inputs stay as they are, pickles and clones behave alike, features are counted, lists and
-read-only arrays are taken, NaN is refused, predictions do not depend on the order or number of the samples.
-What is left out, and why: checks of sparse data, of data frames and of string labels (tokens are arrays of numbers, and
-labels are their indices), of sample weights and class weights in fit (rows are constraints, not terms of a sum), of
-one feature or one sample (a prompt of one coordinate keeps few selections; it says so by InfeasibleError), of
-training accuracy on blobs (y is a token of each sequence, not a class of points).
+Checks of sklearn.utils.estimator_checks that draw no data are run on AttentionSVM as they are. All others fit on
+matrices (n, features), which it refuses: every X here has three axes. `OneTokenPerClass` below writes the classes of points as
+tokens, and on it all checks of scikit-learn run. What these cannot see is stated below on token arrays: fitting again
+gives the same answer, parameters and inputs stay as they are, pickles and clones behave alike, features are counted,
+lists and read-only arrays are taken, NaN is refused, predictions do not depend on the order or number of the samples.
+What does not apply to tokens, and why: sparse data and data frames (tokens are arrays of numbers), string labels (y are
+indices of tokens), sample weights and class weights in fit (without C rows are constraints, not terms of a sum), one
+feature or one sample (a prompt of one coordinate keeps few selections; it says so by InfeasibleError).
 """
 
 import pickle
@@ -18,6 +18,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils import estimator_checks
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 RNG = np.random.default_rng(0)
 X, QUERIES, Y = RNG.normal(size=(12, 5, 20)), RNG.normal(size=(12, 7)), RNG.integers(5, size=12)
@@ -118,3 +120,142 @@ def test_model_selection():
     assert scores.mean() > 0.5
     search = GridSearchCV(attsvm.AttentionSVM(), {"norm": ["fro", ("lp", 3)]}, cv=2).fit(x, y)
     assert search.best_estimator_.score(x, y) == 1
+
+
+def noisy(n=60, wrong=6):
+    """Tokens scored by a hidden direction, with some labels wrong."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(n, 5, 4))
+    y = (x @ rng.normal(size=4)).argmax(axis=1)
+    given = y.copy()
+    given[:wrong] = (given[:wrong] + 1) % 5
+    return x, y, given
+
+
+def test_a_soft_margin_learns_from_wrong_labels():
+    x, y, given = noisy()
+    with pytest.raises(attsvm.InfeasibleError):
+        attsvm.AttentionSVM().fit(x, given)
+    model = attsvm.AttentionSVM(C=1.0).fit(x, given)
+    assert model.score(x, y) > 0.9 and model.score(x, given) < 1
+    task = attsvm.Task(x, select=given)
+    assert attsvm.verify(task, model.solution_)
+    assert model.solution_.xi[:6].min() > np.median(model.solution_.xi[6:])
+    search = GridSearchCV(attsvm.AttentionSVM(), {"C": [0.01, 1.0, 100.0]}, cv=3).fit(x, given)
+    assert search.best_params_["C"] in (0.01, 1.0, 100.0)
+    large = attsvm.AttentionSVM(C=1e5).fit(X, Y)
+    np.testing.assert_array_equal(large.W_, attsvm.AttentionSVM().fit(X, Y).W_)
+    assert clone(model).C == 1.0
+
+
+def test_a_soft_v_problem_is_the_svm_of_scikit_learn():
+    from sklearn.svm import LinearSVC
+    rng = np.random.default_rng(5)
+    points, labels = rng.normal(size=(50, 1, 3)), np.where(rng.random(50) < 0.5, -1.0, 1.0)
+    task = attsvm.Task(points, labels=labels, select=np.zeros(50, int))
+    ours = attsvm.solve(task, problem="v", soft=0.4)
+    theirs = LinearSVC(loss="hinge", C=0.4, fit_intercept=False, tol=1e-9, max_iter=1_000_000, random_state=0)
+    theirs.fit(points[:, 0], labels)
+    np.testing.assert_allclose(ours.W[:, 0], theirs.coef_[0], atol=1e-5)
+    assert attsvm.verify(task, ours) and ours.gap <= 1e-12
+    assert ours.objective == pytest.approx((ours.W**2).sum() / 2 + 0.4 * ours.xi.sum())
+    assert ours.margin == pytest.approx(1 / np.linalg.norm(ours.W))
+    assert "missed" in repr(ours) and attsvm.solve(attsvm.generate("random", seed=1)).xi is None
+    again = pickle.loads(pickle.dumps(ours))
+    assert (again.xi == ours.xi).all() and again.violation == ours.violation and again.support == ours.support
+
+
+def test_soft_arguments(tmp_path):
+    task = attsvm.Task(*noisy()[:1], select=noisy()[2])
+    each = np.full(60, 0.5)
+    np.testing.assert_array_equal(attsvm.solve(task, soft=0.5).W, attsvm.solve(task, soft=each).W)
+    solution = attsvm.solve(task, soft=0.5)
+    solution.save(tmp_path / "s.npz")
+    read = attsvm.load(tmp_path / "s.npz")
+    assert (read.penalty == 0.5).all() and read.support == solution.support and attsvm.verify(task, read)
+    assert read.violation == pytest.approx(0, abs=1e-12)
+    for wrong, words in ((0, "soft = 0"), (-1.0, "soft = -1"), (np.inf, "soft = inf"), (each[:3], "3 penalties"),
+                         (np.ones((2, 2)), "soft has shape")):
+        with pytest.raises(ValueError, match=words):
+            attsvm.solve(task, soft=wrong)
+    with pytest.raises(TypeError, match="soft"):
+        attsvm.solve(task, soft="much")
+    with pytest.raises(ValueError, match="Frobenius norm only"):
+        attsvm.solve(task, norm="nuc", soft=1.0)
+
+
+def test_sequences_of_different_lengths_and_masks():
+    lengths = [3, 5, 2, 4, 5, 3, 4, 2, 5, 4, 3, 5]
+    ragged = [x[:length] for x, length in zip(X, lengths)]
+    y = Y % lengths
+    model = attsvm.AttentionSVM().fit(ragged, y, queries=QUERIES)
+    assert model.score(ragged, y, QUERIES) == 1 and model.classes_.tolist() == [0, 1, 2, 3, 4]
+    mask = np.arange(5) < np.array(lengths)[:, None]
+    np.testing.assert_array_equal(attsvm.AttentionSVM().fit(X, y, queries=QUERIES, mask=mask).W_, model.W_)
+    logits, weights = model.decision_function(X, QUERIES, mask), model.predict_proba(X, QUERIES, mask)
+    assert np.isneginf(logits[~mask]).all() and (weights[~mask] == 0).all()
+    np.testing.assert_allclose(weights.sum(axis=1), 1)
+    np.testing.assert_allclose(weights, np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True), rtol=1e-12)
+    np.testing.assert_allclose(model.decision_function(ragged, QUERIES), logits)
+    np.testing.assert_array_equal(model.predict(X, QUERIES, mask), weights.argmax(axis=1))
+    left = np.array([np.roll(x, 5 - length, axis=0) for x, length in zip(X, lengths)])
+    moved = attsvm.AttentionSVM().fit(left, y + 5 - np.array(lengths), queries=QUERIES, mask=mask[:, ::-1])
+    np.testing.assert_array_equal(moved.W_, model.W_)
+    for wrong, words in ((mask[0], "mask"), (mask & False, "visible"), (mask[:, 1:], "visible")):
+        with pytest.raises(ValueError, match=words):
+            attsvm.AttentionSVM().fit(X, y, mask=wrong)
+
+
+def test_it_warns_where_the_solver_stalled():
+    x, _, given = noisy()
+    with pytest.warns(attsvm.ConvergenceWarning, match="could not reach its tolerance"):
+        attsvm.AttentionSVM(C=1.0, tolerance=1e-30).fit(x, given)
+
+
+class OneTokenPerClass(attsvm.AttentionSVM):
+    """Classes of points as tokens: token k of a point x holds (x, 1) in block k and zeros elsewhere, so that W is one
+    vector per class and the soft margin is that of Crammer and Singer. With it, scikit-learn's checks that draw
+    matrices (n, features) drive fit, predict, predict_proba and decision_function as they are."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.three_d_array = True, False
+        return tags
+
+    def _blocks(self, points):
+        rows = np.hstack([points, np.ones((len(points), 1))])
+        return np.stack([np.kron(one, rows) for one in np.eye(len(self.classes_))], axis=1)
+
+    def fit(self, X, y):
+        points, y = validate_data(self, X, y, dtype=float)
+        check_classification_targets(y)
+        classes, chosen = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError("Classifier can't train when only one class is present.")
+        self.classes_ = classes
+        super().fit(self._blocks(points), chosen)
+        self.classes_, self.n_features_in_ = classes, points.shape[1]
+        return self
+
+    def _log_proba(self, X, queries, mask):
+        check_is_fitted(self)
+        points = validate_data(self, X, dtype=float, reset=False)
+        task = attsvm.Task(self._blocks(points))
+        return task, task.log_attention(self.W_)
+
+    def decision_function(self, X, queries=None, mask=None):
+        logits = super().decision_function(X)
+        return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
+
+    def predict(self, X, queries=None, mask=None):
+        chosen = super().predict(X)
+        return self.classes_[chosen]
+
+
+def test_scikit_learns_checks_of_classifiers():
+    """All that scikit-learn has, on classes written as tokens; none fails."""
+    model = OneTokenPerClass(C=1.0, threads=1)
+    failed = [(one["check_name"], str(one["exception"])[:200])
+              for one in estimator_checks.check_estimator(model, on_fail=None, on_skip=None)
+              if one["status"] == "failed"]
+    assert not failed

@@ -70,6 +70,43 @@ def test_audit_is_that_of_the_command_line(tmp_path, program):
         result.head("2.0")
 
 
+def data_of(page):
+    return page.read_text(encoding="utf-8").split('id="data">')[1].split("</script>")[0]
+
+
+def test_page(tmp_path, program):
+    heads = attsvm.Heads(**arrays())
+    heads.save(tmp_path / "heads.npz")
+    result = attsvm.audit(heads, queries=30, nulls=2)
+    result.page(tmp_path / "python.html", title="heads.npz")
+    program("audit", "heads.npz", "--queries", 30, "--nulls", 2, "--page", "program.html", cwd=tmp_path)
+    own, other = data_of(tmp_path / "python.html"), data_of(tmp_path / "program.html")
+    command = '"command":"attsvm audit heads.npz --queries 30 --nulls 2 --page program.html"'
+    assert own == other.replace(command, '"command":null'), "the same bytes but for the command"
+    with pytest.raises(attsvm.InputError, match="python.html"):
+        result.page(tmp_path / "python.html")
+    pickle.loads(pickle.dumps(result)).page(tmp_path / "python.html", title="heads.npz", force=True)
+    assert data_of(tmp_path / "python.html") == own
+
+
+def test_journal(tmp_path):
+    rng = np.random.default_rng(1)
+    heads = attsvm.Heads(rng.normal(size=(6, 200, 16)), rng.normal(size=(6, 200, 16)), position=np.arange(200))
+    journal, settings = tmp_path / "audit.journal", dict(queries=100, nulls=2, threads=1)
+    stopped = attsvm.audit(heads, **settings, journal=journal, callback=lambda done, count: done >= 1)
+    assert journal.exists() and not stopped.complete and stopped.heads[0]["complete"]
+    with pytest.raises(attsvm.InputError, match="audit.journal: left by an interrupted audit, and its seed is 0, not 3"):
+        attsvm.audit(heads, **settings, seed=3, journal=journal)
+    attsvm.audit(heads, **settings, only=["0.5"], journal=journal)
+    assert journal.exists(), "the heads that it did not ask for are still wanted"
+    resumed = attsvm.audit(heads, **settings, journal=journal)
+    assert not journal.exists() and resumed.complete
+    assert resumed.heads[0]["seconds"] == stopped.heads[0]["seconds"], "the first head was not audited again"
+    for one, other in zip(resumed.heads, attsvm.audit(heads, **settings).heads):
+        one.pop("seconds"), other.pop("seconds")
+        assert one == other
+
+
 def test_only_some_heads():
     heads = attsvm.Heads(**arrays())
     every, some = attsvm.audit(heads, nulls=1), attsvm.audit(heads, nulls=1, only=["1.0"])
@@ -93,6 +130,32 @@ def test_solutions_are_proven(hidden, norm, field):
         assert attsvm.verify(task, solution)
         assert view[field]["objective"] == pytest.approx(solution.objective, rel=1e-7)
         assert (task.attention(np.eye(D)).argmax(1) == task.select.argmax(1)).all()
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_kinds_are_the_audits(hidden):
+    heads = attsvm.Heads(**arrays())
+    audit = attsvm.audit(heads, nulls=0)
+    for h in range(len(heads)):
+        assert heads.kinds(h, hide_sinks=hidden) == audit.heads[h]["views"][int(hidden)]["kinds"]
+
+
+def test_rho_of_one_head():
+    """In the Frobenius norm it is the audit's, null and all; in every norm the margin of the identity."""
+    heads = attsvm.Heads(**arrays())
+    audit = attsvm.audit(heads, nulls=4, seed=7)
+    for h in range(len(heads)):
+        assert heads.rho(h, nulls=4, seed=7) == pytest.approx(audit.heads[h]["views"][0]["rho"], rel=1e-6)
+    for norm in ("fro", "nuc", "spec", "max", ("lp", 3)):
+        for hidden in (False, True):
+            found = heads.rho(1, norm, hide_sinks=hidden, nulls=2)
+            task = heads.task(1, hide_sinks=hidden)
+            assert attsvm.verify(task, attsvm.solve(task, norm=norm))
+            [expected] = attsvm.margin(task, np.eye(D), norms=norm).rho.values()
+            assert found["value"] == pytest.approx(expected, rel=2e-3) and found["draws"] == 2
+    assert heads.rho(0, nulls=2, seed=1)["null_mean"] != heads.rho(0, nulls=2, seed=2)["null_mean"]
+    with pytest.raises(ValueError, match="nulls = -1"):
+        heads.rho(0, nulls=-1)
 
 
 def test_stops():

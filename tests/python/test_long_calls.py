@@ -66,10 +66,30 @@ def test_paths_and_claims_stop_on_ctrl_c():
 
 
 def test_checks_stop_on_ctrl_c():
-    task = attsvm.generate("random", n=40, T=30, d=40)
+    task = attsvm.generate("random", n=100, T=30, d=60)  # spectral, max and l1 take seconds each
     run = attsvm.train(task, steps=100)
     check = interrupted(lambda: attsvm.check(task, run)).result
     assert not check.complete and check.rho["fro"][-1] > 0 and np.isnan(check.rho["l1"]).all()
+
+
+HEADED = attsvm.Task(LARGE.tokens, queries=LARGE.queries, head=np.ones(48), select=LARGE.select)
+
+
+def test_checks_of_a_selection_and_margins_stop_on_ctrl_c():
+    check = interrupted(lambda: attsvm.check(HEADED)).result
+    assert not check.complete and set(check.unsolved.values()) == {"limit"}
+    W = np.random.default_rng(0).normal(size=(48, 48))
+    margin = interrupted(lambda: attsvm.margin(LARGE, W, norms="nuc")).result
+    assert margin.smallest > 0 and margin.rho_status["nuc"] == "limit" and np.isnan(margin.rho["nuc"])
+
+
+def test_checks_of_a_selection_have_limits_and_bars(capsys):
+    with pytest.warns(attsvm.ConvergenceWarning, match="check: norm [a-z]+: the limit ended"):
+        check = attsvm.check(HEADED, time_limit=0.4, progress=True)
+    assert not check.complete and "check" in capsys.readouterr().err
+    with pytest.warns(attsvm.ConvergenceWarning, match="margin: norm nuc: the limit ended"):
+        attsvm.margin(LARGE, np.eye(48), norms="nuc", time_limit=0.4, progress=True)
+    assert "margin" in capsys.readouterr().err
 
 
 def test_studies_stop_on_ctrl_c(tmp_path):

@@ -76,6 +76,30 @@ def test_many():
     assert growth(call, 1000) < 1 << 20
 
 
+def test_weights_of_ones_own(tmp_path):
+    task = attsvm.generate("random", n=3, T=4, d=5, seed=1)
+    points = [k * np.ones((5, 5)) + np.eye(5) for k in (1, 2)]
+
+    def call():
+        run = attsvm.Run.from_snapshots(task, points, steps=[1, 2], optimizer="gd")
+        attsvm.margin(task, run, norms=["fro", "max"])
+        attsvm.train(task, steps=2, init=run, out=tmp_path / "run.npz", force=True)
+        attsvm.load_run(tmp_path / "run.npz").to_dict(copy=True)
+        try:
+            attsvm.train_many([task, task], init=[None, np.full((5, 5), np.nan)])
+        except attsvm.InputError:
+            pass
+        return attsvm.check(task, run, norms=["lp:3"], progress=False), attsvm.check(task, time_limit=5)
+
+    assert growth(call, 600) < 1 << 20
+
+
+def test_pages(tmp_path):
+    task = attsvm.generate("random", n=3, T=4, d=5, seed=1)
+    run = attsvm.train(task, steps=10)
+    assert growth(lambda: attsvm.report(task, run, out=tmp_path / "page.html", force=True), 100) < 1 << 20
+
+
 def test_arrays_are_let_go():
     tokens = np.ones((2, 3, 4))
     task = attsvm.Task(tokens, head=np.ones(4))

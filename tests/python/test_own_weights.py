@@ -1,6 +1,6 @@
-"""Weights that were trained elsewhere: check, margin, runs made of snapshots, starts; and answers that stop short."""
+"""Weights that were trained elsewhere: check, margin, runs made of snapshots, starts, plots and pages."""
 
-import warnings
+import json
 
 import attsvm
 import numpy as np
@@ -113,17 +113,107 @@ def test_files_that_are_missing_or_there(task, tmp_path):
     assert isinstance(caught.value, attsvm.InputError) and "--force" not in str(caught.value)
 
 
-def test_answers_that_stop_short_warn():
-    large = attsvm.generate("random", n=60, T=24, d=40, seed=1)
-    with pytest.warns(attsvm.ConvergenceWarning, match="limit ended the solve; its relative gap is"):
-        attsvm.solve(large, norm="max", time_limit=0.05)
-    # Tokens that hardly differ: their rows contradict each other almost, and rounding ends the solve.
-    tokens = np.array([[[0.0, 0], [1, 1e-9], [-1, 1e-9]]])
-    hard = attsvm.Task(tokens * 1e3, queries=np.array([[1.0, 0.3]]), select=np.array([0]))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        solution = attsvm.solve(hard, norm="l1")
-    assert (solution.status == "stalled") == any(issubclass(one.category, attsvm.ConvergenceWarning) for one in caught)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        attsvm.solve(attsvm.generate("random", seed=1))
+def test_another_programs_run_is_shown(task, tmp_path):
+    W = np.arange(300.0).reshape(3, 10, 10)
+    np.savez(tmp_path / "run.npz", W=W[-1], record_W=W)
+    run = attsvm.load(tmp_path / "run.npz")
+    assert isinstance(run, attsvm.Run) and repr(run) == f"Run(norm={np.linalg.norm(W[-1]):.9g})"
+    assert run._repr_html_().endswith("</table>")
+    assert attsvm.check(task, run).rho["fro"].shape == (3,)
+    with pytest.raises(AttributeError, match="steps"):
+        run.steps
+    np.savez(tmp_path / "steps.npz", W=W[-1], record_W=W, record_step=[0, 5, 9])
+    assert attsvm.load_run(tmp_path / "steps.npz").steps == 9
+    np.savez(tmp_path / "wrong.npz", W=W[-1], record_W=W[:, :2])
+    with pytest.raises(attsvm.InputError, match="wrong.npz: record_W has shape"):
+        attsvm.load(tmp_path / "wrong.npz")
+
+
+def test_snapshots_are_saved_and_read(task, run, tmp_path):
+    made = attsvm.Run.from_snapshots(task, run.record_W, steps=run.record_step, optimizer="adam")
+    made.save(tmp_path / "made.npz")
+    again = attsvm.load_run(tmp_path / "made.npz")
+    assert again.settings == made.settings == "W, adam" and (again.record_W == run.record_W).all()
+    assert attsvm.check(task, again).implied_norm == "max"
+    with pytest.raises(ValueError, match="optimizer = sgd"):
+        attsvm.Run.from_snapshots(task, run.W, optimizer="sgd")
+
+
+def test_a_run_goes_on_where_it_stopped(task, tmp_path, program):
+    whole = attsvm.train(task, optimizer="adam", steps=3000, record="every:500")
+    file = tmp_path / "run.npz"
+    settings = dict(optimizer="adam", steps=3000, record="every:500", out=file)
+    part = attsvm.train(task, callback=lambda now: now.step == 1200, **settings)
+    assert part.steps == 1200 and part.stopped == "asked" and attsvm.load_run(file).record_step.tolist() == [0, 500, 1000]
+    with pytest.raises(attsvm.InputError, match="resume=True"):
+        attsvm.train(task, **settings | {"force": False, "out": tmp_path / "run.npz"} if not file.unlink() else {})
+    with pytest.raises(attsvm.InputError, match="journal"):
+        attsvm.train(task, resume=True, **settings | {"steps": 2000})
+    rest = attsvm.train(task, resume=True, **settings)
+    for name, value in whole.to_dict().items():
+        np.testing.assert_array_equal(rest.to_dict()[name], value, err_msg=name)
+    assert not (tmp_path / "run.npz.journal").exists()
+    task.save(tmp_path / "task.npz")
+    program("train", tmp_path / "task.npz", "--optimizer", "adam", "--steps", 3000, "--record", "every:500", "-o",
+            tmp_path / "theirs.npz")
+    assert file.read_bytes() == (tmp_path / "theirs.npz").read_bytes()
+    with pytest.raises(FileExistsError, match="force=True"):
+        attsvm.train(task, **settings)
+    attsvm.train(task, force=True, **settings)
+    for wrong in ("resume", "force"):
+        with pytest.raises(ValueError, match=f"{wrong}=True needs out"):
+            attsvm.train(task, **{wrong: True})
+
+
+def test_plots_take_arrays(task, run):
+    plot = pytest.importorskip("attsvm.plot")
+    svm = attsvm.solve(task, select=run.selected)
+
+    def curves(ax):
+        return [line.get_xydata() for line in ax.lines]
+
+    for drawn, expected in ((plot.correlation(np.array(run.record_W), svm.W), plot.correlation(run, svm)),
+                            (plot.paths(np.array(run.record_W), svm.W, task=task), plot.paths(run, svm, task=task))):
+        for ours, theirs in zip(curves(drawn), curves(expected), strict=True):
+            np.testing.assert_allclose(ours[:, 1], theirs[:, 1], equal_nan=True)
+    both = plot.correlation([run, np.array(run.record_W)], [svm, svm.W])
+    assert len(both.lines) == 4
+    numbers = [[text.get_text() for text in plot.attention(task, run.W, solution=one).texts] for one in (svm, np.array(svm.W))]
+    assert sorted(map(float, numbers[0])) == pytest.approx(sorted(map(float, numbers[1])), abs=0.011)
+    with pytest.raises(ValueError, match=r"runs\[0\] has shape"):
+        plot.correlation(np.ones(3), svm)
+
+
+def test_pages_show_what_the_command_line_shows(task, run, tmp_path, program):
+    if attsvm._core.page_problem():
+        pytest.skip(attsvm._core.page_problem())
+    runs = {"gd.npz": attsvm.train(task, optimizer="gd", steps=50), "ngd.npz": run}
+    task.save(tmp_path / "task.npz")
+    for name, one in runs.items():
+        one.save(tmp_path / name)
+    nuclear = attsvm.solve(task, select=runs["gd.npz"].selected, norm="nuc")
+    nuclear.save(tmp_path / "nuclear.npz")
+    program("report", "task.npz", "--run", "gd.npz", "--run", "ngd.npz", "--solution", "nuclear.npz", "-o", "theirs.html", cwd=tmp_path)
+    page = attsvm.report(task, runs, solutions={"nuclear.npz": nuclear}, out=tmp_path / "ours.html", title="task.npz")
+    theirs = (tmp_path / "theirs.html").read_text()
+    begin = theirs.index("{", theirs.index('type="application/json"'))
+    expected, _ = json.JSONDecoder().raw_decode(theirs[begin:])
+    for data in (expected, page.data):
+        data["settings"].pop("command", None)
+        data.pop("command", None)
+    assert page.data == expected and page.verdict == expected["check"]["verdict"] and page.file == str(tmp_path / "ours.html")
+    single = attsvm.report(task, tmp_path / "ngd.npz", out=tmp_path / "single.html", token_names=[f"t{k}" for k in range(48)])
+    assert [one["file"] for one in single.data["runs"]] == [str(tmp_path / "ngd.npz")]
+    assert '"t47"' in (tmp_path / "single.html").read_text()
+    assert attsvm.report(attsvm.Task(task.tokens, select=[0] * 6), out=tmp_path / "bare.html").verdict is None
+    for error, words, call in (
+            (FileExistsError, "force=True", lambda: attsvm.report(task, out=tmp_path / "single.html")),
+            (TypeError, "must be a Run", lambda: attsvm.report(task, run.W, out=tmp_path / "new.html")),
+            (TypeError, "must be a Solution", lambda: attsvm.report(task, solutions=[run], out=tmp_path / "new.html")),
+            (ValueError, "48 tokens", lambda: attsvm.report(task, token_names=["a"], out=tmp_path / "new.html")),
+            (FileNotFoundError, "no.npz", lambda: attsvm.report(task, "no.npz", out=tmp_path / "new.html")),
+            (attsvm.InputError, "another task",
+             lambda: attsvm.report(attsvm.generate("random", seed=2), run, out=tmp_path / "new.html"))):
+        with pytest.raises(error, match=words):
+            call()
+    assert not (tmp_path / "new.html").exists()

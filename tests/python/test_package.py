@@ -1,11 +1,13 @@
-"""Wheel and source distribution: complete, self-contained, and usable in a clean environment.
+"""Wheels and source distribution: complete, self-contained, and usable in clean environments.
 
-The wheel wraps the module of the build tree. ATTSVM_WHEEL_FROM_SOURCE=1 compiles it from the source distribution
-instead, which takes minutes.
+The wheel wraps the module of the build tree and is tried with Debian's Python. ATTSVM_WHEEL_FROM_SOURCE=1 compiles the
+wheels that we give out instead, which takes many minutes, and tries each with every Python here that it is for.
 """
 
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -16,6 +18,25 @@ from conftest import FIXTURES, ROOT
 
 FROM_SOURCE = os.environ.get("ATTSVM_WHEEL_FROM_SOURCE") == "1"
 CLEAN = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+LARGEST = 10_000_000  # bytes of a wheel that we give out
+GLIBC = (2, 28)  # the oldest that it runs on: what RHEL 8 and Debian 10 have
+
+
+TAGS = {"3.10": "cp310-cp310", "3.11": "cp311-cp311", "3.12": "cp312-abi3"}  # of the wheels, by the Python that makes them
+PYENV = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv")) / "versions"
+
+
+def pythons():
+    """The interpreters to try, by version: Debian's, and for the wheels that we give out pyenv's too."""
+    found = {"debian": pathlib.Path("/usr/bin/python3")}
+    if FROM_SOURCE:
+        found |= {path.name: path / "bin/python" for path in sorted(PYENV.glob("3.[1-9][0-9].*"))}
+    return found
+
+
+def tags_of_pythons_here():
+    """What scripts/build_wheels must have made: a wheel for each Python that is on PATH or pyenv's."""
+    return {tag for version, tag in TAGS.items() if shutil.which(f"python{version}") or list(PYENV.glob(f"{version}.*/bin/python"))}
 
 
 def run(*words, env=CLEAN, **options):
@@ -33,24 +54,32 @@ def sdist(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory, sdist):
-    folder = tmp_path_factory.mktemp("wheel")
+def wheels(tmp_path_factory):
     if FROM_SOURCE:
-        run(ROOT / "scripts/build_wheel", sdist, folder)
-    else:
-        run(ROOT / "scripts/build_wheel", ROOT, folder, "--no-build-isolation",
-            f"--config-settings=build-dir={folder}/build",
-            f"--config-settings=cmake.define.ATTSVM_PYTHON_PREBUILT={os.environ['ATTSVM_BUILD']}")
-    [found] = folder.glob("attsvm-*.whl")
-    return found
+        run(ROOT / "scripts/build_wheels")
+        return sorted((ROOT / "build/wheels").glob("attsvm-*.whl"))
+    folder = tmp_path_factory.mktemp("wheel")
+    run(ROOT / "scripts/build_wheel", ROOT, folder, "--no-build-isolation",
+        f"--config-settings=build-dir={folder}/build",
+        f"--config-settings=cmake.define.ATTSVM_PYTHON_PREBUILT={os.environ['ATTSVM_BUILD']}")
+    return list(folder.glob("attsvm-*.whl"))
 
 
-@pytest.fixture(scope="module")
-def clean(tmp_path_factory, wheel):
-    """The interpreter of a fresh environment with the wheel in it, and pytest for the tests."""
+def metadata_of(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        return archive.read(name).decode()
+
+
+@pytest.fixture(scope="module", params=pythons().items(), ids=lambda item: item[0])
+def clean(request, tmp_path_factory, wheels):
+    """The interpreter of a fresh environment with the wheel that pip chooses for it, NumPy, and pytest for the tests."""
     folder = tmp_path_factory.mktemp("clean")
-    run("/usr/bin/python3", "-m", "venv", folder)
-    run(folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check", wheel, "pytest")
+    run(request.param[1], "-m", "venv", folder)
+    install = (folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check")
+    run(*install, "--no-index", "--no-deps", "--find-links", wheels[0].parent, "attsvm")
+    run(*install, "numpy", "pytest")
+    run(folder / "bin/pip", "check")
     return folder / "bin/python"
 
 
@@ -63,18 +92,43 @@ def test_the_source_distribution_is_complete(sdist):
     assert not any(name.startswith(("build", "tests", "bench")) for name in names)
 
 
-def test_the_wheel_has_what_it_needs(wheel):
-    with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
-        metadata = archive.read(next(name for name in names if name.endswith(".dist-info/METADATA"))).decode()
-    assert "manylinux" in wheel.name
-    for name in ("attsvm/__init__.py", "attsvm/py.typed", "attsvm/_core.pyi", "attsvm/__main__.py"):
-        assert name in names
-    assert any("libopenblas" in name for name in names)
-    required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist") and "extra" not in line]
-    assert required == ["Requires-Dist: numpy>=1.23"]
-    for extra in ("plot", "sklearn", "torch"):
-        assert f"Provides-Extra: {extra}" in metadata
+def test_the_wheel_has_what_it_needs(wheels):
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            names = archive.namelist()
+        assert "manylinux" in wheel.name
+        for name in ("attsvm/__init__.py", "attsvm/py.typed", "attsvm/_core.pyi", "attsvm/__main__.py"):
+            assert name in names
+        metadata = metadata_of(wheel)
+        required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist") and "extra" not in line]
+        assert required == ["Requires-Dist: numpy>=1.23"]
+        for line in ("Provides-Extra: plot", "Provides-Extra: sklearn", "Provides-Extra: torch",
+                     "Classifier: Typing :: Typed", "Author: The attsvm authors", "License-Expression: MIT"):
+            assert line in metadata
+
+
+def test_the_description_has_no_links_that_break(wheels):
+    metadata, description = metadata_of(wheels[0]).split("\n\n", 1)
+    assert "Description-Content-Type: text/markdown" in metadata and description.startswith("# attsvm")
+    assert "![" not in description
+    targets = re.findall(r"\]\(([^)]*)\)", description)
+    assert targets and all(target.startswith("https://") for target in targets), targets
+
+
+@pytest.mark.skipif(not FROM_SOURCE, reason="the wheel of the build tree is for this machine alone")
+def test_wheels_are_small_and_run_on_old_systems(wheels, tmp_path):
+    assert {re.search(r"-(cp\d+-\w+)-manylinux_2_28_x86_64", wheel.name)[1] for wheel in wheels} == tags_of_pythons_here()
+    for wheel in wheels:
+        assert wheel.stat().st_size < LARGEST, wheel
+        folder = tmp_path / wheel.stem
+        zipfile.ZipFile(wheel).extractall(folder)
+        libraries = [path for path in folder.rglob("*.so*") if path.is_file()]
+        assert libraries
+        for library in libraries:
+            symbols = run("objdump", "-T", library)
+            versions = [tuple(map(int, found.split("."))) for found in re.findall(r"GLIBC_([0-9.]+)", symbols)]
+            assert versions and max(versions) <= GLIBC, (library, max(versions))
+            assert "GLIBCXX" not in symbols
 
 
 SMOKE = """
@@ -95,9 +149,9 @@ for name in ("plot", "AttentionSVM"):
         raise AssertionError(name)
 package = pathlib.Path(attsvm.__file__).parent.parent
 libraries = {line.split()[-1] for line in open("/proc/self/maps") if ".so" in line}
-for wanted in ("openblas", "fmt", "sqlite3", "deflate"):
-    [found] = {one for one in libraries if f"lib{wanted}" in one and "numpy" not in one}
-    assert found.startswith(str(package)), found
+for one in libraries:
+    if any(f"lib{name}" in one for name in ("openblas", "fmt", "sqlite3", "deflate", "flint", "gmp")):
+        assert one.startswith(str(package)), one
 print(attsvm.__version__, np.__version__)
 """
 

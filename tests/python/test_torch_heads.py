@@ -1,5 +1,6 @@
 """Heads extracted from models of every shape attend as the models do, and each mistake would show."""
 
+import gc
 import pathlib
 import sys
 
@@ -175,6 +176,19 @@ def test_masks_are_kept_as_they_are():
     np.testing.assert_allclose(heads.attention(HEADS), mixed.layer[1]["attention"].own[:, 0].flatten(0, 1), atol=1e-12)
 
 
+def test_masks_of_heads_of_one_layer():
+    torch.manual_seed(0)
+    layer = torch.nn.MultiheadAttention(WIDTH, HEADS, batch_first=True).double().eval()
+    x = torch.randn(2, LENGTH, WIDTH, dtype=torch.float64)
+    near = [torch.ones(LENGTH, LENGTH).tril().triu(-1 - h) == 0 for h in range(HEADS)]  # head h sees h + 2 tokens
+    inputs = dict(query=x, key=x, value=x, attn_mask=torch.stack(near * 2), need_weights=False)
+    heads = attsvm.torch.heads_from(layer, inputs)
+    own = layer(**{**inputs, "need_weights": True}, average_attn_weights=False)[1].detach().numpy()
+    assert heads.to_dict()["visible"].shape == (HEADS, 2 * LENGTH, LENGTH)
+    for h in range(HEADS):
+        np.testing.assert_allclose(heads.attention(h), own[:, h].reshape(2 * LENGTH, LENGTH), atol=1e-12)
+
+
 def test_left_padding():
     model = tiny.Stack(tiny.BertSelfAttention(WIDTH, HEADS)).double().eval()
     torch.manual_seed(0)
@@ -210,6 +224,43 @@ def test_several_batches_and_words():
     assert twice["sink"].reshape(SEQUENCES, LENGTH).tolist() == [[True] + [False] * 5 + [True]] * SEQUENCES
     short = attsvm.torch.heads_from(model, inputs["x"], text=[one[:4] for one in words]).to_dict()
     assert short["offsets"].tolist() == [0, 4, 8, 12]
+
+
+def test_bfloat16_through_every_shape():
+    """Keys and queries are the rounded numbers that the model multiplied, as float32; the fused function rounds as well."""
+    for shape in ("bert", "gpt2", "timm", "lens"):
+        model, inputs, _ = model_of(shape, torch.bfloat16)
+        heads = attsvm.torch.heads_from(model, inputs)
+        keys = heads.to_dict()["keys"]
+        assert keys.dtype == np.float32 and heads.difference.max() < 0.02, shape
+        np.testing.assert_array_equal(torch.tensor(keys).to(torch.bfloat16).float().numpy(), keys)
+
+
+def test_one_layer_at_a_time():
+    """While a deep model runs, no more attention maps are alive at the last layer than at the second."""
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(WIDTH, HEADS, 32, batch_first=True)
+    model, alive = torch.nn.TransformerEncoder(layer, 6).eval(), []
+
+    def count(*_):
+        gc.collect()
+        maps = [one for one in gc.get_objects() if issubclass(type(one), torch.Tensor) and one.is_floating_point() and
+                one.numel() >= SEQUENCES * HEADS * 40 * 40]
+        alive.append(len(maps))
+
+    for one in model.layers:
+        one.register_forward_hook(count)
+    heads = attsvm.torch.heads_from(model, torch.randn(SEQUENCES, 40, WIDTH))
+    assert len(heads) == 6 * HEADS and len(alive) == 6 and max(alive[1:]) <= alive[1], alive
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+def test_models_on_another_device():
+    model, inputs, _ = model_of("llama", torch.float32)
+    here = attsvm.torch.heads_from(model, inputs).to_dict()
+    there = attsvm.torch.heads_from(model.cuda(), {name: one.cuda() for name, one in inputs.items()}).to_dict()
+    for name in ("keys", "queries"):
+        np.testing.assert_allclose(there[name], here[name], rtol=1e-4, atol=1e-5)
 
 
 class Heedless(tiny.Stack):
@@ -286,6 +337,10 @@ def test_refusals():
     model.eval()
     with pytest.raises(ValueError, match="text has 1 sequences"):
         attsvm.torch.heads_from(model, x, text=[["a"] * LENGTH])
+    with pytest.raises(TypeError, match="text\\[0\\] is a str"):
+        attsvm.torch.heads_from(model, x, text=["a" * LENGTH] * len(x))
+    with pytest.raises(ValueError, match=f"text\\[0\\] has {LENGTH + 1} tokens; that sequence has {LENGTH}"):
+        attsvm.torch.heads_from(model, x, text=[["a"] * (LENGTH + 1)] * len(x))
     with pytest.raises(ValueError, match="there is no text"):
         attsvm.torch.heads_from(model, x, separators=["."])
     mixed = tiny.Stack(tiny.BertSelfAttention(WIDTH, HEADS), tiny.BertSelfAttention(WIDTH, 2)).eval()

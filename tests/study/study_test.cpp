@@ -3,14 +3,12 @@
 #include "attsvm/version.h"
 #include "study/figure.h"
 #include "study/output.h"
-#include "study/run_store.h"
 #include "study/runner.h"
 #include "support.h"
 
 namespace attsvm {
 namespace {
 
-using test::expect_refusal;
 using test::Scratch;
 
 /// Accepts every third instance; a row depends on its instance alone.
@@ -115,40 +113,6 @@ TEST(StudyRunner, RowsOfOtherNumbersAreLeftAlone) {
   const Collected got = collect(study, scratch.file("runs"), {});
   EXPECT_EQ(got.reused, 0);
   EXPECT_EQ(got.cells[0].rows.size(), 30U);
-}
-
-TEST(RunStore, GivesBackWhatItWasGiven) {
-  const Scratch scratch;
-  const RunKey key{.experiment = "e", .settings = "{}", .version = "1", .seed = ~std::uint64_t{0}};
-  {
-    RunStore store(scratch.file("runs"));
-    const auto set = store.find(key);
-    const std::vector<StudyRow> rows{{"", {{"x", 0.1}}}, {"no", Json::object()}};
-    store.commit(set, 0, rows);
-    store.commit(set, 3, rows);  // rows after a gap are not used
-    EXPECT_EQ(store.find(key), set);
-    EXPECT_NE(store.find({.experiment = "e", .settings = "{}", .version = "2"}), set);
-  }
-  RunStore store(scratch.file("runs"));
-  const std::vector<StudyRow> rows = store.rows(store.find(key));
-  ASSERT_EQ(rows.size(), 2U);
-  EXPECT_EQ(rows[0].result.at("x").get<double>(), 0.1);
-  EXPECT_EQ(rows[1].rejection, "no");
-  store.forget(store.find(key));
-  EXPECT_TRUE(store.rows(store.find(key)).empty());
-}
-
-TEST(RunStore, BelongsToOneProcessAtATime) {
-  const Scratch scratch;
-  const RunStore store(scratch.file("runs"));
-  expect_refusal([&] { RunStore(scratch.file("runs")); }, {"runs", "another process"});
-}
-
-TEST(RunStore, RefusesFilesThatAreNotStores) {
-  const Scratch scratch;
-  test::write_contents(scratch.file("text"), std::string(5000, 'x'));
-  expect_refusal([&] { RunStore(scratch.file("text")); }, {"text", "not a run store"});
-  expect_refusal([&] { RunStore(scratch.file("no/such/folder")); }, {"not writable"});
 }
 
 TEST(Figure, ForeignTextStaysText) {

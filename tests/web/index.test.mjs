@@ -68,6 +68,26 @@ for (const [name, viewport, colorScheme] of [
   });
 }
 
+test("each experiment names its paper and the counts that were run; tables have three digits", async () => {
+  attsvm("reproduce", "atlas", "--runs", 1, "--out", "atlas");
+  const { page, close } = await open(browser, "atlas/index.html");
+  const [one] = dataOf(page).experiments;
+  assert.match(one.setting, /here --runs 1 was given/);
+  assert.match(await page.locator("#atlas").textContent(), /Ours; for softmax attention/);
+  await scrollThrough(page);
+  const cells = await page.locator("#atlas .shares td > [data-path]").allTextContents();
+  assert.ok(cells.length > 50);
+  for (const text of cells) assert.match(text, /^(\u2013|-?0?[.\d]{1,5})$/);
+  await assertNumbers(page);
+  await close();
+  const whole = await open(browser, "r/index.html");
+  for (const published of dataOf(whole.page).experiments) {
+    const shown = await whole.page.locator(`#${published.experiment}`).textContent();
+    assert.match(shown, /Reproduces: .*\(arXiv 230[68]\.\d+\), the (figures?|section) /);
+  }
+  await whole.close();
+});
+
 test("figures are interactive: values, switches, logarithmic axes", async () => {
   const { page, close } = await open(browser, "r/index.html", { hash: "#svm-rank" });
   const chart = page.locator("#svm-rank .chart").first();

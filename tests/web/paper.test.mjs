@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 
-import { attsvm, dataOf, download, open, showTab, startBrowser } from "./support.mjs";
+import { attsvm, dataOf, download, open, saved, showTab, startBrowser } from "./support.mjs";
 
 let browser;
 
@@ -30,10 +30,10 @@ test("every chart is saved as SVG and as PNG", async () => {
       assert.ok(found.marks > 0, `${svg.name} is empty`);
       const title = await chart.locator("h3").textContent();
       assert.ok(found.words[0].startsWith(title.slice(0, 9)), `${found.words[0]}, not ${title}`);
-      const [saved] = await Promise.all([page.waitForEvent("download"), chart.locator("[data-download=png]").click()]);
-      const png = readFileSync(await saved.path());
+      const file = await saved(page, chart.locator("[data-download=png]"));
+      const png = readFileSync(await file.path());
       assert.equal(png.toString("latin1", 1, 4), "PNG");
-      assert.equal(saved.suggestedFilename(), svg.name.replace(".svg", ".png"));
+      assert.equal(file.suggestedFilename(), svg.name.replace(".svg", ".png"));
       const plot = await chart.locator(".plot").boundingBox();
       assert.equal(png.readUInt32BE(16), 2 * Math.round(plot.width));
       assert.ok(png.readUInt32BE(20) >= 2 * plot.height && png.length > 5000);

@@ -279,6 +279,102 @@ test("kinds of attention follow each other, and each is solved as the program do
     }
   }));
 
+test("a loaded task keeps the kind of attention that its arrays say", () =>
+  on("", async (page) => {
+    const kind = () => page.getByLabel("Attention", { exact: true }).inputValue();
+    const load = async (name, arrays) => {
+      python(
+        `x = np.random.default_rng(5).normal(size=(1, 4, 3))\nnp.savez('${name}', tokens=x, head=x[0, 0], ${arrays})`,
+      );
+      await page.getByLabel("Task file").setInputFiles(path.join(folder, name));
+      await page.getByText(`${name} is on screen.`).waitFor();
+      await settled(page);
+    };
+    await load("causal.npz", "query_token=[0, 1, 2, 3], sequence=[0] * 4, visible=[1, 2, 3, 4]");
+    assert.equal(await kind(), "causal");
+    // The last two tokens ask, and see a part: self-attention, whose queries stay as they are.
+    await load("part.npz", "query_token=[3, 2], sequence=[0, 0], visible=[3, 4]");
+    assert.equal(await kind(), "self");
+    await page.getByRole("button", { name: "Add token" }).click();
+    await settled(page);
+    await assertSolved(page);
+    assert.deepEqual(arrays("task.npz").query_token, [3, 2]);
+    assert.deepEqual(arrays("task.npz").visible, [3, 5]);
+    await load("all.npz", "query_token=[0, 1, 2, 3], sequence=[0] * 4");
+    assert.equal(await kind(), "self");
+  }));
+
+test("what is added lies where nothing else lies", () =>
+  on("#preset=paths-3", async (page) => {
+    const different = async (name, wanted) => {
+      const all = arrays("task.npz")[name];
+      const rows = name === "queries" ? all : all.flat(all[0][0].length === undefined ? 0 : 1);
+      assert.equal(new Set(rows.map((row) => row.map((x) => x.toFixed(3)).join())).size, wanted);
+    };
+    for (let k = 0; k < 6; k += 1) {
+      await page.getByRole("button", { name: "Add token" }).click();
+      await settled(page);
+    }
+    for (let k = 0; k < 6; k += 1) {
+      await page.getByRole("button", { name: "Add query" }).click();
+      await settled(page);
+    }
+    await save(page, "task.npz");
+    await different("tokens", 12);
+    await different("queries", 8);
+    await page.getByLabel("Attention", { exact: true }).selectOption("prompt");
+    await page.getByRole("button", { name: "Add input" }).click();
+    await page.getByRole("button", { name: "Add input" }).click();
+    await settled(page);
+    await save(page, "task.npz");
+    await different("tokens", 12 + 2 * 9);
+  }));
+
+test("a row that is zero by itself contradicts, and is drawn without a polygon", () =>
+  on("", async (page) => {
+    // The first two tokens coincide; in causal attention the second of them asks, and must choose.
+    python(
+      "x = np.array([[[1, 0], [1, 0], [0, 1]]], float)\n" +
+        "np.savez('twice.npz', tokens=x, query_token=[0, 1, 2], sequence=[0] * 3, visible=[1, 2, 3], head=[1., 0], select=[0, 0, 0])",
+    );
+    await page.getByLabel("Task file").setInputFiles(path.join(folder, "twice.npz"));
+    await page.getByText("twice.npz is on screen.").waitFor();
+    await settled(page);
+    assert.equal((await assertSolved(page)).status, "infeasible");
+    assert.equal(await page.locator(".stage .polygon").count(), 0);
+    assert.doesNotMatch(await page.locator(".stage").innerHTML(), /NaN/);
+  }));
+
+test("the page says what theory names, and nothing that it does not prove", () =>
+  on("#preset=paths-3", async (page) => {
+    await page.getByLabel("Norm of W").selectOption("max");
+    for (const [optimizer, words] of [
+      ["polyak", /theory for attention names the norm fro for this optimizer/],
+      ["muon", /The norm spec is expected, not proven, for this optimizer/],
+    ]) {
+      await page.getByLabel("Optimizer").selectOption(optimizer);
+      await settled(page);
+      const told = await page.locator(".told").textContent();
+      assert.match(told, words);
+      assert.doesNotMatch(told, /is proven/);
+    }
+  }));
+
+test("K and Q start from the seed on screen", () =>
+  on("#preset=paths-3", async (page) => {
+    const seed = page.getByLabel("Seed of the start");
+    assert.equal(await seed.isVisible(), false);
+    await page.getByLabel("Trained").selectOption("KQ");
+    await seed.fill("7");
+    await seed.press("Enter");
+    await page.getByLabel("step", { exact: true }).fill("50");
+    await page.getByRole("button", { name: "Train to step" }).click();
+    await settled(page);
+    await save(page, "task.npz");
+    assert.match((await commandLines(page)).join(), /--seed 7/);
+    await assertTrained(page);
+  }));
+
 test("tokens that no W keeps show the contradiction as a polygon, until they are dragged apart", () =>
   on("#preset=conflict", async (page) => {
     assert.equal(await page.locator(".stage .polygon").count(), 1);

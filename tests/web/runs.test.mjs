@@ -15,6 +15,7 @@ import {
 } from "./support.mjs";
 
 const files = ["gd.npz", "adam.npz", "signum.npz"];
+const many = ["gd", "ngd", "polyak", "signum", "lion", "muon", "steepest:spec", "steepest:max", "steepest:nuc"];
 let browser;
 
 before(async () => {
@@ -24,6 +25,10 @@ before(async () => {
     attsvm("train", "task.npz", "--optimizer", file.replace(".npz", ""), "--steps", 400, ...records, "-o", file);
   }
   attsvm("report", "task.npz", ...files.flatMap((file) => ["--run", file]), "-o", "runs.html");
+  // The first one is the shortest.
+  for (const [k, optimizer] of many.entries())
+    attsvm("train", "task.npz", "--optimizer", optimizer, "--steps", 20 + 10 * k, "-o", `${k}.npz`);
+  attsvm("report", "task.npz", ...many.flatMap((_, k) => ["--run", `${k}.npz`]), "-o", "many.html");
   attsvm("demo", "--out", "demo");
   browser = await startBrowser();
 });
@@ -79,16 +84,53 @@ test("optimizers are compared in every norm", () =>
     );
   }));
 
-test("one slider moves all runs, each to the last point that it had reached", () =>
-  on("runs.html", "#training", async (page) => {
+for (const file of ["runs.html", "many.html"])
+  test(`one slider moves all runs over every step that one has, each to the last that it had reached: ${file}`, () =>
+    on(file, "#training", async (page) => {
+      const { runs } = dataOf(page);
+      const steps = [...new Set(runs.flatMap((run) => run.step))].sort((a, b) => a - b);
+      const slider = page.getByRole("slider", { name: "Step" });
+      assert.equal(await slider.getAttribute("max"), String(steps.length - 1));
+      for (const place of [0, Math.floor(steps.length / 2), steps.length - 1]) {
+        await slider.fill(String(place));
+        assert.equal(await slider.getAttribute("aria-valuetext"), `step ${steps[place]}`);
+        await assertNumbers(page);
+        for (const [r, run] of runs.entries()) {
+          const point = Math.max(
+            0,
+            run.step.findLastIndex((one) => one <= steps[place]),
+          );
+          const norm = page.locator(`.facts [data-path='runs.${r}.norm.${point}']`);
+          assert.equal(await norm.getAttribute("title"), String(run.norm[point]));
+        }
+      }
+    }));
+
+test("Overview has the share of the largest margin of every run in every norm", () =>
+  on("many.html", "", async (page) => {
     const { runs } = dataOf(page);
-    const step = Math.floor(runs[0].step.length / 2);
-    await page.getByRole("slider", { name: "Step" }).fill(String(step));
-    for (const [r, run] of runs.entries()) {
-      const point = run.step.findLastIndex((one) => one <= runs[0].step[step]);
-      const norm = page.locator(`.facts [data-path='runs.${r}.norm.${point}']`);
-      assert.equal(await norm.getAttribute("title"), String(run.norm[point]));
-    }
+    const card = page.locator(".card", { hasText: "How much of the largest margin" });
+    for (const [r, run] of runs.entries())
+      for (const [s, one] of run.shares.entries()) {
+        const cell = card.locator(`[data-path='runs.${r}.shares.${s}.rho.${one.rho.length - 1}']`);
+        assert.equal(await cell.getAttribute("title"), String(one.rho.at(-1)));
+        const framed = await cell.evaluate((element) => element.closest("td").className === "framed");
+        assert.equal(framed, run.implied.norm === one.norm);
+      }
+    await assertNumbers(page);
+    await assertFits(page);
+  }));
+
+test("no two of nine runs look the same, and eight differ in colour", () =>
+  on("many.html", "", async (page) => {
+    const looks = await page
+      .locator(".pair .chart")
+      .nth(1)
+      .locator(".series .swatch")
+      .evaluateAll((all) => all.map((one) => [one.querySelector("line").getAttribute("stroke"), one.innerHTML]));
+    assert.equal(looks.length, many.length);
+    assert.equal(new Set(looks.slice(0, 8).map(([stroke]) => stroke)).size, 8);
+    assert.equal(new Set(looks.map(([, html]) => html)).size, many.length);
   }));
 
 test("the demo sets W against K and Q, each against what theory predicts for it", () =>

@@ -107,10 +107,11 @@ export async function assertNumbers(page) {
       }
       return undefined;
     };
-    // Six digits, or three with an exponent: what the page promises. Shares are in percent.
-    const agrees = (text, value) => {
-      if (text.endsWith("%")) return agrees(text.slice(0, -2), Number((100 * value).toPrecision(6)));
-      return Number(text) === value || Number(text) === Number(value.toPrecision(text.includes("e") ? 3 : 6));
+    // Six digits, fewer where the element says so, or three with an exponent: what the page promises. Shares are in
+    // percent.
+    const agrees = (text, value, digits) => {
+      if (text.endsWith("%")) return agrees(text.slice(0, -2), Number((100 * value).toPrecision(digits)), digits);
+      return Number(text) === value || Number(text) === Number(value.toPrecision(text.includes("e") ? 3 : digits));
     };
     const near = (words) => {
       const text = words.replace("\u202f%", "");
@@ -132,7 +133,7 @@ export async function assertNumbers(page) {
       } else if (typeof value === "string") {
         const shown = "marks" in element.dataset ? value.replace(/\^(mm|-?\d+)|_(fin|\*)/g, small) : value;
         if (text !== shown) found.push(`${element.dataset.path}: ${text}, not ${shown}`);
-      } else if (!agrees(text, value) || element.title !== String(value))
+      } else if (!agrees(text, value, Number(element.dataset.digits ?? 6)) || element.title !== String(value))
         found.push(`${element.dataset.path}: ${text} (${element.title}), not ${value}`);
     }
     for (const element of document.querySelectorAll("[data-json]")) {
@@ -270,10 +271,17 @@ export async function assertTip(page, chart) {
 export const picture = (page, chart) =>
   chart.evaluate((figure) => [...figure.querySelectorAll("canvas")].map((canvas) => canvas.toDataURL()).join());
 
-/** The file that a click saves. */
+/** What a click saves. Chromium drops downloads that follow each other too fast, more than about ten per second. */
+export async function saved(page, locator) {
+  await page.waitForTimeout(150);
+  const [file] = await Promise.all([page.waitForEvent("download"), locator.click()]);
+  return file;
+}
+
+/** The text file that a click saves. */
 export async function download(page, locator) {
-  const [saved] = await Promise.all([page.waitForEvent("download"), locator.click()]);
-  return { name: saved.suggestedFilename(), text: readFileSync(await saved.path(), "utf8") };
+  const file = await saved(page, locator);
+  return { name: file.suggestedFilename(), text: readFileSync(await file.path(), "utf8") };
 }
 
 /** Opens every table behind a chart of the view. */

@@ -19,7 +19,7 @@ function type(node) {
   if (node.enum) return node.enum.map((one) => JSON.stringify(one)).join(" | ");
   const either = node.anyOf ?? node.oneOf;
   if (either) return either.map((one) => `(${type(one)})`).join(" | ");
-  if (Array.isArray(node.type)) return node.type.map((one) => type({ type: one })).join(" | ");
+  if (Array.isArray(node.type)) return node.type.map((one) => type({ ...node, type: one })).join(" | ");
   switch (node.type) {
     case "array":
       return node.prefixItems ? `[${node.prefixItems.map(type).join(", ")}]` : `(${type(node.items)})[]`;

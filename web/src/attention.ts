@@ -7,7 +7,7 @@ import { h } from "./dom";
 import { share } from "./format";
 import { HeatMap } from "./heat_map";
 import { tokenName } from "./names";
-import { literal, pointAt, stepAxis } from "./runs";
+import { literal, pointAt, stepAxis, timeline } from "./runs";
 import type { Store } from "./state";
 
 function words(data: Report, query: number, one: QueryAttention): string {
@@ -56,7 +56,7 @@ function querySpec(data: Report, r: number, i: number): ChartSpec {
     title: `Attention of query ${i}`,
     name: `attention-${i}`,
     summary: words(data, i, one),
-    x: { label: axis.label, log: axis.log },
+    x: { label: axis.label, log: timeline(data).log },
     y: { label: "weight", percent: true },
     include: { x: [], y: [0, largest(one) > 0.5 ? 1 : 0] },
     series: [

@@ -9,9 +9,11 @@ export interface ConflictShape {
 
 const angle = ({ arrow: [x = 0, y = 0] }: ConflictRow): number => Math.atan2(y, x);
 
-export function conflictShape(given: readonly ConflictRow[]): ConflictShape {
+/** Null where every row is zero by itself, such as one that asks a margin between two tokens at the same place. */
+export function conflictShape(given: readonly ConflictRow[]): ConflictShape | null {
   const rows = [...given].sort((a, b) => angle(a) - angle(b));
   const far = Math.max(...rows.map(({ arrow: [x = 0, y = 0] }) => Math.hypot(x, y)));
+  if (far === 0) return null;
   const flat = rows.every(({ arrow: [, y = 0] }) => Math.abs(y) < 1e-9 * far);
   const corners: [number, number][] = [[0, 0]];
   for (const { arrow } of rows) {

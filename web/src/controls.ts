@@ -2,7 +2,7 @@
 import type { Report } from "./data";
 import { button, choice, freshId, h } from "./dom";
 import { num } from "./format";
-import { runNames } from "./runs";
+import { runNames, timeline } from "./runs";
 import type { Store } from "./state";
 
 export function queryControl(data: Report, store: Store, count = data.task.queries): HTMLElement {
@@ -49,9 +49,9 @@ export function runControl(data: Report, store: Store): HTMLElement | null {
 
 /** The slider over recorded steps, with a button that plays them. */
 export function stepControl(data: Report, store: Store): HTMLElement | null {
-  const run = data.runs[0];
-  if (!run || run.norm.length < 2) return null;
-  const last = run.norm.length - 1;
+  const { label, values, paths } = timeline(data);
+  const last = values.length - 1;
+  if (last < 1) return null;
   const id = freshId();
   const at = h("output", { for: id, class: "step-at" });
   const slider = h("input", { type: "range", id, min: 0, max: last, step: 1, value: store.get().step });
@@ -76,9 +76,10 @@ export function stepControl(data: Report, store: Store): HTMLElement | null {
   const draw = (): void => {
     const { step } = store.get();
     slider.value = String(step);
-    const value = run.step?.[step] ?? null;
-    at.replaceChildren(...(run.step ? [num(`runs.0.step.${step}`, value)] : [`point ${step}`]));
-    slider.setAttribute("aria-valuetext", run.step ? `step ${value}` : `point ${step}`);
+    const value = values[step] ?? 0,
+      path = paths[step] ?? "";
+    at.replaceChildren(path ? num(path, value) : `point ${value}`);
+    slider.setAttribute("aria-valuetext", `${label} ${value}`);
   };
   slider.addEventListener("input", () => {
     if (timer !== 0) stop();

@@ -21,7 +21,9 @@ export interface Plane {
 
 export interface Queries {
   sequence: number[];
-  visible: number[];
+  visible: number[]; // how many tokens
+  reach: number[]; // the last of them, plus one
+  hidden: number[][] | null; // those before that it does not see; null: there are none in the task
   label: number[];
   kept: number[][];
   optimal: number[] | null;
@@ -178,6 +180,7 @@ export interface Report {
   task: {
     attention: "prompt" | "cross" | "self";
     causal: boolean;
+    masked: boolean;
     ragged: boolean;
     sequences: number;
     queries: number;
@@ -186,6 +189,7 @@ export interface Report {
     d: number;
     dz: number;
     dv: number;
+    vocabulary: Maybe;
     keys: boolean;
     head: string;
     labels_positive: number;
@@ -267,4 +271,119 @@ export interface Index {
   experiments: Experiment[];
 }
 
-export type PageData = Report | Index;
+/** [layer][head][point] */
+export type HeadCurves = Maybe[][][];
+
+export interface Monitor {
+  kind: "monitor";
+  attsvm: string;
+  title: string;
+  command: string;
+  step: number[];
+  layers: string[];
+  heads: number;
+  measures: Record<string, HeadCurves>;
+  kinds: string[][];
+  rho: { norm: string; step: number[]; rho: HeadCurves; null_mean: HeadCurves; null_deviation: HeadCurves } | null;
+  warnings: string[];
+}
+
+export interface NullFacts {
+  value: Maybe;
+  null_mean: Maybe;
+  null_deviation: Maybe;
+  z: Maybe;
+  draws: number;
+}
+
+export interface MarginFacts {
+  status: "optimal" | "infeasible" | "limit" | "stalled" | "not run";
+  objective: Maybe;
+  dual_objective: Maybe;
+  rho: Maybe;
+  support: Maybe;
+}
+
+export interface SupportPair {
+  query: number;
+  sequence: number;
+  position: Maybe;
+  query_text: string;
+  keep: number;
+  keep_text: string;
+  keep_kind: string;
+  drop: number;
+  drop_text: string;
+  drop_kind: string;
+  weight: Maybe;
+}
+
+export interface UncertainQuery {
+  query: number;
+  sequence: number;
+  position: Maybe;
+  query_text: string;
+  first: number;
+  first_text: string;
+  second: number;
+  second_text: string;
+  gap: Maybe;
+  weight: Maybe;
+}
+
+export type ChoiceKind = "offset" | "constant" | "same word" | "induction";
+
+export interface ViewAudit {
+  view: "own" | "sinks hidden";
+  choosing: number;
+  queries: number;
+  held_out: number;
+  rows: number;
+  kinds: { kind: ChoiceKind; share: Maybe; words: string }[];
+  gap: Maybe[];
+  weight: Maybe[];
+  radius: Maybe[];
+  r90: number;
+  r95: number;
+  agreement: Maybe[];
+  singular_values: Maybe[];
+  frobenius: MarginFacts;
+  nuclear: MarginFacts & { rank: Maybe; rank_certified: boolean; singular_values: Maybe[] };
+  rank_bound: Maybe;
+  gap_over_norm: NullFacts;
+  rho: NullFacts;
+  pairs: SupportPair[];
+  kind_pairs: { keep: string; drop: string; weight: Maybe; rows: number }[];
+  uncertain: UncertainQuery[];
+}
+
+export interface HeadAudit {
+  layer: number;
+  head: number;
+  difference: Maybe;
+  sink_weight: Maybe;
+  complete: boolean;
+  views: ViewAudit[];
+}
+
+export interface Audit {
+  kind: "audit";
+  attsvm: string;
+  title: string;
+  command: string | null;
+  settings: {
+    queries: number;
+    drop: number;
+    nulls: number;
+    tolerance: number;
+    null_tolerance: number;
+    time_limit: number;
+    seed: number;
+  };
+  source: { heads: number; tokens: number; sequences: number; queries: number; size: number; self: boolean };
+  complete: boolean;
+  text: { sequence: number; words: string[] }[];
+  heads: HeadAudit[];
+}
+
+export type PageData = Report | Index | Audit | Monitor;

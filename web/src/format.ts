@@ -4,27 +4,36 @@ import { h } from "./dom";
 const plain = 6; // significant digits
 const tiny = 3; // of numbers that need an exponent
 
-export function formatted(value: number | null | undefined): string {
+export function formatted(value: number | null | undefined, digits = plain): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return "\u2013";
   if (Number.isInteger(value) && Math.abs(value) < 1e9) return String(value);
   const size = Math.abs(value);
-  if (size >= 1e-4 && size < 1e7) return String(Number(value.toPrecision(plain)));
+  if (size >= 1e-4 && size < 1e7) return String(Number(value.toPrecision(digits)));
   return value.toExponential(tiny - 1);
 }
 
 /** A number of the data, with its path in it ("solutions.0.gap"). It can be selected and copied; its title is exact. */
-export function num(path: string, value: number | null | undefined): HTMLElement {
-  return h("span", { class: "num", "data-path": path, title: value ?? null }, formatted(value));
+export function num(path: string, value: number | null | undefined, digits = plain): HTMLElement {
+  const shown = { class: "num", "data-path": path, "data-digits": digits === plain ? null : digits };
+  return h("span", { ...shown, title: value ?? null }, formatted(value, digits));
 }
 
 /** A share of a whole, in percent. */
-export function share(path: string, value: number | null | undefined): HTMLElement {
-  return h("span", { class: "num", "data-path": path, title: value ?? null }, percent(value));
+export function share(path: string, value: number | null | undefined, digits = plain): HTMLElement {
+  const shown = { class: "num", "data-path": path, "data-digits": digits === plain ? null : digits };
+  return h("span", { ...shown, title: value ?? null }, percent(value, digits));
 }
 
-export function percent(value: number | null | undefined): string {
+export function percent(value: number | null | undefined, digits = plain): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return "\u2013";
-  return `${formatted(Number((100 * value).toPrecision(plain)))}\u202f%`;
+  return `${formatted(Number((100 * value).toPrecision(digits)))}\u202f%`;
+}
+
+const few = 3; // digits where there is little room
+
+/** A number of the data in few digits, for grids. */
+export function brief(path: string, value: number | null | undefined, ofWhole = false): HTMLElement {
+  return (ofWhole ? share : num)(path, value, few);
 }
 
 /** 1 token, 2 tokens, 3 queries. */

@@ -56,10 +56,10 @@ export class HeatMap {
     this.bytes = data.runs.map((run) => Uint8Array.from(atob(run.map.weights), (letter) => letter.charCodeAt(0)));
     this.starts = data.runs.map((run) => {
       const list = [0];
-      for (let i = 0; i < run.map.queries; i += 1) list.push((list[i] ?? 0) + (data.queries.visible[i] ?? 0));
+      for (let i = 0; i < run.map.queries; i += 1) list.push((list[i] ?? 0) + (data.queries.reach[i] ?? 0));
       return list;
     });
-    this.columns = data.queries.visible.slice(0, this.rows()).reduce((most, one) => Math.max(most, one), 1);
+    this.columns = data.queries.reach.slice(0, this.rows()).reduce((most, one) => Math.max(most, one), 1);
     this.frame = new Frame(host, "heat map", (pen, width, ratio) => this.drawFigure(pen, width, ratio));
     const { plot } = this.frame;
     plot.append(this.canvas);
@@ -131,8 +131,9 @@ export class HeatMap {
     const colours = palette().map(([r = 0, g = 0, b = 0]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0);
     const picture = this.picture();
     for (let query = 0; query < rows; query += 1) {
-      for (let token = 0; token < (this.data.queries.visible[query] ?? 0); token += 1)
+      for (let token = 0; token < (this.data.queries.reach[query] ?? 0); token += 1)
         pixels[query * this.columns + token] = colours[this.weight({ query, token }, picture)] ?? 0;
+      for (const token of this.data.queries.hidden?.[query] ?? []) pixels[query * this.columns + token] = 0;
     }
     pen.putImageData(image, 0, 0);
   }
@@ -231,7 +232,7 @@ export class HeatMap {
     const start = plane.offsets[queries.sequence[query] ?? 0];
     if (!plane.names || start === undefined || cell.height < 14 * ratio) return;
     pen.textAlign = "center";
-    for (let token = 0; token < (queries.visible[query] ?? 0); token += 1) {
+    for (let token = 0; token < (queries.reach[query] ?? 0); token += 1) {
       const name = plane.names[start + token] ?? "";
       if (pen.measureText(name).width > cell.width - 6 * ratio) continue;
       pen.fillStyle = colour(this.weight({ query, token }) > 140 ? "surface" : "text");
@@ -294,7 +295,7 @@ export class HeatMap {
     const query = Math.floor(((event.clientY - frame.top - box.top) / box.height) * this.rows());
     const token = Math.floor(((event.clientX - frame.left - box.left) / box.width) * this.columns);
     const inside = query >= 0 && query < this.rows() && token >= 0;
-    return inside && token < (this.data.queries.visible[query] ?? 0) ? { query, token } : null;
+    return inside && token < (this.data.queries.reach[query] ?? 0) ? { query, token } : null;
   }
 
   private point(cell: Cell | null): void {
@@ -346,7 +347,7 @@ export class HeatMap {
       const from = this.at ?? { query: Math.min(this.rows() - 1, this.store.get().query), token: 0 };
       const [down, across] = this.at ? move : [0, 0];
       const query = Math.min(this.rows() - 1, Math.max(0, from.query + down));
-      const last = (this.data.queries.visible[query] ?? 1) - 1;
+      const last = (this.data.queries.reach[query] ?? 1) - 1;
       this.point({ query, token: Math.min(last, Math.max(0, from.token + across)) });
     } else return;
     event.preventDefault();

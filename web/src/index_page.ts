@@ -5,6 +5,7 @@ import { freshId, h } from "./dom";
 import { formatted, num, text } from "./format";
 import { labelText, sentenceNodes } from "./label";
 import { onPrint } from "./print";
+import { shadedCell } from "./table";
 import { themeButton } from "./theme";
 
 /** Where every curve begins and ends, for those who cannot see it. */
@@ -38,15 +39,11 @@ function panelGrid(
   const title = `${letterOf(one, p)}${panel.title}`;
   const cell = (r: number, c: number): HTMLElement => {
     const value = grid.values[r]?.[c];
-    const shade = Math.round(45 * Math.max(0, Math.min(1, value ?? 0)));
-    const element = h(
-      "td",
-      { class: grid.outlined[r] === c ? "framed" : null },
-      num(`${path}.values.${r}.${c}`, value),
-      h("span", { class: "spread" }, " \u00b1 ", num(`${path}.errors.${r}.${c}`, grid.errors[r]?.[c])),
-    );
-    element.style.background = `color-mix(in srgb, var(--accent) ${shade}%, transparent)`;
-    return element;
+    const part = (name: "values" | "errors", digits: number): HTMLElement =>
+      num(`${path}.${name}.${r}.${c}`, grid[name][r]?.[c], digits);
+    const known = typeof grid.errors[r]?.[c] === "number"; // a single run has none
+    const spread = known ? h("span", { class: "spread" }, " \u00b1 ", part("errors", 2)) : null;
+    return shadedCell(value, grid.outlined[r] === c, part("values", 3), spread);
   };
   host.append(
     h(
@@ -192,7 +189,7 @@ function cells(one: Experiment, e: number): HTMLElement {
 }
 
 /** Charts are created when they come near the screen, or are printed: creating all at once would block the page. */
-function whenNear(element: HTMLElement, make: () => void): void {
+export function whenNear(element: HTMLElement, make: () => void): void {
   let made = false;
   const once = (): void => {
     observer.disconnect();
@@ -236,6 +233,12 @@ function experiment(one: Experiment, e: number): HTMLElement {
     "section",
     { class: "card experiment", id: one.experiment, "aria-labelledby": id },
     h("h2", { id, "data-path": `${path}.title` }, one.title),
+    h(
+      "p",
+      { class: "lead" },
+      one.published ? h("strong", {}, "Reproduces: ") : null,
+      sentence(`${path}.paper`, one.paper),
+    ),
     sentence(`${path}.setting`, one.setting, "p"),
     one.complete
       ? null
@@ -263,19 +266,24 @@ function experiment(one: Experiment, e: number): HTMLElement {
   );
 }
 
+/** The title, and the program that made the page. */
+export function pageTop(data: { attsvm: string; title: string }): HTMLElement {
+  return h(
+    "header",
+    { class: "top" },
+    h(
+      "div",
+      {},
+      h("p", { class: "kind" }, "attsvm ", text("attsvm", data.attsvm)),
+      h("h1", { "data-path": "title" }, data.title),
+    ),
+    themeButton(),
+  );
+}
+
 export function indexPage(root: HTMLElement, data: Index): void {
   root.append(
-    h(
-      "header",
-      { class: "top" },
-      h(
-        "div",
-        {},
-        h("p", { class: "kind" }, "attsvm ", text("attsvm", data.attsvm)),
-        h("h1", { "data-path": "title" }, data.title),
-      ),
-      themeButton(),
-    ),
+    pageTop(data),
     h(
       "main",
       {},

@@ -1,9 +1,11 @@
 import "uplot/dist/uPlot.min.css";
 import "./page.css";
 
+import { auditPage } from "./audit_page";
 import type { PageData } from "./data";
 import { h } from "./dom";
 import { indexPage } from "./index_page";
+import { monitorPage } from "./monitor";
 import { reportPage } from "./report";
 
 const root = document.getElementById("page");
@@ -11,8 +13,10 @@ const source = document.getElementById("data")?.textContent ?? "";
 if (root) {
   try {
     const data = JSON.parse(source) as PageData;
-    document.title = data.kind === "report" ? `${data.title} \u2013 attsvm` : data.title;
+    document.title = data.kind === "index" ? data.title : `${data.title} \u2013 attsvm`;
     if (data.kind === "report") reportPage(root, data);
+    else if (data.kind === "monitor") monitorPage(root, data);
+    else if (data.kind === "audit") auditPage(root, data);
     else indexPage(root, data);
     root.dataset["ready"] = "";
   } catch (error) {

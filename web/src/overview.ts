@@ -7,6 +7,7 @@ import { labelNodes } from "./label";
 import { queryLink, tokenName } from "./names";
 import { badge } from "./proof";
 import { predicted, runNames } from "./runs";
+import { sharesMatrix } from "./shares";
 import type { Store } from "./state";
 import { story } from "./story";
 import { type Fact, facts, pagedTable } from "./table";
@@ -20,7 +21,7 @@ function taskCard(data: Report): HTMLElement {
     { class: "card" },
     h("h2", {}, "The task"),
     facts([
-      ["attention", [text("task.attention", task.attention), task.causal ? ", causal" : ""]],
+      ["attention", [text("task.attention", task.attention), task.masked ? ", masked" : task.causal ? ", causal" : ""]],
       [
         "tokens",
         [
@@ -221,6 +222,7 @@ export function overviewView(panel: HTMLElement, data: Report, store: Store): vo
       "div",
       { class: "cards" },
       runsCard(data),
+      sharesMatrix(data),
       verdictCard(data),
       taskCard(data),
       answersCard(data),

@@ -107,7 +107,8 @@ class Plane {
     const { data, query } = this;
     const sequence = data.queries.sequence[query] ?? 0;
     const start = data.plane.offsets[sequence] ?? 0;
-    const visible = data.queries.visible[query] ?? 0;
+    const reach = data.queries.reach[query] ?? 0;
+    const hidden = new Set(data.queries.hidden?.[query] ?? []);
     const kept = new Set(data.queries.kept[query] ?? []);
     const support = new Set(supportOf(data, query).map(({ token }) => token));
     const groups: Record<"kept" | "support" | "other" | "unseen", number[]> = {
@@ -117,7 +118,9 @@ class Plane {
       unseen: [],
     };
     for (let t = 0; t < Math.min(this.x.length, this.y.length); t += 1)
-      groups[kept.has(t) ? "kept" : support.has(t) ? "support" : t < visible ? "other" : "unseen"].push(t);
+      groups[kept.has(t) ? "kept" : support.has(t) ? "support" : t < reach && !hidden.has(t) ? "other" : "unseen"].push(
+        t,
+      );
     const part = (label: string, tokens: number[], style: number, shape: Series["shape"], size: number): Series => ({
       label,
       style,

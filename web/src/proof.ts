@@ -59,8 +59,9 @@ function numbers(solution: Solution, s: number): HTMLElement {
 /** The rows of a contradiction laid head to tail, by angle: they add up to zero, so they form a closed polygon. */
 function conflictPicture(host: HTMLElement, data: Report, solution: Solution): void {
   const conflict = solution.conflict;
-  if (!conflict) return;
-  const { rows, corners, flat } = conflictShape(conflict.rows);
+  const shape = conflict && conflictShape(conflict.rows);
+  if (!shape) return;
+  const { rows, corners, flat } = shape;
   const words = (row: ConflictRow): string =>
     `query ${row.query}: ${tokenName(data, row.query, row.keep)}` +
     (row.drop < 0 ? "" : ` over ${tokenName(data, row.query, row.drop)}`);

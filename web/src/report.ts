@@ -8,6 +8,7 @@ import { overviewView } from "./overview";
 import { planeView } from "./plane";
 import { firstAxes } from "./plane_chart";
 import { proofView } from "./proof";
+import { timeline } from "./runs";
 import { spectrumView } from "./spectrum";
 import { Store } from "./state";
 import { type Tab, tabs } from "./tabs";
@@ -37,7 +38,7 @@ function playgroundLink(data: Report): HTMLElement | null {
 }
 
 export function reportPage(root: HTMLElement, data: Report): void {
-  const last = Math.max(0, (data.runs[0]?.norm.length ?? 1) - 1);
+  const last = Math.max(0, timeline(data).values.length - 1);
   const axes = firstAxes(data);
   const trained = data.runs.length > 0;
   const list: Tab[] = [];

@@ -16,34 +16,66 @@ export function runNames(data: Report): string[] {
 /** A label with marks that have a meaning there, as they stand. */
 export const literal = (name: string): string => name.replace(/[\\^_{}]/g, (mark) => `\\${mark}`);
 
-const colours = [2, 1, 3, 4, 5, 0];
+const colours = [2, 1, 6, 4, 7, 5, 3, 0]; // solutions are drawn in 0 and 3
+const mostCurves = 3; // of a run in a chart
 
-/** Runs differ in colour; the curves of one differ in dashes and markers (see look). */
+/** Runs differ in colour; the curves of one, and runs beyond the eighth, differ in dashes and markers (see look). */
 export const runStyle = (run: number, curve = 0): number =>
-  (colours[run % colours.length] ?? 2) + 8 * (curve + Math.floor(run / colours.length));
+  (colours[run % colours.length] ?? 2) + 8 * (curve + mostCurves * Math.floor(run / colours.length));
 
-/** The point of a run at the moment of a point of the first: the last one that it had reached by then. */
-export function pointAt(data: Report, r: number, step: number): number {
-  const run = data.runs[r],
-    first = data.runs[0];
-  if (!run || !first || r === 0) return step;
-  const last = run.norm.length - 1;
-  const moment = first.step?.[step];
-  if (moment === undefined || !run.step) return Math.min(step, last);
-  return Math.max(
-    0,
-    run.step.findLastIndex((one) => one <= moment),
-  );
+/** Whether there are so few runs that a sentence can be said about each. */
+export const fewRuns = (data: Report): boolean => data.runs.length <= 2;
+
+interface Steps {
+  label: string;
+  values: number[];
+  path: string; // of the values in the data; empty: they are not in it
 }
 
-/** Steps on an axis: numbers of steps, or of points where the file has none. */
-export function stepAxis(data: Report, r = 0): { label: string; values: number[]; path: string; log: boolean } {
+/** The steps of a run, or the numbers of its points where the file has none. */
+export function stepAxis(data: Report, r: number): Steps {
   const run = data.runs[r];
-  const steps = run?.step;
-  if (!steps) return { label: "recorded point", values: (run?.norm ?? []).map((_, k) => k), path: "", log: false };
-  const last = steps.at(-1) ?? 0,
-    middle = steps[Math.floor(steps.length / 2)] ?? 0;
-  return { label: "step", values: steps, path: `runs.${r}.step`, log: middle * 10 < last };
+  if (!run?.step) return { label: "recorded point", values: (run?.norm ?? []).map((_, k) => k), path: "" };
+  return { label: "step", values: run.step, path: `runs.${r}.step` };
+}
+
+/** What the slider moves over: every step at which some run has a point. */
+export interface Timeline {
+  label: string;
+  log: boolean; // most points of some run are early
+  values: number[];
+  paths: string[]; // where in the data they are; empty: nowhere
+}
+
+const timelines = new WeakMap<Report, Timeline>();
+
+export function timeline(data: Report): Timeline {
+  const known = timelines.get(data);
+  if (known) return known;
+  const all = data.runs.map((_, r) => stepAxis(data, r));
+  const inSteps = all.every(({ path }) => path !== "");
+  const paths = new Map<number, string>();
+  for (const { values, path } of inSteps ? all : data.runs.map((run) => ({ values: [...run.norm.keys()], path: "" })))
+    values.forEach((value, k) => paths.set(value, path && `${path}.${k}`));
+  const values = [...paths.keys()].sort((a, b) => a - b);
+  const early = (steps: number[]): boolean => (steps[Math.floor(steps.length / 2)] ?? 0) * 10 < (steps.at(-1) ?? 0);
+  const made = {
+    label: inSteps ? "step" : "recorded point",
+    log: inSteps && all.some((one) => early(one.values)),
+    values,
+    paths: values.map((value) => paths.get(value) ?? ""),
+  };
+  timelines.set(data, made);
+  return made;
+}
+
+/** The point of a run at a place of the slider: the last one that it had reached by then. */
+export function pointAt(data: Report, r: number, step: number): number {
+  const line = timeline(data);
+  const run = data.runs[r];
+  const values = line.label === "step" ? run?.step : [...(run?.norm.keys() ?? [])];
+  const moment = line.values[step] ?? Infinity;
+  return Math.max(0, values?.findLastIndex((one) => one <= moment) ?? 0);
 }
 
 export interface Prediction {

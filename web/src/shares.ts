@@ -4,8 +4,8 @@ import type { ChartSpec } from "./chart_spec";
 import type { MarginShares, Report, Run } from "./data";
 import { type Child, choice, h } from "./dom";
 import { num, percent, share } from "./format";
-import { literal, normWords, runNames, runStyle, stepAxis } from "./runs";
-import { pagedTable } from "./table";
+import { fewRuns, literal, normWords, runNames, runStyle, stepAxis, timeline } from "./runs";
+import { pagedTable, shadedCell } from "./table";
 
 const rounding = 2 ** -53; // the accuracy of shares
 
@@ -37,6 +37,7 @@ const meaning =
 function summary(data: Report): string {
   if (data.runs.every((run) => run.shares.every((one) => one.status !== "optimal")))
     return "There is no largest margin to compare with: the selected tokens cannot be separated, or no solve ended.";
+  if (!fewRuns(data)) return `${meaning}Curves of the norm that theory names for the optimizer are bold.`;
   const names = runNames(data);
   return (
     meaning + data.runs.map((run, r) => (data.runs.length > 1 ? `${names[r]}: ` : "") + impliedWords(run)).join(" ")
@@ -84,10 +85,51 @@ export function sharesTable(data: Report): HTMLElement {
   return h("div", { class: "card wide" }, h("h3", {}, "Margins in each norm"), table);
 }
 
+/** One row per run, one column per norm: what is reached at the end. The norm that theory names is framed. */
+export function sharesMatrix(data: Report): HTMLElement | null {
+  const names = runNames(data);
+  const norms = [...new Set(data.runs.flatMap((run) => run.shares.map((one) => one.norm)))];
+  if (norms.length === 0) return null;
+  const cell = (run: Run, r: number, norm: string): HTMLElement => {
+    const s = run.shares.findIndex((one) => one.norm === norm),
+      rho = run.shares[s]?.rho ?? [];
+    const last = rho.length - 1,
+      value = rho[last] ?? null;
+    const shown = run.shares[s]?.status === "optimal" ? share(`runs.${r}.shares.${s}.rho.${last}`, value) : "\u2013";
+    return shadedCell(value, run.implied?.norm === norm, shown);
+  };
+  return h(
+    "section",
+    { class: "card wide" },
+    h("h2", {}, "How much of the largest margin each has"),
+    h(
+      "div",
+      { class: "scroll", tabindex: 0, role: "region", "aria-label": "Shares of the largest margin" },
+      h(
+        "table",
+        { class: "shares" },
+        h(
+          "caption",
+          {},
+          "\u03c1 at the end: the margin of W as a share of the largest in that norm. Framed: the norm that theory names",
+        ),
+        h("thead", {}, h("tr", {}, ...["run", ...norms].map((name) => h("th", { scope: "col" }, name)))),
+        h(
+          "tbody",
+          {},
+          ...data.runs.map((run, r) =>
+            h("tr", {}, h("th", { scope: "row" }, names[r]), ...norms.map((norm) => cell(run, r, norm))),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
 /** 1 − ρ over steps: every norm of one run, or every run in one norm, which a control chooses. */
 export function sharesChart(grid: HTMLElement, controls: HTMLElement, data: Report): Chart {
   const names = runNames(data);
-  const axis = stepAxis(data);
+  const axis = timeline(data);
   const norms = [...new Set(data.runs.flatMap((run) => run.shares.map((one) => one.norm)))];
   const several = data.runs.length > 1;
   const spec = (norm: string | null): ChartSpec => ({
@@ -95,7 +137,7 @@ export function sharesChart(grid: HTMLElement, controls: HTMLElement, data: Repo
       norm === null ? "Distance from the largest margin, in each norm" : `Distance from the largest margin: ${norm}`,
     name: norm === null ? "shares" : `shares-${norm.replace(":", "-")}`,
     summary: (norm === null ? "" : `In the norm ${norm}, ${normWords(norm)}. `) + summary(data),
-    x: { label: axis.label, log: axis.path !== "" },
+    x: { label: axis.label, log: axis.label === "step" },
     y: { label: "1 \u2212 \u03c1", log: true, floor: rounding },
     include: { x: [], y: [1] },
     series: data.runs.flatMap((run, r) =>

@@ -7,7 +7,7 @@ import { labelNodes } from "./label";
 import { queryLink, tokenName } from "./names";
 import { planeChart } from "./plane_chart";
 import { conflictWords } from "./proof";
-import { normWords, predicted, type Prediction, runNames } from "./runs";
+import { fewRuns, normWords, predicted, type Prediction, runNames } from "./runs";
 import type { Store } from "./state";
 import { predictionChart } from "./training";
 
@@ -30,7 +30,12 @@ function headline(data: Report): string {
   const [first] = runs;
   if (first && runs.length > 1 && runs.every((run) => run.verdict === first.verdict))
     return `All ${runs.length} runs ${finds[first.verdict]}`;
-  if (runs.length > 1) return runs.map((run, r) => `${names[r]} ${finds[run.verdict]}`).join("; ");
+  if (runs.length > 1 && fewRuns(data)) return runs.map((run, r) => `${names[r]} ${finds[run.verdict]}`).join("; ");
+  if (runs.length > 1)
+    return [...new Set(runs.map((run) => run.verdict))]
+      .map((verdict) => [verdict, runs.filter((run) => run.verdict === verdict).length] as const)
+      .map(([verdict, count], k) => `${k === 0 ? counted(count, "run") : count} ${finds[verdict]}`)
+      .join(", ");
   if (runs.length > 0 && check?.verdict !== "infeasible" && data.queries.kept.some((tokens) => tokens.length > 1))
     return "Training keeps several tokens";
   if (check) return runs.length > 0 ? `Training ${finds[check.verdict]}` : verdicts[check.verdict];
@@ -61,7 +66,13 @@ function oneRun(run: Run): HTMLElement {
   const trained: Child[] = ["W was trained", ...duration(run, 0), run.implied ? ` by ${run.implied.optimizer}` : ""];
   if (run.verdict === "infeasible")
     return h("p", { class: "lead" }, ...trained, ", and no W keeps all of the tokens that it selects.");
-  if (!aim) return h("p", { class: "lead" }, ...trained, "; theory predicts no direction for this training.");
+  if (!aim)
+    return h(
+      "p",
+      { class: "lead" },
+      ...trained,
+      "; no norm is known for this training, so theory predicts no direction.",
+    );
   return h(
     "p",
     { class: "lead" },

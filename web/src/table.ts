@@ -70,6 +70,14 @@ export function pagedTable(table: Table): HTMLElement {
   );
 }
 
+/** A cell that is the stronger in colour, the nearer its share is to 1. */
+export function shadedCell(value: number | null | undefined, framed: boolean, ...words: Child[]): HTMLElement {
+  const cell = h("td", { class: framed ? "framed" : null }, ...words);
+  const part = Math.round(30 * Math.max(0, Math.min(1, value ?? 0)));
+  cell.style.background = `color-mix(in srgb, var(--accent) ${part}%, transparent)`;
+  return cell;
+}
+
 /** A name and what it is. */
 export type Fact = [Child | Child[], Child | Child[]];
 

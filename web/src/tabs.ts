@@ -2,7 +2,7 @@
 // when the page is printed, which shows all of them.
 import { freshId, h } from "./dom";
 import { onPrint } from "./print";
-import type { Store } from "./state";
+import type { Choices, Store } from "./state";
 
 export interface Tab {
   name: string;
@@ -10,7 +10,12 @@ export interface Tab {
   make: (panel: HTMLElement) => void;
 }
 
-export function tabs(list: Tab[], store: Store, onshow: (name: string) => void): HTMLElement {
+export function tabs<S extends Choices>(
+  list: Tab[],
+  store: Store<S>,
+  onshow: (name: string) => void = () => undefined,
+): HTMLElement {
+  const open = (name: string): void => store.set({ view: name } as Partial<S>);
   const heads: HTMLElement[] = [];
   const panels: HTMLElement[] = [];
   const made = new Set<number>();
@@ -50,7 +55,7 @@ export function tabs(list: Tab[], store: Store, onshow: (name: string) => void):
         role: "tab",
         id,
         "aria-controls": `${id}-panel`,
-        onclick: () => store.set({ view: tab.name }),
+        onclick: () => open(tab.name),
       },
       tab.title,
     );
@@ -60,7 +65,7 @@ export function tabs(list: Tab[], store: Store, onshow: (name: string) => void):
       if (to === undefined) return;
       event.preventDefault();
       const index = (to + list.length) % list.length;
-      store.set({ view: list[index]?.name ?? "" });
+      open(list[index]?.name ?? "");
       heads[index]?.focus();
     });
     heads.push(head);

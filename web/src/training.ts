@@ -5,7 +5,7 @@ import type { Maybe, Report, Run } from "./data";
 import { h } from "./dom";
 import { formatted, num, share } from "./format";
 import { labelNodes, labelText } from "./label";
-import { literal, normWords, pointAt, predicted, runNames, runStyle, stepAxis } from "./runs";
+import { fewRuns, literal, normWords, pointAt, predicted, runNames, runStyle, stepAxis, timeline } from "./runs";
 import { sharesChart, sharesTable } from "./shares";
 import type { Store } from "./state";
 import { type Fact, facts } from "./table";
@@ -27,7 +27,7 @@ function curve(data: Report, r: number, label: string, style: number, y: Maybe[]
 
 /** One curve per run: how far it is from where theory says that it goes. */
 export function predictionChart(host: HTMLElement, data: Report, store: Store, height: number): void {
-  const axis = stepAxis(data);
+  const axis = timeline(data);
   const names = runNames(data);
   const measures = new Set<string>();
   const ends: string[] = [];
@@ -48,8 +48,9 @@ export function predictionChart(host: HTMLElement, data: Report, store: Store, h
     height,
     summary:
       series.length > 0
-        ? `How far training is from the max-margin direction that theory predicts; 0 is that direction. ${ends.join("; ")}.`
-        : "Theory predicts no direction for this training, or the selected tokens cannot be separated.",
+        ? "How far training is from the max-margin direction that theory predicts; 0 is that direction. " +
+          (fewRuns(data) ? `${ends.join("; ")}.` : "")
+        : "No direction is predicted: no norm is known for this training, or the selected tokens cannot be separated.",
     x: { label: axis.label, log: axis.log },
     y: { label: [...measures].join(" or ") || "distance", log: true, floor: rounding },
     include: { x: [], y: [1] },
@@ -61,7 +62,7 @@ export function predictionChart(host: HTMLElement, data: Report, store: Store, h
 }
 
 function distanceSpec(data: Report): ChartSpec {
-  const axis = stepAxis(data);
+  const axis = timeline(data);
   const names = runNames(data);
   const several = data.runs.length > 1;
   const ends = data.runs.flatMap((run, r) =>
@@ -77,7 +78,7 @@ function distanceSpec(data: Report): ChartSpec {
       ends.length === 0
         ? "There is no max-margin direction to compare with: the selected tokens cannot be separated."
         : "How far the direction of W is from each max-margin direction; 0 is the same direction. " +
-          `At the end: ${ends.join(", ")}.` +
+          (fewRuns(data) ? `At the end: ${ends.join(", ")}.` : "") +
           (others ? " A run that selects other tokens than the first is compared with the solutions of its own." : ""),
     x: { label: axis.label, log: axis.log },
     y: { label: "1 \u2212 correlation", log: true, floor: rounding },
@@ -103,7 +104,7 @@ function plainSpec(
   key: "norm" | "loss" | "log10_gradient",
   words: { title: string; y: string; summary: (first: string, last: string, name: string) => string; more: string },
 ): ChartSpec | null {
-  const axis = stepAxis(data);
+  const axis = timeline(data);
   const names = runNames(data);
   const series: Series[] = [];
   const ends: string[] = [];
@@ -124,7 +125,7 @@ function plainSpec(
     y: { label: words.y, log: key === "norm" && axis.log },
     logs: key === "log10_gradient" ? ["x"] : ["x", "y"],
     series,
-    summary: `${ends.join(" ")}${words.more}`,
+    summary: `${fewRuns(data) ? ends.join(" ") : "One curve per run."}${words.more}`,
   };
 }
 
@@ -152,7 +153,7 @@ function atPoint(run: Run, r: number, k: number): HTMLElement {
 }
 
 export function trainingView(panel: HTMLElement, data: Report, store: Store): void {
-  const axis = stepAxis(data);
+  const axis = timeline(data);
   const names = runNames(data);
   const controls = h("div", { class: "controls" });
   const grid = h("div", { class: "grid" });

@@ -59,10 +59,8 @@ Json rows_json(const MarginProblem& problem, const MarginSolution& solution) {
   for (const MarginGroup& group : problem.groups()) {
     for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
       rows.push_back({{"query", group.query},
-                      {"keep", group.keep},
-                      {"drop", problem.drop(k)},
-                      {"equal", problem.equal(k)},
-                      {"rhs", problem.rhs(k)},
+                      {"keep", problem.keep_token(group)},
+                      {"drop", problem.drop_token(group, k)},
                       {"slack", number_or_null(solution.slack.size() > k ? solution.slack(k) : std::nan(""))},
                       {"dual", number_or_null(solution.dual(k))}});
     }
@@ -75,13 +73,6 @@ Json kept_json(const AttentionTask& task, const Selection& selection) {
   for (Index i = 0; i < task.queries(); ++i)
     kept.push_back(std::vector<Index>(selection.kept(i).begin(), selection.kept(i).end()));
   return kept;
-}
-
-/// Scores and the best tokens; null without a head.
-Json scores_json(const AttentionTask& task) {
-  if (task.head().kind == HeadKind::none) return nullptr;
-  const OptimalTokens best = optimal_tokens(task);
-  return {{"values", head_values(task)}, {"optimal", best.selection.firsts()}, {"ties", best.ties.size()}};
 }
 
 const char* verdict_of(const SelectionReport& report) {
@@ -122,17 +113,15 @@ Json solve_task(const Request& request) {
   return {
       {"status", name_of(solution.status)},
       {"verdict", verdict},
-      {"scores", scores_json(task)},
+      {"scores", task.head().kind == HeadKind::none ? Json(nullptr) : Json(head_values(task))},
       {"norm", solution.norm.name()},
       {"kept", kept_json(task, selection)},
       {"method", solution.method},
       {"objective", infeasible ? Json(nullptr) : number_or_null(solution.objective)},
       {"dual_objective", infeasible ? Json(nullptr) : number_or_null(solution.dual_objective)},
       {"gap", infeasible ? Json(nullptr) : number_or_null(solution.gap)},
-      {"violation", infeasible ? Json(nullptr) : number_or_null(solution.violation)},
       {"support", infeasible ? Json(nullptr) : Json(solution.support)},
       {"rank", infeasible ? Json(nullptr) : Json(numerical_rank(solution.W))},
-      {"unique", solution.unique ? Json(*solution.unique) : Json(nullptr)},
       {"residual", infeasible ? Json(solution.residual) : Json(nullptr)},
       {"W", to_json(solution.W)},
       {"rows", rows_json(problem, solution)},
@@ -146,10 +135,7 @@ Json find_local_optima(const Request& request) {
       enumerate_local_optima(task, {.limit = kMostSelections, .time_limit = kPatience}, memory().threads);
   Json list = Json::array();
   for (const Selection& one : found.locally_optimal) list.push_back(one.firsts());
-  return {{"selections", found.selections},
-          {"complete", found.complete},
-          {"separable", found.separable},
-          {"locally_optimal", std::move(list)}};
+  return {{"selections", found.selections}, {"complete", found.complete}, {"locally_optimal", std::move(list)}};
 }
 
 /// The present point of the run, beside the SVM on screen.
@@ -159,20 +145,12 @@ Json point_json(const TrainedRun& run) {
   Json attention = Json::array();
   for (Index i = 0; i < here.trained->queries(); ++i) {
     Json weights = Json::array();
-    for (Index t = 0; t < here.trained->visible(i); ++t) weights.push_back(std::exp(map.log_weights(i, t)));
+    for (const Index t : here.trained->seen(i)) weights.push_back(std::exp(map.log_weights(i, t)));
     attention.push_back(std::move(weights));
   }
-  Json json{{"step", run.steps},
-            {"loss", number_or_null(run.loss)},
-            {"log_loss", number_or_null(run.log_loss)},
-            {"norm", run.norm},
-            {"log_gradient", number_or_null(run.log_gradient)},
-            {"W", to_json(run.W)},
-            {"selected", map.selected},
-            {"attention", std::move(attention)},
-            {"head", std::vector<double>(run.head.v.begin(), run.head.v.end())},
-            {"correlation", nullptr},
-            {"rho", nullptr}};
+  Json json{
+      {"step", run.steps},        {"loss", number_or_null(run.loss)},  {"norm", run.norm},       {"W", to_json(run.W)},
+      {"selected", map.selected}, {"attention", std::move(attention)}, {"correlation", nullptr}, {"rho", nullptr}};
   const auto& shown = here.shown;
   if (shown && shown->solution.status == MarginStatus::optimal && shown->solution.W.rows() == run.W.rows() &&
       shown->solution.W.cols() == run.W.cols()) {
@@ -218,8 +196,7 @@ Json start_training(const Request& request) {
   here.trainer->run([](const Record&) {});
   const auto implied = implied_norm(settings);
   Json json = point_json(here.trainer->result());
-  json["implied"] = implied ? Json{{"norm", implied->norm.name()}, {"proven", implied->proven}, {"why", implied->why}}
-                            : Json(nullptr);
+  json["implied"] = implied ? Json{{"norm", implied->norm.name()}, {"proven", implied->proven}} : Json(nullptr);
   return json;
 }
 

@@ -1,9 +1,8 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "attsvm/margin.h"
+#include "base/refuse.h"
 
 namespace attsvm {
 
@@ -27,11 +26,14 @@ std::vector<std::string> describe_conflict(const MarginProblem& problem, const E
     }
     const MarginGroup& group = *group_of[static_cast<std::size_t>(k)];
     problem.delta(group, k, delta.data());
-    const Index t = problem.drop(k);
+    const Index keep = problem.keep_token(group), t = problem.drop_token(group, k);
+    const auto word = [&](Index token) { return internal::printable(problem.task().word(token)); };
     std::string what =
-        t < 0 ? fmt::format("query {}: the value of token {} on the side of its label", group.query, group.keep)
-        : problem.equal(k) ? fmt::format("query {}: tokens {} and {} level", group.query, group.keep, t)
-                           : fmt::format("query {}: keep token {} over {}", group.query, group.keep, t);
+        problem.kind() == ProblemKind::graph ? fmt::format("after «{}»: «{}» {} «{}»", word(group.query), word(keep),
+                                                           problem.equal(k) ? "level with" : "over", word(t))
+        : t < 0            ? fmt::format("query {}: the value of token {} on the side of its label", group.query, keep)
+        : problem.equal(k) ? fmt::format("query {}: tokens {} and {} level", group.query, keep, t)
+                           : fmt::format("query {}: keep token {} over {}", group.query, keep, t);
     if (t >= 0 && delta.isZero(0)) {
       what += ", but the two tokens are equal";
     } else if (ConstVector(group.z, problem.dz()).isZero(0)) {

@@ -62,7 +62,7 @@ bool ExactSolver::normalize(const MarginProblem& problem, double lift) {
       if (!std::isfinite(row_size) || row_size < std::numeric_limits<double>::min()) {
         refuse(
             "query {}: its row against token {} has size {} x {}, which double cannot hold; rescale tokens or queries",
-            group.query, problem.drop(k), delta_norm, zeta_norm);
+            group.query, problem.drop_token(group, k), delta_norm, zeta_norm);
       }
       if (live_ < first + r) std::copy_n(rows_.delta(first + r), rows_.dp(), rows_.delta(live_));
       row_[live_] = k;

@@ -6,6 +6,7 @@
 
 #include "base/blas.h"
 #include "base/kernels/stream.h"
+#include "margin/frobenius/blocked_cholesky.h"
 #include "margin/rows/tolerances.h"
 
 namespace attsvm::internal {
@@ -15,8 +16,8 @@ namespace {
 constexpr double kLeftOut = 0.3;          // trace of the queries left out, relative to that of I
 constexpr double kSingleLimit = 1e4;      // single precision perturbs I by less than 1e-3 up to this trace of a query
 constexpr Index kBatchNumbers = 1 << 22;  // numbers in the halves of a batch of queries
-// Sizes of the pieces that threads take: queries, parts of the product, columns and rows of the factorisation
-constexpr Index kQueriesPerChunk = 16, kProductChunks = 8, kPanel = 128, kTile = 64;
+// Sizes of the pieces that threads take: queries, parts of the product
+constexpr Index kQueriesPerChunk = 16, kProductChunks = 8;
 
 Index triangle(Index n) { return n * (n + 1) / 2; }
 
@@ -158,25 +159,7 @@ void NormalMatrix::assemble(const Halves<T>& halves, double diagonal) {
   });
 }
 
-/// Blocked Cholesky factorisation with fixed blocks.
-bool NormalMatrix::factorise() {
-  const Index n = unknowns_;
-  for (Index k = 0; k < n; k += kPanel) {
-    const Index width = std::min(kPanel, n - k), below = k + width, tiles = (n - below + kTile - 1) / kTile;
-    double* pivot = matrix_.data() + k * (n + 1);
-    if (!cholesky(width, pivot, n)) return false;
-    threads_.for_each(tiles, [&](Index tile) {
-      const Index row = below + tile * kTile;
-      divide_by_transposed_lower(std::min(kTile, n - row), width, pivot, n, matrix_.data() + row * n + k, n);
-    });
-    threads_.for_each(tiles, [&](Index tile) {  // the longest first
-      const Index row = below + (tiles - 1 - tile) * kTile, height = std::min(kTile, n - row);
-      gemm(false, true, height, row + height - below, width, -1, matrix_.data() + row * n + k, n,
-           matrix_.data() + below * n + k, n, 1, matrix_.data() + row * n + below, n);
-    });
-  }
-  return true;
-}
+bool NormalMatrix::factorise() { return blocked_cholesky(unknowns_, matrix_.data(), threads_); }
 
 void NormalMatrix::solve(Eigen::VectorXd& x) const {
   solve_lower(false, unknowns_, matrix_.data(), unknowns_, x.data());

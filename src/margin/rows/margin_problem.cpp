@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "attsvm/margin.h"
 #include "base/refuse.h"
 #include "margin/rows/difference.h"
@@ -20,6 +22,8 @@ std::string_view name_of(ProblemKind kind) {
       return "v";
     case ProblemKind::finite:
       return "finite";
+    case ProblemKind::graph:
+      return "graph";
   }
   throw std::logic_error("unknown problem");
 }
@@ -28,20 +32,42 @@ MarginProblem::MarginProblem(const AttentionTask& task, Selection selection, Pro
     : task_(task),
       selection_(std::move(selection)),
       kind_(kind),
-      relaxed_(static_cast<std::size_t>(task.queries()), false),
+      relaxed_(static_cast<std::size_t>(kind == ProblemKind::graph ? 0 : task.queries()), false),
       d_(kind == ProblemKind::value ? task.value_size() : task.key_size()),
       dz_(kind == ProblemKind::value ? 1 : task.query_size()) {
+  if (kind == ProblemKind::graph) return;
+  if (task.next_token()) refuse("ids: a next-token task has no selection; its rows are those of its graphs");
   if (selection_.queries() != task.queries()) {
     refuse("selection has {} queries, the task {}", selection_.queries(), task.queries());
+  }
+  for (Index i = 0; i < task.queries(); ++i) {
+    for (const Index t : selection_.kept(i)) {
+      if (!task.visible().sees(i, t)) refuse("select[{}] keeps token {}; the query does not see it", i, t);
+    }
   }
   groups_.reserve(static_cast<std::size_t>(task.queries()));
 }
 
 void MarginProblem::begin_group(Index query, double sign) {
-  const Index sequence = task_.sequence(query);
   const bool value = kind_ == ProblemKind::value;
-  groups_.push_back({query, value ? task_.values(sequence).data() : task_.keys(sequence).data(),
-                     value ? &kOne : task_.query(query).data(), selection_.first(query), sign, rows(), 0});
+  groups_.push_back({query, (value ? task_.seen_values(query) : task_.seen_keys(query)).data(), task_.visible(query),
+                     value ? &kOne : task_.query(query).data(), place_of(query, selection_.first(query)), sign, rows(),
+                     0});
+}
+
+Index MarginProblem::place_of(Index query, Index token) const {
+  const auto seen = task_.seen(query);
+  return std::lower_bound(seen.begin(), seen.end(), token) - seen.begin();
+}
+
+Index MarginProblem::keep_token(const MarginGroup& group) const {
+  if (kind_ == ProblemKind::graph) return group.keep;
+  return task_.seen(group.query)[static_cast<std::size_t>(group.keep)];
+}
+
+Index MarginProblem::drop_token(const MarginGroup& group, Index row) const {
+  if (kind_ == ProblemKind::graph) return drop(row);
+  return drop(row) < 0 ? -1 : task_.seen(group.query)[static_cast<std::size_t>(drop(row))];
 }
 
 void MarginProblem::add_row(Index drop, bool equal, double rhs) {
@@ -67,11 +93,12 @@ MarginProblem MarginProblem::attention(const AttentionTask& task, Selection sele
     const double margin = problem.relaxed_[static_cast<std::size_t>(i)] ? 0 : 1;
     problem.begin_group(i, 1);
     std::size_t next = 1;  // next kept token; the rows prefer the first one over the others
-    for (Index t = 0; t < task.visible(i); ++t) {
-      if (t == kept[0]) continue;
-      const bool equal = next < kept.size() && kept[next] == t;
+    const auto seen = task.seen(i);
+    for (std::size_t k = 0; k < seen.size(); ++k) {
+      if (seen[k] == kept[0]) continue;
+      const bool equal = next < kept.size() && kept[next] == seen[k];
       if (equal) ++next;
-      problem.add_row(t, equal, equal ? 0 : margin);
+      problem.add_row(static_cast<Index>(k), equal, equal ? 0 : margin);
     }
     problem.end_group();
   }
@@ -100,10 +127,41 @@ MarginProblem MarginProblem::finite_part(const AttentionTask& task, Selection se
   for (Index i = 0; i < task.queries(); ++i) {
     const auto kept = problem.selection_.kept(i);
     problem.begin_group(i, 1);
-    for (const Index t : kept.subspan(1)) problem.add_row(t, true, log_attention(i, kept[0]) - log_attention(i, t));
+    for (const Index t : kept.subspan(1))
+      problem.add_row(problem.place_of(i, t), true, log_attention(i, kept[0]) - log_attention(i, t));
     problem.end_group();
   }
   return problem;
+}
+
+MarginProblem MarginProblem::graph(const AttentionTask& task, std::span<const PriorityGraph> graphs) {
+  MarginProblem problem(task, Selection(), ProblemKind::graph);
+  for (const PriorityGraph& graph : graphs) problem.add_graph(graph);
+  return problem;
+}
+
+void MarginProblem::add_graph(const PriorityGraph& graph) {
+  struct Place {
+    Index keep, drop;
+    bool equal;
+  };
+  std::vector<Place> places;
+  for (std::size_t k = 0; k < graph.tokens.size(); ++k) {
+    if (graph.components[k] != graph.tokens[k]) places.push_back({graph.components[k], graph.tokens[k], true});
+  }
+  for (const PriorityGraph::Edge& edge : graph.edges) {
+    if (graph.component(edge.from) != graph.component(edge.to)) places.push_back({edge.from, edge.to, false});
+  }
+  std::sort(places.begin(), places.end(),
+            [](const Place& a, const Place& b) { return a.keep != b.keep ? a.keep < b.keep : a.drop < b.drop; });
+  const ConstRows table = task_.embeddings();
+  for (const Place& place : places) {
+    if (groups_.empty() || groups_.back().query != graph.last || groups_.back().keep != place.keep)
+      groups_.push_back(
+          {graph.last, table.data(), table.rows(), table.row(graph.last).data(), place.keep, 1, rows(), 0});
+    add_row(place.drop, place.equal, place.equal ? 0 : 1);
+    ++groups_.back().rows;
+  }
 }
 
 void MarginProblem::delta(const MarginGroup& group, Index row, double* out) const {

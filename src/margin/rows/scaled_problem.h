@@ -25,7 +25,7 @@ class ScaledProblem {
   Index dz() const { return problem_->dz(); }
   Index groups() const { return static_cast<Index>(problem_->groups().size()); }
   const MarginGroup& group(Index i) const { return problem_->groups()[static_cast<std::size_t>(i)]; }
-  Index tokens(Index i) const { return problem_->task().visible(group(i).query); }
+  Index tokens(Index i) const { return group(i).tokens; }
   double rhs(Index row) const { return rhs_scale_ * problem_->rhs(row); }
 
   bool has_demands() const { return largest_rhs_ > 0; }       ///< some b > 0; else W = 0 is the answer

@@ -1,6 +1,7 @@
 // The optimizers side by side: which norm's largest margin each of them comes to.
 import { button, h } from "../dom";
 import { percent } from "../format";
+import { shadedCell } from "../table";
 import type { App } from "./app";
 import { arraysOf } from "./task";
 
@@ -60,18 +61,12 @@ export function atlas(app: App): HTMLElement {
           engine.call("solve", { task, norm, select: selected });
           const shape = [W.length, W[0]?.length ?? 0];
           const value = engine.call("compare", { W: [{ shape, data: W.flat() }] }).rho[0] ?? null;
-          const light = value === null ? 0 : Math.round(26 * Math.max(0, value));
-          const cell = h(
-            "td",
-            { class: implied?.norm === norm ? "framed" : null },
-            h(
-              "span",
-              { class: "num", "data-number": `atlas.${optimizer}.${norm}`, title: value },
-              percent(value === null ? null : Number(value.toPrecision(3))),
-            ),
+          const shown = h(
+            "span",
+            { class: "num", "data-number": `atlas.${optimizer}.${norm}`, title: value },
+            percent(value, 3),
           );
-          cell.style.background = `color-mix(in srgb, var(--accent) ${light}%, transparent)`;
-          return cell;
+          return shadedCell(value, implied?.norm === norm, shown);
         });
         row(optimizer, cells);
       } catch (error) {

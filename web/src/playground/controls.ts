@@ -156,8 +156,8 @@ export function taskControls(app: App): HTMLElement {
   const kinds: Option<Kind>[] = [
     ["prompt", "prompt: one vector asks"],
     ["cross", "cross: queries of their own"],
-    ["self", "self: the first token asks"],
-    ["causal", "causal: every token asks"],
+    ["self", "self: tokens ask"],
+    ["causal", "causal: every token asks, sees those before it"],
   ];
   const selects = (): Option<string>[] => {
     const list: Option<string>[] = [
@@ -248,8 +248,21 @@ export function trainingControls(app: App): HTMLElement {
       else step.value = String(app.state.step);
     },
   });
+  const seed = h("input", {
+    type: "number",
+    min: 0,
+    step: 1,
+    onchange: () => {
+      const to = Number(seed.value);
+      if (seed.value !== "" && Number.isSafeInteger(to) && to >= 0) app.set({ seed: to });
+      else seed.value = String(app.state.seed);
+    },
+  });
+  const start = h("label", { class: "choice" }, h("span", {}, "Seed of the start"), seed);
   const draw = (): void => {
     if (document.activeElement !== step) step.value = String(app.state.step);
+    if (document.activeElement !== seed) seed.value = String(app.state.seed);
+    start.hidden = app.state.param !== "KQ"; // others start where the reader puts them
   };
   app.on(draw);
   draw();
@@ -271,6 +284,7 @@ export function trainingControls(app: App): HTMLElement {
       (optimizer) => app.set({ optimizer }),
     ),
     h("label", { class: "choice" }, h("span", {}, "Step size"), step),
+    start,
     pick(
       app,
       "Loss",
@@ -309,7 +323,9 @@ function told(app: App): (Node | string)[] {
     parts.push(run.ended === "steps" ? "A million steps are enough here. " : `The run ended: ${run.ended}. `);
   if (implied && implied.norm !== state.norm)
     parts.push(
-      `This optimizer ${implied.proven ? "is proven" : "is expected"} to maximise the margin in the norm ${implied.norm}: `,
+      implied.proven
+        ? `Under its conditions, theory for attention names the norm ${implied.norm} for this optimizer: `
+        : `The norm ${implied.norm} is expected, not proven, for this optimizer: `,
       button(`show that SVM`, () => app.set({ norm: implied.norm }), { class: "quiet" }),
     );
   return parts;

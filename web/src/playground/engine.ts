@@ -13,8 +13,6 @@ export interface Row {
   query: number;
   keep: number;
   drop: number;
-  equal: boolean;
-  rhs: number;
   slack: Maybe;
   dual: Maybe;
 }
@@ -22,17 +20,15 @@ export interface Row {
 export interface Answer {
   status: "optimal" | "infeasible" | "limit" | "stalled";
   verdict: "global" | "local" | "neither" | "infeasible" | "open" | null;
-  scores: { values: number[]; optimal: number[]; ties: number } | null;
+  scores: number[] | null; // of all tokens, without labels
   norm: string;
   kept: number[][];
   method: string;
   objective: Maybe;
   dual_objective: Maybe;
   gap: Maybe;
-  violation: Maybe;
   support: Maybe;
   rank: Maybe;
-  unique: boolean | null;
   residual: Maybe;
   W: number[][];
   rows: Row[];
@@ -42,13 +38,10 @@ export interface Answer {
 export interface Point {
   step: number;
   loss: Maybe;
-  log_loss: Maybe;
   norm: number;
-  log_gradient: Maybe;
   W: number[][];
   selected: number[];
   attention: number[][];
-  head: number[];
   correlation: Maybe;
   rho: Maybe;
   stop?: string | null;
@@ -57,7 +50,6 @@ export interface Point {
 export interface Implied {
   norm: string;
   proven: boolean;
-  why: string;
 }
 
 export interface Training {
@@ -75,10 +67,7 @@ export interface Training {
 interface Verbs {
   draw: [{ kind: string; n?: number; T?: number; d?: number; C?: number; seed?: number }, TaskArrays];
   solve: [{ task: TaskArrays; norm: string; select: number[] | "opt" | null }, Answer];
-  local: [
-    { task: TaskArrays },
-    { selections: number; complete: boolean; separable: number; locally_optimal: number[][] },
-  ];
+  local: [{ task: TaskArrays }, { selections: number; complete: boolean; locally_optimal: number[][] }];
   start: [Training, Point & { implied: Implied | null }];
   advance: [{ until: number }, Point];
   compare: [{ W: Numbers[] }, { correlation: Maybe[]; rho: Maybe[] }];

@@ -79,7 +79,7 @@ export class Handles {
     const all = task.sequences.flatMap((tokens, s) =>
       tokens.map((token, t): Handle => {
         const own = s === query.sequence;
-        const score = answer?.scores?.values[number];
+        const score = answer?.scores?.[number];
         number += 1;
         const role = !own
           ? "far"

@@ -110,7 +110,7 @@ function tokenTable(app: App): HTMLElement {
     task.head !== null && !task.head.hidden && task.head.lambda === null && dot(task.head.v, task.head.v) > 0;
   const infeasible = answer?.status === "infeasible";
   const score = (t: number): Child => {
-    const value = answer?.scores?.values[before + t];
+    const value = answer?.scores?.[before + t];
     if (value === undefined) return "\u2013";
     if (!editable) return number(`score.${t}`, value * query.label);
     const input = h("input", {
@@ -145,7 +145,7 @@ function tokenTable(app: App): HTMLElement {
         h(
           "span",
           { class: "num", "data-number": `attention.${t}`, title: attention[t] ?? null },
-          percent(attention[t] === undefined ? null : Number(attention[t].toPrecision(3))),
+          percent(attention[t], 3),
         ),
       ),
     );

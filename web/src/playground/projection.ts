@@ -5,7 +5,6 @@ import { apply, asked, dot, keySize, plus, size, type Task, times, type Vector }
 export interface Projection {
   across: Vector;
   up: Vector;
-  names: [string, string];
   turns: boolean; // by dragging
   share: number; // of the tokens' squared lengths that lies in the plane
 }
@@ -84,25 +83,24 @@ export function projectionOf(state: State, W: readonly Vector[] | null): Project
   const { task, query, turn } = state;
   const d = keySize(task);
   const all = task.sequences.flat().map((token) => token.key);
-  const made = (across: Vector, up: Vector, names: [string, string], turns = false): Projection => {
+  const made = (across: Vector, up: Vector, turns = false): Projection => {
     const whole = all.reduce((sum, key) => sum + dot(key, key), 0);
     const held = all.reduce((sum, key) => sum + dot(key, across) ** 2 + dot(key, up) ** 2, 0);
-    return { across, up, names, turns, share: whole > 0 ? held / whole : 1 };
+    return { across, up, turns, share: whole > 0 ? held / whole : 1 };
   };
   const coordinates = used(task);
   const one = task.queries[query];
   if (state.view === "margin" && W && one) {
     const up = apart(apply(W, asked(task, one)), []);
     const across = up && (principal(task, 1, [up])[0] ?? firstApart(d, [up]));
-    if (up && across) return made(across, up, ["where tokens spread most", "along W z"]);
+    if (up && across) return made(across, up);
   }
   if (coordinates.length <= 2 || state.view === "plane") {
     const [first = 0, second = first === 1 ? 0 : 1] = coordinates;
     const up = d > 1 ? unit(d, second) : new Array<number>(d).fill(0);
-    return made(unit(d, first), up, [`coordinate ${first}`, d > 1 ? `coordinate ${second}` : ""]);
+    return made(unit(d, first), up);
   }
   const axes = coordinates.length === 3 ? coordinates.map((k) => unit(d, k)) : principal(task, 3);
   const [across, up] = turned(axes, turn);
-  const from = coordinates.length === 3 ? "the three coordinates" : "the first three principal components";
-  return made(across, up, [`${from}, turned`, ""], true);
+  return made(across, up, true);
 }

@@ -44,8 +44,8 @@ export class Stage {
     app.on(() => this.draw());
   }
 
-  /** Adds a token to the sequence in focus, where there is room. */
-  addToken(spot: Spot = [0.35 * this.radius, 0.3 * this.radius]): void {
+  /** Adds a token to the sequence in focus. */
+  addToken(spot: Spot = this.freeSpot()): void {
     const { state } = this.app;
     const s = state.task.queries[state.query]?.sequence ?? 0;
     const { across, up } = this.app.projection;
@@ -58,6 +58,17 @@ export class Stage {
     // In causal attention the token is a query too, which has no choice yet.
     const asks = task.queries.length !== state.task.queries.length;
     this.app.set({ task, select: asks && Array.isArray(state.select) ? null : state.select });
+  }
+
+  /** Of some places around the middle, the one that is furthest from all tokens. */
+  private freeSpot(): Spot {
+    const taken = this.app.state.task.sequences.flat().map((token) => this.map.of(token.key));
+    const room = ([x, y]: Spot): number => Math.min(...taken.map(([a, b]) => Math.hypot(x - a, y - b)));
+    const places = Array.from({ length: 40 }, (_, k): Spot => {
+      const reach = this.radius * (0.25 + 0.015 * k);
+      return [reach * Math.cos(2.4 * k), reach * Math.sin(2.4 * k)];
+    });
+    return places.reduce((best, one) => (room(one) > room(best) ? one : best));
   }
 
   draw(): void {

@@ -136,7 +136,9 @@ function contradiction(app: App, map: Map): SVGElement[] {
     const width = 1 + (3 * Math.abs(row.weight)) / heaviest;
     return svg("line", { class: "clash", x1: a[0], y1: a[1], x2: b[0], y2: b[1], "stroke-width": width });
   });
-  const { corners, flat, rows } = conflictShape(conflict.rows);
+  const shape = conflictShape(conflict.rows);
+  if (!shape) return lines;
+  const { corners, flat, rows } = shape;
   const low = [0, 1].map((axis) => Math.min(...corners.map((corner) => corner[axis] ?? 0)));
   const high = [0, 1].map((axis) => Math.max(...corners.map((corner) => corner[axis] ?? 0)));
   const box = Math.min(150, 0.34 * map.width);

@@ -51,7 +51,17 @@ export function kindOf(task: Task): Kind {
   const [first] = task.queries;
   if (!first || (first.z === null && first.token === null)) return "prompt";
   if (first.z) return "cross";
-  return task.queries.some((query) => query.visible !== null) ? "causal" : "self";
+  return isCausal(task) ? "causal" : "self";
+}
+
+/** Whether every token asks, once, and sees the tokens up to itself. Files may hide others. */
+function isCausal({ sequences, queries }: Task): boolean {
+  const asking = new Set(queries.map(({ sequence, token }) => `${sequence} ${token}`));
+  return (
+    asking.size === queries.length &&
+    queries.length === sequences.flat().length &&
+    queries.every((query) => (query.visible ?? sequences[query.sequence]?.length) === (query.token ?? 0) + 1)
+  );
 }
 
 function rowsOf(array: Numbers): number[][] {
@@ -85,6 +95,8 @@ export function taskFrom(arrays: TaskArrays, names: readonly string[] = []): Tas
   const z = arrays["queries"] ? rowsOf(arrays["queries"]) : null;
   const asking = listOf(arrays["query_token"]);
   const sequence = listOf(arrays["sequence"]) ?? (z ?? asking ?? sequences).map((_, k) => k);
+  if (arrays["visible"] && arrays["visible"].shape.length !== 1)
+    throw new Error("visible is a mask; this page takes tasks whose queries see all tokens or the leading ones");
   const visible = listOf(arrays["visible"]);
   const labels = listOf(arrays["labels"]);
   const queries = sequence.map((s, i): Query => {
@@ -227,20 +239,35 @@ export function withoutToken(task: Task, s: number, t: number): Task | null {
   return { ...task, sequences, queries, select: kept?.every((tokens) => tokens.length > 0) ? kept : null };
 }
 
+/** By the golden angle, in the plane of the two longest coordinates: however often, none comes back to its place. */
+function turned(vectors: readonly Vector[]): number[][] {
+  const d = vectors[0]?.length ?? 0;
+  if (d < 2) return vectors.map((x) => times(x, 0.8)); // there is no angle to turn by
+  const lengths = Array.from({ length: d }, (_, k) => vectors.reduce((sum, x) => sum + (x[k] ?? 0) ** 2, 0));
+  const longest = lengths.map((_, k) => k).sort((a, b) => (lengths[b] ?? 0) - (lengths[a] ?? 0));
+  const [first = 0, second = 1] = longest.slice(0, 2).sort((a, b) => a - b); // or the next turn would go back
+  const angle = Math.PI * (3 - Math.sqrt(5));
+  const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
+  return vectors.map((x) => {
+    const [a, b] = [x[first] ?? 0, x[second] ?? 0];
+    const to = [...x];
+    to[first] = Number((cos * a - sin * b).toPrecision(6));
+    to[second] = Number((sin * a + cos * b).toPrecision(6));
+    return to;
+  });
+}
+
 /** Another query of the same sequence (cross attention), or another input with a query of its own. */
 export function withNewQuery(task: Task, like: number): Task {
   const query = task.queries[like];
   if (!query) return task;
   if (query.z) {
-    const z = query.z.length > 1 ? [-(query.z[1] ?? 0), query.z[0] ?? 0, ...query.z.slice(2)] : [...query.z];
+    const [z = null] = turned([query.z]);
     return { ...task, queries: [...task.queries, { ...query, z }], select: null };
   }
   const tokens = task.sequences[query.sequence] ?? [];
-  const turned = tokens.map((token) => ({
-    ...token,
-    key: [-(token.key[1] ?? 0), token.key[0] ?? 0, ...token.key.slice(2)].slice(0, token.key.length),
-  }));
-  const sequences = [...task.sequences, turned];
+  const keys = turned(tokens.map((token) => token.key));
+  const sequences = [...task.sequences, tokens.map((token, t) => ({ ...token, key: keys[t] ?? token.key }))];
   if (kindOf(task) === "causal")
     return { ...task, sequences, queries: causalQueries(sequences, labelsOf(task)), select: null };
   return { ...task, sequences, queries: [...task.queries, { ...query, sequence: sequences.length - 1 }], select: null };

@@ -1,4 +1,4 @@
-#include "study/run_store.h"
+#include "io/run_store.h"
 
 #include <sqlite3.h>
 
@@ -60,7 +60,7 @@ struct RunStore::Statement {
   }
 };
 
-RunStore::RunStore(std::string path) : path_(std::move(path)) {
+RunStore::RunStore(std::string path, std::string instead) : path_(std::move(path)), instead_(std::move(instead)) {
   const int code = sqlite3_open_v2(path_.c_str(), &database_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
   try {
     if (code != SQLITE_OK) fail(code);
@@ -77,7 +77,7 @@ void RunStore::fail(int code) const {
   switch (code & 0xFF) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      refuse("{}: another process is using this run store; wait for it, or give another folder with --out", path_);
+      refuse("{}: another process is using this run store; wait for it, or {}", path_, instead_);
     case SQLITE_FULL:
       refuse("{}: cannot write: the disk is full; runs committed so far are kept", path_);
     case SQLITE_READONLY:
@@ -86,7 +86,7 @@ void RunStore::fail(int code) const {
       refuse("{}: cannot write the run store: file or folder is not writable", path_);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      refuse("{}: is not a run store, or is damaged; move it away or give another folder with --out", path_);
+      refuse("{}: is not a run store, or is damaged; move it away or {}", path_, instead_);
     case SQLITE_NOMEM:
       throw std::bad_alloc();
     default:
@@ -116,9 +116,9 @@ void RunStore::set_up() {
     execute(fmt::format("PRAGMA application_id = {}", kApplication).c_str());
     execute(fmt::format("PRAGMA user_version = {}", kLayout).c_str());
   } else if (ask("PRAGMA application_id") != kApplication) {
-    refuse("{}: is not a run store of attsvm; move it away or give another folder with --out", path_);
+    refuse("{}: is not a run store of attsvm; move it away or {}", path_, instead_);
   } else if (ask("PRAGMA user_version") != kLayout) {
-    refuse("{}: was written by another version of attsvm; move it away or give another folder with --out", path_);
+    refuse("{}: was written by another version of attsvm; move it away or {}", path_, instead_);
   }
   execute("COMMIT");
 }
@@ -135,19 +135,42 @@ std::int64_t RunStore::find(const RunKey& key) {
   return select.number(0);
 }
 
-std::vector<StudyRow> RunStore::rows(std::int64_t set) {
-  std::vector<StudyRow> rows;
+std::vector<RunKey> RunStore::keys() {
+  std::vector<RunKey> keys;
+  Statement select(*this, "SELECT experiment, settings, version, seed FROM sets ORDER BY id");
+  const auto text = [&](int column) { return std::string(select.text(column)); };
+  while (select.step()) keys.push_back({text(0), text(1), text(2), std::strtoull(text(3).c_str(), nullptr, 10)});
+  return keys;
+}
+
+void RunStore::read(std::int64_t set, const std::function<bool(std::int64_t, RunRow)>& take) {
   Statement select(*this, "SELECT instance, rejection, result FROM runs WHERE set_id = ? ORDER BY instance");
   select.bind(1, set);
-  while (select.step() && select.number(0) == static_cast<std::int64_t>(rows.size())) {
+  while (select.step()) {
+    const std::int64_t instance = select.number(0);
     Json result = Json::parse(select.text(2), nullptr, false);
-    if (result.is_discarded()) refuse("{}: is damaged: run {} of set {} is not JSON", path_, rows.size(), set);
-    rows.push_back({std::string(select.text(1)), std::move(result)});
+    if (result.is_discarded()) refuse("{}: is damaged: run {} of set {} is not JSON", path_, instance, set);
+    if (!take(instance, {std::string(select.text(1)), std::move(result)})) return;
   }
+}
+
+std::vector<RunRow> RunStore::rows(std::int64_t set) {
+  std::vector<RunRow> rows;
+  read(set, [&](std::int64_t instance, RunRow row) {
+    if (instance != static_cast<std::int64_t>(rows.size())) return false;
+    rows.push_back(std::move(row));
+    return true;
+  });
   return rows;
 }
 
-void RunStore::commit(std::int64_t set, std::uint32_t first, std::span<const StudyRow> rows) {
+std::map<std::int64_t, RunRow> RunStore::instances(std::int64_t set) {
+  std::map<std::int64_t, RunRow> found;
+  read(set, [&](std::int64_t instance, RunRow row) { return found.emplace(instance, std::move(row)).second; });
+  return found;
+}
+
+void RunStore::commit(std::int64_t set, std::uint32_t first, std::span<const RunRow> rows) {
   execute("BEGIN");
   try {
     Statement insert(*this, "INSERT OR REPLACE INTO runs (set_id, instance, rejection, result) VALUES (?, ?, ?, ?)");

@@ -1,0 +1,69 @@
+"""Too little memory ends every verb in one line, soon, with nothing written."""
+
+import os
+import resource
+import signal
+import subprocess
+
+import pytest
+
+MEGABYTE = 1 << 20
+LIMITS = [70, 80, 90, 110, 130, 160, 200, 240, 280, 330, 400, 600]  # megabytes of address space
+VERBS = {
+    "solve": lambda task, out: ["solve", task, "-o", out],
+    "nuclear": lambda task, out: ["solve", task, "--norm", "nuc", "-o", out],
+    "spectral": lambda task, out: ["solve", task, "--norm", "spec", "-o", out],
+    "train": lambda task, out: ["train", task, "--steps", "200", "-o", out],
+    "check": lambda task, out: ["check", task],
+    "path": lambda task, out: ["path", task, "--radius", "1,10", "-o", out],
+    "report": lambda task, out: ["report", task, "-o", out],
+    "claims": lambda task, out: ["claims", "direction", "--tasks", "2"],
+}
+
+
+def codes_under_limits(attsvm, arguments, tmp_path):
+    """The exit code at each limit; those of the loader, which had no room for libraries, are left out."""
+    codes = []
+    for limit in LIMITS:
+        out = tmp_path / f"{limit}.out"
+        done = attsvm(*arguments(out), "--quiet", "--threads", "2", memory=limit * MEGABYTE)
+        if done.code == 127:
+            continue
+        codes.append(done.code)
+        assert done.code in (0, 2), (limit, done.err)
+        if done.code == 2:
+            assert len(done.lines()) == 1, done.err
+            assert "out of memory" in done.err or "could be started" in done.err
+            assert not out.exists()
+    return codes
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_small_tasks_under_limits(attsvm, draw, tmp_path, verb):
+    task = draw()
+    assert codes_under_limits(attsvm, lambda out: VERBS[verb](task, out), tmp_path)[-1] == 0
+
+
+def test_a_buffer_of_openblas_that_does_not_fit(attsvm, draw, tmp_path):
+    task = draw("random", "--n", 100, "--T", 16, "--d", 48)
+    codes = codes_under_limits(attsvm, lambda out: ["solve", task, "-o", out], tmp_path)
+    assert 2 in codes and codes[-1] == 0, codes
+
+
+def test_a_hangup_stops_as_an_interrupt_does(draw, tmp_path):
+    task, out = draw(), tmp_path / "run.npz"
+    program = subprocess.Popen([os.environ["ATTSVM_PROGRAM"], "train", task, "--steps", "1e9", "-o", out, "--quiet"],
+                               stdout=subprocess.DEVNULL, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (60, 60)))
+    try:
+        while not caught(program.pid, signal.SIGHUP):
+            assert program.poll() is None
+        program.send_signal(signal.SIGHUP)
+        assert program.wait(timeout=60) == 130 and out.exists()
+    finally:
+        program.kill()
+
+
+def caught(process, number):
+    with open(f"/proc/{process}/status") as status:
+        mask = next(line for line in status if line.startswith("SigCgt:"))
+    return int(mask.split()[1], 16) >> (number - 1) & 1

@@ -1,0 +1,141 @@
+#include "margin/frobenius/proximal.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/random.h"
+#include "margin/certify/certificate.h"
+#include "margin_support.h"
+
+namespace attsvm {
+namespace {
+
+using Outcome = ProximalSolver::Outcome;
+using test::selected;
+
+/// What heads of trained models look like in head space: n queries choose by x·z among T tokens each, whose coordinates
+/// decay to `least`, as those of the queries do. Queries with the smallest tenth of the gaps are left out, and numbers
+/// are those of float.
+AttentionTask like_a_head(Index n, Index T, Index d, double least, std::uint64_t seed) {
+  struct Choice {
+    double gap;
+    Index query, token;
+  };
+  const Random tokens(seed, 0, 0), queries(seed, 0, 1), turns(seed, 0, 2);
+  RowMatrix turn(d, d);
+  turns.normals({turn.data(), static_cast<std::size_t>(turn.size())});
+  const RowMatrix axes = Eigen::HouseholderQR<RowMatrix>(turn).householderQ();
+  const auto draw = [&](const Random& random, Index rows) {
+    RowMatrix X(rows, d);
+    random.normals({X.data(), static_cast<std::size_t>(X.size())});
+    for (Index j = 0; j < d; ++j) X.col(j) *= std::pow(least, static_cast<double>(j) / static_cast<double>(d - 1));
+    return RowMatrix((X * axes).cast<float>().cast<double>());
+  };
+  const RowMatrix X = draw(tokens, n * T), Z = draw(queries, n);
+  std::vector<Choice> choices;
+  for (Index i = 0; i < n; ++i) {
+    const Eigen::VectorXd logits = X.middleRows(i * T, T) * Z.row(i).transpose();
+    Index best = 0;
+    const double top = logits.maxCoeff(&best);
+    double next = -kInfinity;
+    for (Index t = 0; t < T; ++t) next = t == best ? next : std::max(next, logits(t));
+    choices.push_back({top - next, i, best});
+  }
+  std::sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) { return a.gap > b.gap; });
+  choices.resize(static_cast<std::size_t>(n - n / 10));
+  std::vector<double> numbers, vectors;
+  std::vector<std::vector<Index>> keep;
+  for (const Choice& choice : choices) {
+    numbers.insert(numbers.end(), X.data() + choice.query * T * d, X.data() + (choice.query + 1) * T * d);
+    vectors.insert(vectors.end(), Z.row(choice.query).begin(), Z.row(choice.query).end());
+    keep.push_back({choice.token});
+  }
+  return test::make_task(static_cast<Index>(keep.size()), T, numbers, vectors, keep);
+}
+
+struct Answer {
+  Outcome outcome{};
+  MarginSolution solution{};
+};
+
+/// Solves, then certifies and verifies the answer.
+Answer answer(const MarginProblem& problem, int threads = 1, const Eigen::VectorXd* warm_dual = nullptr) {
+  constexpr double kTolerance = 1e-8;
+  Threads pool(threads);
+  ProximalSolver solver(problem, pool);
+  Answer found{.outcome = solver.solve(kTolerance, warm_dual, nullptr)};
+  solver.write(found.solution.W, found.solution.dual);
+  found.solution.iterations = solver.iterations();
+  EXPECT_TRUE((found.solution.dual.array() >= 0).all());
+  if (found.outcome == Outcome::converged) {
+    Certifier(pool).certify(problem, kTolerance, found.solution);
+    EXPECT_EQ(found.solution.status, MarginStatus::optimal) << found.solution.gap << " " << found.solution.violation;
+    const Verification verdict =
+        verify(problem.task(), stored(problem, found.solution, kTolerance), {.tolerance = kTolerance});
+    EXPECT_TRUE(verdict.valid) << verdict.reason;
+  }
+  return found;
+}
+
+TEST(Proximal, SolvesIllConditionedHeads) {
+  for (const double least : {1e-1, 1e-2, 1e-3, 1e-4}) {
+    const AttentionTask task = like_a_head(150, 20, 16, least, 3);
+    EXPECT_EQ(answer(selected(task)).outcome, Outcome::converged) << least;
+  }
+}
+
+/// The same through solve(), in both norms.
+TEST(Proximal, HeadsAreSolvedInBothNorms) {
+  for (const double least : {1e-2, 1e-3}) {
+    const MarginProblem problem = selected(like_a_head(240, 24, 16, least, 5));
+    test::optimum(problem);
+    EXPECT_EQ(test::proven(problem, {.norm = Norm::nuclear()}).status, MarginStatus::optimal) << least;
+  }
+}
+
+TEST(Proximal, StartsFromMultipliers) {
+  const MarginProblem problem = selected(like_a_head(150, 20, 16, 1e-2, 4));
+  const Answer cold = answer(problem);
+  const Eigen::VectorXd dual = 7 * cold.solution.dual;
+  const Answer warm = answer(problem, 1, &dual);
+  EXPECT_EQ(warm.outcome, Outcome::converged);
+  EXPECT_LE(warm.solution.iterations, 3);
+  EXPECT_GT(cold.solution.iterations, 8);
+  const Eigen::VectorXd nothing = Eigen::VectorXd::Zero(problem.rows());
+  EXPECT_EQ(answer(problem, 1, &nothing).outcome, Outcome::converged);
+}
+
+TEST(Proximal, GivesTheSameBytesForAnyNumberOfThreads) {
+  const MarginProblem problem = selected(like_a_head(300, 12, 24, 1e-2, 6));
+  const Answer one = answer(problem, 1), three = answer(problem, 3);
+  EXPECT_EQ(one.solution.W, three.solution.W);
+  EXPECT_EQ(one.solution.dual, three.solution.dual);
+}
+
+TEST(Proximal, GivesUp) {
+  // Rows that conflict: two queries are the same and keep different tokens.
+  const AttentionTask conflict = test::make_task(2, 2, {1, 0, 0, 1, 1, 0, 0, 1}, {1, 2, 1, 2}, {{0}, {1}});
+  EXPECT_EQ(answer(selected(conflict)).outcome, Outcome::stalled);
+  // A row that is zero.
+  const AttentionTask same = test::make_task(1, 2, {1, 2, 1, 2}, {1, 1}, {{0}});
+  EXPECT_EQ(answer(selected(same)).outcome, Outcome::stalled);
+  // More violated rows at a time than unknowns: their support would fill the space.
+  const AttentionTask full = generate({.law = Law::separable, .n = 600, .T = 8, .d = 4}, 1).task;
+  EXPECT_EQ(answer(selected(full)).outcome, Outcome::stalled);
+  EXPECT_EQ(test::optimum(selected(full)).method, "interior point");
+}
+
+TEST(Proximal, StopsWhenAsked) {
+  const MarginProblem problem = selected(like_a_head(150, 20, 16, 1e-2, 4));
+  Threads pool(1);
+  ProximalSolver solver(problem, pool);
+  EXPECT_EQ(solver.solve(1e-8, nullptr, [](const SolveProgress& now) { return now.iteration >= 5; }), Outcome::stopped);
+  EXPECT_EQ(solver.iterations(), 5);
+  MarginSolution solution;
+  solver.write(solution.W, solution.dual);
+  Certifier(pool).certify(problem, 1e-8, solution);
+  EXPECT_GT(solution.dual_objective, 0);
+}
+
+}  // namespace
+}  // namespace attsvm

@@ -1,0 +1,80 @@
+// The page of a training monitor.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import {
+  assertAccessible,
+  assertAlternatives,
+  assertContrast,
+  assertFits,
+  assertNumbers,
+  assertSchema,
+  attsvm,
+  dataOf,
+  open,
+  python,
+  startBrowser,
+} from "./support.mjs";
+
+let browser;
+before(async () => {
+  // Two layers of three and of two heads; rho at the first and the last of five measurements.
+  writeFile();
+  attsvm("report", "monitor.npz", "-o", "monitor.html");
+  browser = await startBrowser();
+});
+after(() => browser?.close());
+
+function writeFile() {
+  python(`
+rng = np.random.default_rng(0)
+shape = (5, 2, 3)
+counts = dict(gap=3, weight=0, entropy=0, largest_logit=0, sink_weight=0, sink_share=0, drift=0, norm=3, kind=4, forecast=0, rho=3)
+arrays = {name: rng.uniform(0.1, 1, shape + ((count,) if count else ())) for name, count in counts.items()}
+arrays["largest_logit"] *= 200
+arrays["rho"][1:4] = np.nan
+arrays["drift"][0] = np.nan
+for one in arrays.values():
+    one[:, 1, 2] = np.nan
+words = np.full(shape, "offset -1")
+words[:, 1, 2] = ""
+np.savez("monitor.npz", step=np.arange(5) * 100, layer_name=["encoder.0", "<b>&"], kind_words=words.ravel(), rho_norm="spec",
+         warnings=["step 400: encoder.0, head 1: its largest logit is 123.4"], **arrays)`);
+}
+
+for (const [name, viewport, colorScheme] of [
+  ["a wide screen, dark", { width: 1440, height: 1000 }, "dark"],
+  ["a phone, light", { width: 360, height: 740 }, "light"],
+]) {
+  test(`every layer on ${name}`, async () => {
+    const { page, close } = await open(browser, "monitor.html", { viewport, colorScheme });
+    const data = dataOf(page);
+    assertSchema(data);
+    for (const section of await page.locator(".experiment").all()) await section.scrollIntoViewIfNeeded();
+    await page.waitForFunction(() => {
+      [...document.querySelectorAll(".experiment")].find((one) => !one.querySelector(".chart"))?.scrollIntoView();
+      return document.querySelectorAll(".chart").length === 18;
+    });
+    await assertNumbers(page);
+    await assertFits(page);
+    await assertAlternatives(page);
+    await assertContrast(page);
+    await assertAccessible(page);
+    assert.equal(await page.locator(".shares tbody td").count(), 6);
+    assert.equal((await page.locator(".shares tbody td").nth(5).textContent()) ?? "", "", "there is no such head");
+    assert.equal(await page.locator("#layer-1 .chart").first().locator(".series").count(), 2);
+    assert.equal(await page.locator(".badge.bad").count(), 1);
+    await close();
+  });
+}
+
+test("a point of a curve says its number", async () => {
+  const { page, close } = await open(browser, "monitor.html", { hash: "#layer-0" });
+  const chart = page.locator("#layer-0 .chart").first();
+  await chart.scrollIntoViewIfNeeded();
+  await chart.locator(".plot").focus();
+  await page.keyboard.press("End");
+  const shown = await chart.locator(".readout [data-path$='.4']").last().getAttribute("title");
+  assert.ok(dataOf(page).measures.gap_50[0].some((curve) => String(curve[4]) === shown));
+  await close();
+});
