@@ -124,6 +124,7 @@ int run_verb(int argc, const char* const* argv) {
     add_info(program, session);
     add_path(program, session);
     add_playground(program, session);
+    add_positions(program, session);
     add_report(program, session);
     add_reproduce(program, session);
     add_solve(program, session);

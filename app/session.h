@@ -116,6 +116,7 @@ void add_heads(CLI::App& program, Session& session);
 void add_info(CLI::App& program, Session& session);
 void add_path(CLI::App& program, Session& session);
 void add_playground(CLI::App& program, Session& session);
+void add_positions(CLI::App& program, Session& session);
 void add_report(CLI::App& program, Session& session);
 void add_reproduce(CLI::App& program, Session& session);
 void add_solve(CLI::App& program, Session& session);

@@ -11,6 +11,7 @@
 #include "attsvm/margin.h"
 #include "attsvm/next_token.h"
 #include "attsvm/norm.h"
+#include "attsvm/positions.h"
 #include "attsvm/report.h"
 #include "attsvm/task.h"
 #include "attsvm/theory.h"

@@ -26,6 +26,7 @@ from ._files import load, load_run, load_solution, load_task, save
 from ._heads import Heads
 from ._margin import Margin, margin
 from ._path import Path, path
+from ._positions import with_positions
 from ._report import Report, report
 from ._run import Run, Runs, TrainProgress
 from ._solution import Row, Solution, Solutions, SolveProgress
@@ -48,7 +49,7 @@ __all__ = [
     "StudyResult", "SupportToken", "Task", "Tie", "TrainProgress", "Verification", "audit", "check", "claims",
     "correlation", "generate", "kinds", "list_claims", "list_studies", "load", "load_run", "load_solution",
     "load_task", "local_optima", "margin", "path", "report", "reproduce", "save", "solve", "solve_many", "sweep",
-    "train", "train_many", "verify", "__version__",
+    "train", "train_many", "verify", "with_positions", "__version__",
 ]
 if TYPE_CHECKING or _find_spec("sklearn"):
     __all__ += ["AttentionSVM"]

@@ -1,4 +1,5 @@
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -213,6 +214,18 @@ void bind_task(nb::module_& module) {
             nb::make_tuple(drawn.task, to_python(NamedArrays(drawn.extras.begin(), drawn.extras.end()))));
       },
       nb::arg("kind"), nb::arg("given"), nb::arg("seed"), nb::arg("instance"));
+  module.def(
+      "with_positions",
+      [](const AttentionTask& task, const std::string& kind, double base, const std::optional<GivenArray>& table) {
+        Positions positions{.base = base};
+        for (const PositionKind known : {PositionKind::sinusoidal, PositionKind::rotary, PositionKind::table}) {
+          if (name_of(known) == kind) positions.kind = known;
+        }
+        if (table) positions.table = to_array(*table);
+        const nb::gil_scoped_release unlocked;
+        return with_positions(task, positions);
+      },
+      nb::arg("task"), nb::arg("kind"), nb::arg("base"), nb::arg("table").none());
   module.def(
       "kinds",
       [] {

@@ -10,6 +10,7 @@
 #include "base/refuse.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "task/rotation.h"
 
 namespace attsvm {
 
@@ -217,20 +218,6 @@ std::pair<Projection, Projection> projections_of(const Weights& model, const std
   const Index width = weight.cols();
   return {{weight.topRows(width), bias.col(0).head(width)},
           {weight.middleRows(width, width), bias.col(0).segment(width, width)}};
-}
-
-/// Turns coordinates i and i + d/2 of row t by position(t)/base^(2i/d).
-void rotate_rows(Eigen::Ref<RowMatrix> rows, const std::vector<Index>& position, double base) {
-  const Index d = rows.cols(), half = d / 2;
-  for (Index i = 0; i < half; ++i) {
-    const double slowness = std::pow(base, 2.0 * static_cast<double>(i) / static_cast<double>(d));
-    for (Index t = 0; t < rows.rows(); ++t) {
-      const double angle = static_cast<double>(position[static_cast<std::size_t>(t)]) / slowness;
-      const double left = rows(t, i), right = rows(t, i + half);
-      rows(t, i) = left * std::cos(angle) - right * std::sin(angle);
-      rows(t, i + half) = right * std::cos(angle) + left * std::sin(angle);
-    }
-  }
 }
 
 /// The heads of a projected layer one after the other: (count·N, d), rotated.

@@ -89,7 +89,7 @@ def test_help_teaches_with_examples_that_work(attsvm, tmp_path, monkeypatch):
         for line in text.out.splitlines():
             if line.startswith("  attsvm ") and "model.safetensors" not in line and "heads.npz" not in line:
                 command = line.strip().split("  ")[0].split()[1:]
-                assert attsvm(*command, *(["--force"] if "-o" in command else [])).code == 0, line
+                assert attsvm(*command, *(["--force"] if "-o" in command else []), timeout=900).code == 0, line
 
 
 def test_a_table_for_people(attsvm, tmp_path):

@@ -1,0 +1,82 @@
+#include "attsvm/positions.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "io/output.h"
+#include "options.h"
+
+namespace attsvm::internal {
+namespace {
+
+struct PositionOptions {
+  std::string task, table, out;
+  Positions positions;
+};
+
+ExitCode run_positions(const Session& session, PositionOptions& options, bool has_kind) {
+  Positions& positions = options.positions;
+  if (options.table.empty() && !has_kind) throw InputError("give --kind sinusoidal, --kind rotary or --table FILE.npy");
+  if (!options.table.empty()) {
+    if (has_kind) throw InputError("--kind and --table exclude each other: a table is a kind of its own");
+    positions.kind = PositionKind::table;
+    positions.table = read_npy(options.table);
+    require_other_file(options.out, options.table);
+  }
+  require_writable(options.out, session.force);
+  require_other_file(options.out, options.task);
+  Threads threads(session.threads);
+  const AttentionTask task = load_task(options.task, threads);
+  const Stopwatch watch;
+  const AttentionTask placed =
+      with_place(options.table.empty() ? options.task : options.table, [&] { return with_positions(task, positions); });
+  const double seconds = watch.seconds();
+  save_task(options.out, placed, {}, session.force);
+  if (session.json) {
+    Session::print_json("positions", seconds,
+                        {{"task", options.task},
+                         {"file", options.out},
+                         {"kind", name_of(positions.kind)},
+                         {"base", positions.kind == PositionKind::table ? Json() : Json(positions.base)},
+                         {"table", options.table.empty() ? Json() : Json(options.table)},
+                         {"tokens", placed.tokens()},
+                         {"longest", placed.longest()},
+                         {"d", placed.key_size()},
+                         {"attention", name_of(placed.kind())},
+                         {"threads", threads.count()}});
+  } else {
+    fmt::print("{}: {} with {} positions in the keys\n", options.out, counted(placed.tokens(), "token"),
+               name_of(positions.kind));
+  }
+  if (placed.kind() != AttentionKind::self)
+    session.warn(
+        fmt::format("queries of {} attention are no tokens and stay without positions", name_of(placed.kind())));
+  return kDone;
+}
+
+}  // namespace
+
+void add_positions(CLI::App& program, Session& session) {
+  auto options = std::make_shared<PositionOptions>();
+  auto kind = std::make_shared<CLI::Option*>(nullptr);
+  CLI::App* verb =
+      session.add_verb(program, "positions", "Put positions into the keys of a task", R"(Examples:
+  attsvm positions task.npz --kind sinusoidal -o placed.npz      adds waves, as the first transformers did
+  attsvm positions task.npz --kind rotary -o placed.npz          turns pairs of coordinates, as LLaMA does
+  attsvm positions task.npz --table learned.npy -o placed.npz    adds row t of a table to the key of token t
+  attsvm solve placed.npz -o solution.npz                        every other verb takes the result
+Equal tokens cannot be told apart without positions: a selection that keeps one and drops the other has no W.
+Values stay as they are. Queries that are tokens (self attention) get their token's position, others none.)",
+                       [&session, options, kind] { return run_positions(session, *options, (*kind)->count() > 0); });
+  verb->add_option("TASK", options->task, "Task file (.npz)")->required();
+  *kind = verb->add_option("--kind", options->positions.kind, "Which encoding")
+              ->transform(
+                  one_of<PositionKind>({{"sinusoidal", PositionKind::sinusoidal}, {"rotary", PositionKind::rotary}}));
+  verb->add_option("--base", options->positions.base,
+                   "How much slower than the first coordinate the slowest one turns (default: 10000)");
+  verb->add_option("--table", options->table, "Vectors to add, one per position, (P,d) with P >= T (.npy)");
+  Session::add_output(verb, options->out, session.force)->required();
+}
+
+}  // namespace attsvm::internal

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from . import _arguments as arguments
+from . import _core
+from ._errors import InputError
+from ._task import Task, unwrap
+
+
+def with_positions(task: Task, kind: Literal["sinusoidal", "rotary"] | None = None, *, base: float = 10_000,
+                   table: Any = None) -> Task:
+    """The task with positions in its keys, and so in queries that are tokens.
+
+    Equal tokens cannot be told apart without positions: a selection that keeps one and drops the other has no W. Values
+    stay as they are, and so do queries of cross and prompt attention.
+
+    Parameters
+    ----------
+    task : Task, but not of next-token prediction
+    kind : {"sinusoidal", "rotary"}, optional
+        Add sin and cos of t/base^(2i/d) to coordinates 2i and 2i+1 of the key of token t, or turn coordinates i and
+        i + d/2 by t/base^(2i/d).
+    base : float
+        How much slower than the first coordinate the slowest one turns.
+    table : array or tensor (at least T, d), optional
+        Add row t to the key of token t, instead of a kind.
+
+    >>> import attsvm
+    >>> twice = attsvm.Task([[[1., 0, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0]]], query_token=[1], select=[2])
+    >>> attsvm.solve(twice).status, attsvm.solve(with_positions(twice, "rotary")).status
+    ('infeasible', 'optimal')
+    """
+    if (kind is None) == (table is None):
+        raise InputError("give a kind, 'sinusoidal' or 'rotary', or a table of positions, and not both")
+    if kind is not None and kind not in ("sinusoidal", "rotary"):
+        raise InputError(f"kind = {kind!r}; must be 'sinusoidal' or 'rotary'")
+    return Task._of(_core.with_positions(unwrap(task), kind or "table", arguments.number(base, "base"),
+                                         None if table is None else arguments.array(table, "table")), {})
