@@ -324,6 +324,7 @@ def test_a_damaged_journal_is_refused(attsvm, stopped, draw, tmp_path):
     assert stopped("train", task, "-o", out, *options, sign=r"step \d{4}").code == 130
     good = journal.read_bytes()
     for bad, word in ((b"", "journal"), (good[:20], "journal"), (b"x" * 100, "journal"),
+                      (good[:80] + b"\xff" + good[81:], "its settings are damaged"),
                       (good[:-2000] + b"\0" * 2000, "damaged")):
         journal.write_bytes(bad)
         result = attsvm("train", task, "-o", out, "--resume", "--json", *options)
