@@ -18,11 +18,11 @@ namespace attsvm::internal {
 namespace {
 
 // Numbers of 8 bytes throughout, so that mapped frames are aligned for doubles.
-constexpr std::uint64_t kJournalMagic = 0x334C'4E52'4A54'5441;  // "ATTJRNL3"
+constexpr std::uint64_t kJournalMagic = 0x344C'4E52'4A54'5441;  // "ATTJRNL4"
 constexpr std::size_t kWord = 8, kSlotExtra = 3, kFrameExtra = 1;
 
 struct Header {
-  std::uint64_t magic, start, task, state_size, frame_size, settings_size, crc;
+  std::uint64_t magic, start, task, state_size, frame_size, settings_size, settings_crc, crc;
 };
 static_assert(sizeof(Header) % kWord == 0);
 
@@ -31,7 +31,14 @@ std::uint64_t crc_of(const void* data, std::size_t size) { return libdeflate_crc
 /// Header and settings, padded to a multiple of 8 bytes.
 std::vector<std::byte> lead_of(const RunJournal::Shape& shape) {
   const std::string& text = shape.settings;
-  Header header{kJournalMagic, shape.start, shape.task, shape.state_size, shape.frame_size, text.size(), 0};
+  Header header{kJournalMagic,
+                shape.start,
+                shape.task,
+                shape.state_size,
+                shape.frame_size,
+                text.size(),
+                crc_of(text.data(), text.size()),
+                0};
   header.crc = crc_of(&header, sizeof header - kWord);
   std::vector<std::byte> lead(sizeof header + (text.size() + kWord - 1) / kWord * kWord);
   std::memcpy(lead.data(), &header, sizeof header);
@@ -91,6 +98,9 @@ void RunJournal::require_same_run() {
   if (header.magic != kJournalMagic || header.crc != crc_of(&header, sizeof header - kWord) ||
       header.settings_size > bytes.size() - sizeof header) {
     refuse("{}: is not the journal of a run", path_);
+  }
+  if (header.settings_crc != crc_of(bytes.data() + sizeof header, header.settings_size)) {
+    refuse("{}: its settings are damaged; start the run over", path_);
   }
   if (bytes.size() >= lead_.size() && std::memcmp(bytes.data(), lead_.data(), lead_.size()) == 0) return;
   std::string what =

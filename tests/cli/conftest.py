@@ -1,7 +1,11 @@
 import json
 import os
+import pty
+import re
 import resource
+import signal
 import subprocess
+import tempfile
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,11 +32,62 @@ def attsvm():
     """attsvm("info", file, memory=bytes): runs the program that ATTSVM_PROGRAM names."""
     program = os.environ["ATTSVM_PROGRAM"]
 
-    def run(*args, memory=None, timeout=60, **options):
+    def run(*args, memory=None, timeout=600, **options):
         limit = memory and (lambda: resource.setrlimit(resource.RLIMIT_AS, (memory, memory)))
         done = subprocess.run([program, *map(str, args)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               encoding="utf-8", errors="replace", timeout=timeout, preexec_fn=limit, **options)
         return Result(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def stopped():
+    """stopped("path", task, sign="radius 10"): the result of a program that gets Ctrl-C (or another signal) once its
+    progress line shows the sign. The line shows what the work is at, so no test has to know how fast a machine is."""
+
+    def run(*args, sign, how=signal.SIGINT, **options):
+        ours, theirs = pty.openpty()
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as out:
+            program = subprocess.Popen([os.environ["ATTSVM_PROGRAM"], *map(str, args)], stdin=subprocess.DEVNULL, stdout=out,
+                                       stderr=theirs, **options)
+            os.close(theirs)
+            shown, asked = b"", False
+            try:
+                while part := os.read(ours, 4096):
+                    shown += part
+                    if not asked and re.search(sign.encode(), shown):
+                        program.send_signal(how)
+                        asked = True
+            except OSError:  # the program has closed the terminal
+                pass
+            finally:
+                os.close(ours)
+                program.kill()
+            code = program.wait()
+            out.seek(0)
+            assert asked, (code, shown)
+            # What a progress line wrote over itself is no message.
+            text = shown.decode("utf-8").replace("\r\n", "\n")
+            return Result(code, out.read(), re.sub(r"(\r\x1b\[K[^\r\n]*)*\r\x1b\[K", "", text))
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def halfway(attsvm):
+    """halfway("train", …): the result of a run that a time limit stopped after its first and before its last step. How
+    long it may take is found by trying, because that depends on the machine."""
+
+    def run(*args):
+        limit = 0.02
+        for _ in range(100):
+            result = attsvm(*args, "--time-limit", limit, "--force", "--json")
+            if result.code == 4 and result.json()["steps"] > 0:
+                return result
+            assert result.code in (0, 4), result
+            limit *= 0.6 if result.code == 0 else 1.5
+        raise AssertionError("no time limit stops this run halfway")
 
     return run
 

@@ -44,7 +44,6 @@ def start(heads, folder, *words):
         if run.poll() is not None:
             raise AssertionError(run.communicate())
         if rows(folder / "audit.npz.journal") >= 2:  # then the first is committed
-            time.sleep(0.15)  # into the next head
             return run
         time.sleep(0.01)
     raise AssertionError("no head was finished in time")
