@@ -75,7 +75,7 @@ struct Verification {
   std::vector<Index> relaxed{};  ///< queries whose rows ≥ 1 were read as ≥ 0
   std::string question{};        ///< how the rows checked differ from the task's own, in words; empty if they do not
   std::string arithmetic{};      ///< "ball, 128 bits" or "double with error bounds"
-  std::string remark{};          ///< what was left out because the problem is large; empty: nothing
+  std::string remark{};          ///< what was left out, because the problem is large or by rounding; empty: nothing
 };
 
 /// Proves every claim of a solution from the arrays of the task, with code that shares only src/base and src/task with

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "base/limits.h"
@@ -20,12 +21,18 @@ constexpr std::size_t kMostEquations = 300;
 constexpr double kMostProducts = 1e6, kMostProductsPerQuery = 2e7;
 constexpr slong kDependent = -98;  // log₂ of the squared share of a row outside the span of others that is none: less
                                    // than rounding the tokens may have left there
-constexpr slong kMet = -100;       // log₂ of the violation, relative to ‖δ‖ ‖W‖ ‖ζ‖, that is none
+constexpr slong kExactlyDependent = -200;  // the same where tokens count as exact: rows left out must read kNothing
+constexpr slong kNothing = -400;           // log₂ of what wide numbers read as 0, relative to the terms
+constexpr std::string_view kIgnored =
+    "whether the rows that ask for 0 hold where they depend on each other but for rounding of the tokens";
+constexpr slong kMet = -100;  // log₂ of the violation, relative to ‖δ‖ ‖W‖ ‖ζ‖, that is none
 constexpr int kRounds = 20;
 
 class NearestW {
  public:
-  NearestW(const Question& question, const RowMatrix& W) : question_(question), start_(at(W.size())) {
+  /// Rows whose squared share outside the span of others is at most 2^`dependent` are implied by those.
+  NearestW(const Question& question, const RowMatrix& W, slong dependent)
+      : question_(question), dependent_(dependent), start_(at(W.size())) {
     for (Index k = 0; k < W.size(); ++k) start_[at(k)] = W.data()[k];
     for (const Row& row : question.rows()) {
       Factors factors{WideVector(at(question.d())), WideVector(at(question.dz()))};
@@ -49,7 +56,7 @@ class NearestW {
       for_each_row([&](std::size_t k, const Wide& value) {
         const Row& row = question_.rows()[k];
         if (row.rhs != 0 || is_taken_[k] != 0 || (row.equal ? value.is_zero() : value.sign() >= 0)) return;
-        if (round > 0 && is_none(k, value)) return;
+        if (round > 0 && is_nothing(k, value, kMet)) return;
         take(k);
       });
       if (taken_.size() == before) return true;
@@ -63,6 +70,24 @@ class NearestW {
     WideVector step = W_;
     for (std::size_t k = 0; k < step.size(); ++k) step[k] -= start_[k];
     return (norm(step) / size_).to_double();
+  }
+
+  /// Whether W also meets the rows that were left out because others imply them.
+  bool meets_implied() const {
+    bool all = true;
+    for_each_row([&](std::size_t k, const Wide& value) {
+      if (is_taken_[k] != 0) all = all && (value.is_zero() || is_nothing(k, value, kNothing));
+    });
+    return all;
+  }
+
+  /// How much more the W found costs than the first one, with a soft margin.
+  double price(const std::vector<double>& penalty) {
+    const Wide after = price_here(penalty);
+    std::swap(W_, start_);
+    const Wide before = price_here(penalty);
+    std::swap(W_, start_);
+    return std::max(0.0, (after - before).to_double() * (1 + kRoundedSize));
   }
 
   /// ε such that the W found meets every row ≥ b > 0 once it is scaled by 1 + ε; infinite where no scaling helps.
@@ -101,8 +126,20 @@ class NearestW {
     for (Index a = 0; a < d; ++a) u[at(a)] = dot(W_.data() + a * dz, rows_[k].zeta.data(), dz);
     return dot(rows_[k].delta.data(), u.data(), d);
   }
-  bool is_none(std::size_t k, const Wide& value) const {
-    return abs(value) <= (norm(rows_[k].delta) * norm(rows_[k].zeta) * size_).shifted(kMet);
+  bool is_nothing(std::size_t k, const Wide& value, slong share) const {
+    return abs(value) <= (norm(rows_[k].delta) * norm(rows_[k].zeta) * size_).shifted(share);
+  }
+  Wide price_here(const std::vector<double>& penalty) const {
+    WideVector missed(penalty.size());
+    for_each_row([&](std::size_t k, const Wide& value) {
+      const Row& row = question_.rows()[k];
+      if (!row.is_soft()) return;
+      Wide short_by = Wide(row.rhs) - value;
+      if (short_by > missed[at(row.query)]) missed[at(row.query)] = std::move(short_by);
+    });
+    Wide sum = dot(W_.data(), W_.data(), static_cast<Index>(W_.size())).shifted(-1);
+    for (std::size_t i = 0; i < penalty.size(); ++i) sum.add_product(Wide(penalty[i]), missed[i]);
+    return sum;
   }
   Wide inner(std::size_t k, std::size_t l) const {
     return dot(rows_[k].delta.data(), rows_[l].delta.data(), question_.d()) *
@@ -119,7 +156,7 @@ class NearestW {
     const Wide square = inner(k, k);
     const Wide rest = square - dot(column.data(), column.data(), static_cast<Index>(column.size()));
     is_taken_[k] = 1;
-    if (rest.sign() <= 0 || rest <= square.shifted(kDependent)) return;
+    if (rest.sign() <= 0 || rest <= square.shifted(dependent_)) return;
     column.push_back(sqrt(rest));
     factor_.push_back(std::move(column));
     taken_.push_back(k);
@@ -147,6 +184,7 @@ class NearestW {
   }
 
   const Question& question_;
+  slong dependent_;
   WideVector start_, W_;
   Wide size_;  // ‖W‖_F
   std::vector<Factors> rows_;
@@ -186,8 +224,9 @@ double scaling_of_move(const Case& on, double distance) {
 }
 
 /// Large problems: the same for each query by itself. Its equations, and inequalities that it misses, share ζ, so W ζ
-/// must be orthogonal to what their δ span.
-void judge_each_query(const Case& on) {
+/// must be orthogonal to what their δ span. Returns whether rows were left out that are not implied exactly.
+bool judge_each_query(const Case& on) {
+  bool ignored = false;
   const Question& question = on.question;
   const Index d = question.d(), dz = question.dz();
   const auto at = [](Index k) { return static_cast<std::size_t>(k); };
@@ -218,7 +257,10 @@ void judge_each_query(const Case& on) {
         for (Index a = 0; a < d; ++a) rest[at(a)].add_product(part, q[at(a)]);
       }
       const Wide left = dot(rest.data(), rest.data(), d);
-      if (whole.is_zero() || left <= whole.shifted(kDependent)) continue;
+      if (whole.is_zero() || left <= whole.shifted(kDependent)) {
+        ignored = ignored || left > whole.shifted(kNothing);
+        continue;
+      }
       const Wide length = sqrt(left);
       for (Wide& entry : rest) entry /= length;
       basis.push_back(std::move(rest));
@@ -237,39 +279,53 @@ void judge_each_query(const Case& on) {
   }
   if (on.claim.is_soft()) {
     on.result.distance = distance;  // it has a price
-    return;
+    return ignored;
   }
   const double scaling = scaling_of_move(on, distance);
   if (!std::isfinite(scaling)) reject("a matrix near W that meets the rows that ask for 0 may miss a row >= 1");
   on.result.scaling += scaling + on.result.scaling * scaling;
+  return ignored;
 }
 
 }  // namespace
 
-void judge_nearby(const Case& on) {
-  if (!(on.result.homogeneous > 0)) return;
+Ball judge_nearby(const Case& on) {
+  if (!(on.result.homogeneous > 0)) return Ball(0);
   if (on.question.work() > kMostProductsPerQuery) {
     on.result.remark = "whether the rows that ask for 0 nearly depend on each other was not looked at";
     if (on.claim.is_soft() && on.claim.status == "optimal")
       reject("what it costs to meet the rows that ask for 0 is unknown");
-    return;
+    return Ball(0);
   }
   if (on.question.work() > kMostProducts || count_equations(on.question) > kMostEquations) {
-    judge_each_query(on);
+    const bool ignored = judge_each_query(on);
     on.result.remark = "whether rows that ask for 0 nearly depend on those of other queries was not looked at";
-    return;
+    if (ignored) on.result.remark += fmt::format("; {}", kIgnored);
+    return on.claim.is_soft() ? price_of_moving(on) : Ball(0);
   }
-  NearestW nearest(on.question, on.claim.W);
-  if (!nearest.move()) reject("no matrix near W was found that meets the rows that ask for 0");
-  on.result.distance = nearest.distance();
+  // Tokens count as exact where W can be judged so; else rows that differ by rounding alone count as one.
+  std::optional<NearestW> nearest(std::in_place, on.question, on.claim.W, kDependent);
+  bool found = nearest->move();
+  if (!found || !nearest->meets_implied()) {
+    NearestW exact(on.question, on.claim.W, kExactlyDependent);
+    if (exact.move() && exact.meets_implied() && exact.distance() <= on.settings.tolerance) {
+      nearest.emplace(std::move(exact));
+      found = true;
+    } else {
+      on.result.remark = kIgnored;
+    }
+  }
+  if (!found) reject("no matrix near W was found that meets the rows that ask for 0");
+  on.result.distance = nearest->distance();
   if (!(on.result.distance <= on.settings.tolerance)) {
     reject(fmt::format("the nearest matrix to W that meets the rows that ask for 0 is {:.3g} of |W| away",
                        on.result.distance));
   }
-  if (on.claim.is_soft()) return;  // rows ≥ 1 are no obstacle
-  const double scaling = nearest.scaling();
+  if (on.claim.is_soft()) return Ball(nearest->price(on.claim.penalty));  // rows ≥ 1 are no obstacle
+  const double scaling = nearest->scaling();
   if (!std::isfinite(scaling)) reject("the nearest matrix to W that meets the rows that ask for 0 misses a row >= 1");
   on.result.scaling = std::max(on.result.scaling, scaling);  // counts in the gap
+  return Ball(0);
 }
 
 }  // namespace attsvm::internal::proof

@@ -46,7 +46,8 @@ void require_nothing(const Question& question, const Norm& norm, const StoredSol
 /// W, numbers stated: every row is met, slacks are as stated. Of a soft margin it returns by how much W misses the rows
 /// ≥ 1 of each query.
 std::vector<Ball> judge_rows(const Case& on);
-void judge_nearby(const Case& on);     // rows that ask for 0: a W that meets them is near an optimum
+/// Rows that ask for 0: a W that meets them is near an optimum. Returns how much more it costs, if the margin is soft.
+Ball judge_nearby(const Case& on);
 void judge_objective(const Case& on);  // numbers stated: ‖W‖
 void judge_factors(const Case& on);    // rank: W = K Qᵀ, KᵀK = QᵀQ, every column is needed
 void judge_bound(const Case& on);      // numbers stated, contradiction, gap, scaling: the bound of the multipliers
@@ -55,6 +56,9 @@ void judge_certificate(const Case& on);  // infeasible: what the multipliers pro
 
 // Soft margin.
 void require_penalties(const Question& question, const Norm& norm, const StoredSolution& claim);  // penalties
-void judge_price(const Case& on, const std::vector<Ball>& missed);  // numbers stated, multipliers, contradiction, gap
+/// Numbers stated, multipliers, contradiction, gap. `moving`: what judge_nearby() returned.
+void judge_price(const Case& on, const std::vector<Ball>& missed, const Ball& moving);
+/// How much more any W costs that is at most result.distance away.
+Ball price_of_moving(const Case& on);
 
 }  // namespace attsvm::internal::proof

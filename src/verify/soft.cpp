@@ -8,11 +8,10 @@
 #include "verify/rules.h"
 
 namespace attsvm::internal::proof {
-namespace {
 
-/// How much more a matrix may cost that is this far away and meets the rows that ask for 0.
-Ball price_of_moving(const Case& on, const Ball& size) {
+Ball price_of_moving(const Case& on) {
   if (!(on.result.distance > 0)) return Ball(0);
+  const Ball size = on.arithmetic.frobenius_of_W();
   const Ball moved = Ball(on.result.distance) * size;
   Ball more = moved * size + moved * moved / Ball(2);
   for (const Group& group : on.question.groups()) {
@@ -25,6 +24,8 @@ Ball price_of_moving(const Case& on, const Ball& size) {
   }
   return more;
 }
+
+namespace {
 
 /// Rule "penalties": what multipliers of a query's rows ≥ 1 add up to.
 void require_within(const Case& on) {
@@ -73,7 +74,7 @@ void require_penalties(const Question& question, const Norm& norm, const StoredS
   }
 }
 
-void judge_price(const Case& on, const std::vector<Ball>& missed) {
+void judge_price(const Case& on, const std::vector<Ball>& missed, const Ball& moving) {
   const Ball size = on.arithmetic.frobenius_of_W(), weighted = on.arithmetic.frobenius_of_A();
   Ball price = size * size / Ball(2);
   for (std::size_t i = 0; i < missed.size(); ++i) {
@@ -90,7 +91,7 @@ void judge_price(const Case& on, const std::vector<Ball>& missed) {
     reject(fmt::format("the bound is above the objective: every W costs at least {}, this one {}", bound.lower(),
                        price.upper()));
   }
-  judge_gap(on, price, max(Ball(0), price + price_of_moving(on, size) - bound));
+  judge_gap(on, price, max(Ball(0), price + moving - bound));
 }
 
 }  // namespace attsvm::internal::proof

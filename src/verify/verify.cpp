@@ -34,8 +34,7 @@ void judge(const Case& on) {
   on.tell(kRowShare, "the norm of W");
   if (on.claim.is_soft()) {
     judge_factors(on);
-    if (on.claim.status == "optimal") judge_nearby(on);
-    judge_price(on, missed);
+    judge_price(on, missed, on.claim.status == "optimal" ? judge_nearby(on) : Ball(0));
     return;
   }
   judge_objective(on);

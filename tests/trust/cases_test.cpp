@@ -131,6 +131,22 @@ TEST(Cases, ChainsOfEquations) {
   }
 }
 
+// Two equations that rounding may have made different count as one, which makes this infeasible task solvable: that is
+// not proven, and has to be said. Where W meets both, nothing is left open.
+TEST(Cases, EquationsThatDifferByRounding) {
+  for (const auto& [last, open] : {std::pair(std::vector<double>{0.5, 1, 0}, true), {{0.5, 0, 1}, false}}) {
+    const AttentionTask task = chain({{1, 0, 0}, {1, 0x1p-51, 0}, last});
+    const MarginProblem problem = MarginProblem::attention(task, *task.select());
+    EXPECT_EQ(solve_exactly(problem).feasible, !open);
+    const MarginSolution solution = solved(problem);
+    EXPECT_EQ(solution.status, MarginStatus::optimal);
+    StoredSolution answer = stored(problem, solution, 1e-8);
+    answer.W(0, 0) += 0x1p-60;  // so that the equations are not met to the bit
+    EXPECT_EQ(verify(task, answer).remark.empty(), !open) << verify(task, answer).remark;
+    EXPECT_TRUE(verify(task, answer).valid) << verify(task, answer).reason;
+  }
+}
+
 // Rows that nearly conflict, and optima that are degenerate: rounding keeps double from the tolerance.
 TEST(Cases, NuclearAnswersThatDoubleLeavesOpen) {
   Threads threads(1);

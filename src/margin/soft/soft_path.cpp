@@ -78,7 +78,7 @@ void SoftPath::start() {
     if (group_soft_(i) == 0) continue;
     now_.left(i) =
         group.limit - rows_.e().segment(group.first, group.count).dot(now_.x.segment(group.first, group.count));
-    now_.y(i) = 1 / group.size;
+    now_.y(i) = rows_.scale() / group.size;
   }
   values_ = products(now_.x);
   for (Index i = 0; i < groups; ++i) {

@@ -1,5 +1,6 @@
 #include "margin/soft/soft_rows.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -7,6 +8,39 @@
 #include "base/refuse.h"
 
 namespace attsvm::internal {
+namespace {
+
+// Beyond these a limit is never reached, or leaves W so small that no value counts; squares stay within double.
+constexpr double kLeastLimit = 1e-100, kMostLimit = 1e100;
+
+constexpr double kLargestSize = 1e150;  // multipliers are about 1/size²
+
+}  // namespace
+
+void require_sizes(const MarginProblem& problem) {
+  Eigen::VectorXd delta(problem.d());
+  double least = kInfinity;  // of the rows ≥ 1
+  for (const MarginGroup& group : problem.groups()) {
+    const double zeta_size = ConstVector(group.z, problem.dz()).stableNorm();
+    for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
+      problem.delta(group, k, delta.data());
+      const double delta_size = delta.stableNorm(), size = delta_size * zeta_size;
+      if (delta_size == 0 || zeta_size == 0) continue;
+      if (!std::isfinite(size) || size < std::numeric_limits<double>::min()) {
+        refuse(
+            "query {}: its row against token {} has size {} x {}, which double cannot hold; rescale tokens or queries",
+            group.query, problem.drop_token(group, k), delta_size, zeta_size);
+      }
+      if (is_soft(problem, k)) least = std::min(least, size);
+    }
+  }
+  if (least > kLargestSize && std::isfinite(least)) {
+    refuse(
+        "the smallest row >= 1 has size {:.3g}: double cannot hold the multipliers of a soft margin, about 1/size^2; "
+        "rescale tokens or queries",
+        least);
+  }
+}
 
 SoftRows::SoftRows(const MarginProblem& problem, const std::vector<double>& penalty, const std::vector<Index>& rows) {
   const auto most = static_cast<Index>(rows.size());
@@ -21,7 +55,7 @@ SoftRows::SoftRows(const MarginProblem& problem, const std::vector<double>& pena
     const MarginGroup& source = problem.groups()[static_cast<std::size_t>(g)];
     const ConstVector zeta(source.z, problem.dz());
     const double zeta_size = zeta.stableNorm();
-    Group group{static_cast<Index>(row_.size()), 0, kInfinity, 0, source.query, g};
+    Group group{static_cast<Index>(row_.size()), 0, kInfinity, kInfinity, 0, source.query, g};
     for (; next != rows.end() && *next < source.first_row + source.rows; ++next) {
       const auto at = static_cast<Index>(row_.size());
       const bool soft = is_soft(problem, *next);
@@ -29,17 +63,12 @@ SoftRows::SoftRows(const MarginProblem& problem, const std::vector<double>& pena
       const double delta_size = delta.stableNorm(), size = delta_size * zeta_size;
       const bool zero = delta_size == 0 || zeta_size == 0;
       if (zero && !soft) continue;
-      if (!zero && (!std::isfinite(size) || size < std::numeric_limits<double>::min())) {
-        refuse(
-            "query {}: its row against token {} has size {} x {}, which double cannot hold; rescale tokens or queries",
-            source.query, problem.drop_token(source, *next), delta_size, zeta_size);
-      }
-      size_(at) = zero ? 1 : size;
-      b_(at) = problem.rhs(*next) / size_(at);
-      e_(at) = soft ? 1 / size_(at) : 0;
+      size_(at) = zero ? 0 : size;
+      b_(at) = problem.rhs(*next);
+      e_(at) = soft ? 1 : 0;
       delta_.row(at) = delta.transpose() / (zero ? 1 : delta_size);
       if (soft) {
-        group.limit = penalty[static_cast<std::size_t>(source.query)];
+        group.penalty = penalty[static_cast<std::size_t>(source.query)];
         group.size = std::max(group.size, size_(at));
       }
       row_.push_back(*next);
@@ -47,9 +76,11 @@ SoftRows::SoftRows(const MarginProblem& problem, const std::vector<double>& pena
       ++group.count;
     }
     if (group.count == 0) continue;
-    if (group.size > 0) {
-      e_.segment(group.first, group.count) *= group.size;
-      group.limit *= group.size;
+    if (std::isfinite(group.penalty) && group.size == 0) group.size = 1;
+    for (Index k = group.first; k < group.first + group.count; ++k) {
+      if (size_(k) == 0) size_(k) = group.size;  // zero for every W: any size will do
+      b_(k) /= size_(k);
+      if (e_(k) > 0) e_(k) = group.size / size_(k);
     }
     zeta_.row(static_cast<Index>(groups_.size())) = zeta.transpose() / (zeta_size > 0 ? zeta_size : 1);
     groups_.push_back(group);
@@ -58,6 +89,11 @@ SoftRows::SoftRows(const MarginProblem& problem, const std::vector<double>& pena
   for (auto* numbers : {&b_, &e_, &size_}) numbers->conservativeResize(count);
   delta_.conservativeResize(count, problem.d());
   zeta_.conservativeResize(static_cast<Index>(groups_.size()), problem.dz());
+  if (const double largest = count > 0 ? b_.maxCoeff() : 0; largest > 0) scale_ = std::ldexp(1.0, -std::ilogb(largest));
+  b_ *= scale_;
+  for (Group& group : groups_) {
+    if (group.size > 0) group.limit = std::clamp(group.penalty * (group.size * scale_), kLeastLimit, kMostLimit);
+  }
 }
 
 Eigen::MatrixXd SoftRows::gram() const {
@@ -107,7 +143,13 @@ Eigen::VectorXd SoftRows::products(const Eigen::VectorXd& x) const {
 
 Eigen::VectorXd SoftRows::multipliers(const Eigen::VectorXd& x, Index rows) const {
   Eigen::VectorXd dual = Eigen::VectorXd::Zero(rows);
-  for (Index k = 0; k < count(); ++k) dual(row(k)) = (equal(k) ? x(k) : std::max(0.0, x(k))) / size_(k);
+  for (const Group& group : groups_) {
+    for (Index k = group.first; k < group.first + group.count; ++k) {
+      const double lambda = x(k) / size_(k) / scale_;
+      if (!std::isfinite(lambda)) continue;
+      dual(row(k)) = equal(k) ? lambda : std::clamp(lambda, 0.0, e_(k) > 0 ? group.penalty : kInfinity);
+    }
+  }
   return dual;
 }
 

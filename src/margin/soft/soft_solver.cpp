@@ -1,10 +1,12 @@
 #include "margin/soft/soft_solver.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/blas.h"
 #include "margin/soft/soft_face.h"
+#include "margin/soft/wide_soft_set.h"
 
 namespace attsvm::internal {
 namespace {
@@ -19,6 +21,9 @@ constexpr Index kFirst = 3, kMore = 2;  // rows of a query that are in play at f
 constexpr double kEnough = 1e-13;       // gap beyond which small problems are not pursued
 constexpr double kRowTolerance = 0.9e-9;  // of ‖δ‖ ‖W‖ ‖ζ‖: violation of rows that ask for 0 that verify accepts
 constexpr double kProduct = 20'000'000;  // multiplications up to which verify checks rows that ask for 0
+constexpr double kHidden = 1e-2;         // of the tolerance: rounding that is not looked into
+// Of ‖δ‖ ‖W‖ ‖ζ‖, one after the other: rounding W takes as much from a row as a rule, and at most.
+constexpr std::array kSoftLifts{0.0, 0.3 * kEpsilon, kEpsilon};
 
 /// A W that meets the rows that ask for 0 is better than one that does not; then the gap decides, or else the bound.
 bool is_better(const MarginSolution& a, const MarginSolution& b) {
@@ -32,9 +37,25 @@ SoftSolver::SoftSolver(const MarginProblem& problem, std::vector<double> penalty
                        Threads& threads)
     : problem_(problem), penalty_(std::move(penalty)), tolerance_(tolerance), stop_(stop), measure_(threads) {}
 
-/// Computes W from the multipliers, unless it is there, and all that follows from both.
-void SoftSolver::certify(MarginSolution& answer) {
-  measure_.start(problem_.rows() <= kWhole ? RowMeasure::Arithmetic::extended : RowMeasure::Arithmetic::fast);
+/// δᵀWζ − b of every row, rounded once.
+Eigen::VectorXd SoftSolver::exact_slacks(const RowMatrix& W) const {
+  WideRows rows;
+  rows.load(problem_);
+  WideVector entries, values;
+  for (Index k = 0; k < W.size(); ++k) entries.emplace_back(W.data()[k]);
+  rows.values(entries, values);
+  Eigen::VectorXd slack(problem_.rows());
+  for (Index k = 0; k < problem_.rows(); ++k) slack(k) = -problem_.rhs(k);
+  for (Index k = 0; k < rows.count(); ++k)
+    slack(rows.row(k)) = (values[at(k)].shifted(rows.exponent(k)) - Wide(problem_.rhs(rows.row(k)))).to_double();
+  return slack;
+}
+
+/// Computes W from the multipliers, unless it is there, and all that follows from both; again and exactly if rounding
+/// hides too much.
+void SoftSolver::certify(MarginSolution& answer, bool exactly) {
+  using Arithmetic = RowMeasure::Arithmetic;
+  measure_.start(exactly ? Arithmetic::wide : problem_.rows() <= kWhole ? Arithmetic::extended : Arithmetic::fast);
   keep_within(problem_, penalty_, answer.dual);
   if (answer.W.size() == 0) {
     answer.W.setZero(problem_.d(), problem_.dz());
@@ -45,14 +66,15 @@ void SoftSolver::certify(MarginSolution& answer) {
   const double size = norm_of(answer.W), weighted = measure_.norm();
   answer.penalty = penalty_;
   answer.xi.setZero(static_cast<Index>(penalty_.size()));
-  answer.slack.resize(problem_.rows());
+  answer.slack = exactly ? exact_slacks(answer.W) : measure_.values();
   answer.violation = 0;
   bool met = true, hard = false;
   long double demand = 0;
   Eigen::VectorXd delta(problem_.d());
   for (const MarginGroup& group : problem_.groups()) {
     for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
-      const double slack = answer.slack(k) = measure_.values()(k) - problem_.rhs(k);
+      if (!exactly) answer.slack(k) -= problem_.rhs(k);
+      const double slack = answer.slack(k);
       demand += static_cast<long double>(problem_.rhs(k)) * answer.dual(k);
       if (is_soft(problem_, k)) {
         answer.xi(group.query) = std::max(answer.xi(group.query), -slack);
@@ -71,14 +93,15 @@ void SoftSolver::certify(MarginSolution& answer) {
   for (std::size_t i = 0; i < penalty_.size(); ++i) {
     if (const double xi = answer.xi(static_cast<Index>(i)); xi > 0) price += static_cast<long double>(penalty_[i]) * xi;
   }
-  answer.objective = static_cast<double>(price);
-  answer.dual_objective = static_cast<double>(demand - static_cast<long double>(weighted) * weighted / 2);
-  if (!(answer.dual_objective > 0)) {  // multipliers that prove nothing
+  long double bound = demand - static_cast<long double>(weighted) * weighted / 2;
+  if (!(bound > 0)) {  // multipliers that prove nothing
     answer.dual.setZero();
-    answer.dual_objective = 0;
+    bound = 0;
   }
-  answer.dual_objective = std::min(answer.dual_objective, answer.objective);
-  answer.gap = !met ? kNaN : answer.objective > 0 ? (answer.objective - answer.dual_objective) / answer.objective : 0;
+  bound = std::min(bound, price);
+  answer.objective = static_cast<double>(price);  // which may be too small for all of its digits
+  answer.dual_objective = static_cast<double>(bound);
+  answer.gap = !met ? kNaN : price > 0 ? static_cast<double>((price - bound) / price) : 0;
   answer.support = 0;
   for (const MarginGroup& group : problem_.groups()) {
     for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
@@ -88,22 +111,27 @@ void SoftSolver::certify(MarginSolution& answer) {
   }
   answer.residual = 0;
   // A value that rounding hides below its row costs its query something all the same.
-  const double rounding = kEpsilon + measure_.value_error();
-  long double hidden = 0;
+  const double rounding = exactly ? 0 : kEpsilon + measure_.value_error();
+  long double hidden = exactly ? 0 : static_cast<long double>(measure_.error()) * (weighted + measure_.error());
   for (const MarginGroup& group : problem_.groups()) {
     const auto slack = answer.slack.segment(group.first_row, group.rows);
     if (slack.minCoeff() < rounding) hidden += penalty_[static_cast<std::size_t>(group.query)] * rounding;
   }
-  const bool sure = static_cast<double>(hidden) <= (tolerance_ - answer.gap) * answer.objective;
-  const bool proven =
-      met && (sure || answer.objective == 0) && std::isfinite(answer.objective) && answer.dual.allFinite();
-  answer.status = proven ? MarginStatus::optimal : MarginStatus::stalled;
+  if (hidden > kHidden * tolerance_ * price && WideSoftSet::suits(problem_)) {
+    certify(answer, true);
+    return;
+  }
+  const bool close = met && answer.gap <= tolerance_ && std::isfinite(answer.objective) && answer.dual.allFinite();
+  const bool sure = hidden <= (tolerance_ - answer.gap) * price;
+  answer.status = close && sure ? MarginStatus::optimal : MarginStatus::stalled;
   answer.unique.reset();
   const double work = static_cast<double>(problem_.d()) * static_cast<double>(problem_.rows() + problem_.dz());
-  if (proven && hard && work <= kProduct &&
-      !verify(problem_.task(), stored(problem_, answer, tolerance_), {.tolerance = tolerance_}).valid) {
-    answer.status = MarginStatus::stalled;  // no W near this one is known to meet the rows that ask for 0
-    answer.gap = kNaN;
+  if (close && (hard || !sure) && work <= kProduct) {  // whether a W near this one meets the rows that ask for 0, ...
+    answer.status = MarginStatus::optimal;
+    if (!verify(problem_.task(), stored(problem_, answer, tolerance_), {.tolerance = tolerance_}).valid) {
+      answer.status = MarginStatus::stalled;
+      if (hard) answer.gap = kNaN;
+    }
   }
   if (answer.status == MarginStatus::optimal) answer.unique = true;
 }
@@ -166,6 +194,24 @@ MarginSolution SoftSolver::follow(const std::vector<Index>& rows, double toleran
   return is_better(sharp, answer) ? sharp : answer;
 }
 
+/// A last resort for small problems whose rows depend on each other or leave no room, or with penalties far from what
+/// the margin needs.
+void SoftSolver::solve_wide() {
+  WideSoftSet solver;
+  for (const double lift : kSoftLifts) {
+    if (is_done() || stop_.stopped()) return;
+    const bool solved = solver.solve(problem_, penalty_, best_.dual, std::ref(stop_), lift * norm_of(best_.W));
+    iterations_ += solver.iterations();
+    if (!solved) return;
+    MarginSolution candidate;
+    candidate.method = "active set with slacks in 512 bits";
+    solver.write(candidate.W, candidate.dual);
+    if (lift > 0) candidate.dual = best_.dual;  // W meets the rows after rounding; the multipliers stay
+    certify(candidate);
+    keep(candidate);
+  }
+}
+
 /// The equations, and of each query the rows that are smallest at a first guess of W.
 std::vector<Index> SoftSolver::first_rows() {
   Eigen::VectorXd guess = Eigen::VectorXd::Zero(problem_.rows());
@@ -214,6 +260,7 @@ bool SoftSolver::add_rows(const MarginSolution& latest, std::vector<Index>& rows
 }
 
 void SoftSolver::solve(const Hard& hard, MarginSolution& answer) {
+  require_sizes(problem_);
   const SingleThreadBlas single_thread;
   const bool small = problem_.rows() <= kWhole;
   const Index unknowns = problem_.d() * problem_.dz();
@@ -222,6 +269,7 @@ void SoftSolver::solve(const Hard& hard, MarginSolution& answer) {
     if (small) {
       for (Index k = 0; k < problem_.rows(); ++k) rows.push_back(k);
       keep(follow(rows, kEnough));
+      if (WideSoftSet::suits(problem_)) solve_wide();
     } else {
       rows = first_rows();
       for (int round = 0; round < kRounds && !is_done() && !stop_.stopped(); ++round) {

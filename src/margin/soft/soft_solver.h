@@ -27,11 +27,13 @@ class SoftSolver {
   void solve(const Hard& hard, MarginSolution& answer);
 
  private:
-  void certify(MarginSolution& answer);
+  Eigen::VectorXd exact_slacks(const RowMatrix& W) const;
+  void certify(MarginSolution& answer, bool exactly = false);
   MarginSolution certified(const SoftRows& rows, const SoftPoint& point, std::string_view method);
   void keep(const MarginSolution& candidate);
   bool take_hard(const Hard& hard);
   MarginSolution follow(const std::vector<Index>& rows, double tolerance);
+  void solve_wide();
   std::vector<Index> first_rows();
   bool add_rows(const MarginSolution& latest, std::vector<Index>& rows) const;
   bool is_done() const { return has_answer_ && best_.status == MarginStatus::optimal; }

@@ -158,6 +158,28 @@ TEST(SoftMargin, ScalingTokensScalesTheAnswer) {
   }
 }
 
+TEST(SoftMargin, EquationsMayLeaveNothingButZero) {
+  // Two kept tokens and one dropped on a line: W must be 0, and the query pays in full.
+  const AttentionTask task = test::make_task(1, 3, {0, 3, 7}, {}, {{0, 1}});
+  for (const double C : {1e-6, 1.0, 1e6}) {
+    const MarginSolution solution = solved(test::selected(task), {C});
+    EXPECT_EQ(solution.W(0, 0), 0);
+    EXPECT_EQ(solution.objective, C);
+  }
+}
+
+TEST(SoftMargin, PenaltiesMayBeFarFromTheMultipliers) {
+  const MarginProblem problem = noisy(30, 5, 3, 1);
+  for (const double C : {1e-30, 1e-6, 1e6}) solved(problem, {C}, 1e-8);
+}
+
+TEST(SoftMargin, MultipliersThatDoubleCannotHoldAreRefused) {
+  Threads threads(1);
+  const MarginProblem huge = test::first_kept(test::make_task(1, 2, {1e160, 0}));
+  expect_refusal([&] { solve(huge, {.soft = {1}}, threads); }, {"smallest row >= 1 has size 1e+160", "rescale"});
+  solved(test::first_kept(test::make_task(1, 2, {1e-160, 0})), {1});
+}
+
 TEST(SoftMargin, VerifyRefusesWhatIsNotProven) {
   const MarginProblem problem = noisy(10, 4, 3, 1);
   const StoredSolution answer = stored(problem, solved(problem, {0.7}), 1e-12);
