@@ -139,11 +139,16 @@ class Decay final : public Study {
                               "above the least"}};
     const std::vector<const Json*> decayed = cells.at(0).results(), dropped = cells.at(1).results();
     const std::vector<double> decays(kDecays.begin(), kDecays.end()), chances(kDropouts.begin(), kDropouts.end());
-    Panel norm{.title = "‖W‖ where a run settles", .x_label = "weight decay λ", .y_label = "‖W‖_F", .log_x = true};
+    Panel norm{.title = "‖W‖ where a run settles",
+               .x_label = "weight decay λ",
+               .y_label = "‖W‖_F",
+               .log_x = true,
+               .x_range = {{5e-5, 0.2}}};
     Panel angle{.title = "1 − correlation with W^{mm}",
                 .x_label = "weight decay λ",
                 .y_label = "1 − correlation",
-                .log_x = true};
+                .log_x = true,
+                .x_range = {{5e-5, 0.2}}};
     Panel attention{.title = "Attention under dropout",
                     .x_label = "chance of dropping a weight",
                     .y_label = "attention of the selected token",
@@ -153,7 +158,7 @@ class Decay final : public Study {
     angle.curves = {bars_of(decayed, "to_svm", decays, "", 0)};
     attention.curves = {bars_of(dropped, "attention", chances, "mean of runs", 0),
                         bars_of(dropped, "predicted", chances, "mean at least expected loss", 1),
-                        bars_of(dropped, "smallest", chances, "smallest of a task", 2)};
+                        bars_of(dropped, "smallest", chances, "smallest of a task, mean", 2)};
     summary.figure = {.title = "Where weight decay and dropout hold a run",
                       .caption =
                           "Means over tasks ± one standard deviation. Weight decay: gradient descent settles on "

@@ -229,7 +229,7 @@ TEST(Gradient, SmoothedLabelsHoldOutputsAtTheirAim) {
   const AttentionTask task = cross_task({2, 0}, 1, 2, {1}, {1}, {1, 0});
   Threads threads(1);
   const TrainedRun run =
-      train(task, {.optimizer = Optimizer::gd, .step = 1, .steps = 500, .label_smoothing = 0.5}, threads);
+      train(task, {.optimizer = Optimizer::gd, .step = 4, .steps = 500, .label_smoothing = 0.5}, threads);
   EXPECT_NEAR(2 / (1 + std::exp(-run.W(0, 0))), std::log(3), 1e-12);
 }
 
