@@ -113,6 +113,7 @@ Json to_json(const TrainedRun& run, const AttentionMap& map, const TrainOptions&
               {"weight_decay", *settings.weight_decay},
               {"dropout", settings.dropout},
               {"batch", settings.batch == 0 ? Json(nullptr) : Json(settings.batch)},
+              {"label_smoothing", settings.label_smoothing},
               {"stop_direction", settings.stop_direction},
               {"arithmetic", name_of(settings.arithmetic)},
               {"init", text_or_null(options.init)},
@@ -284,6 +285,9 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
   verb->add_option("--dropout", s.dropout, "Probability of dropping an attention weight (default: 0)");
   verb->add_option("--batch", s.batch, "Queries per step (default: all)")->check(CLI::Range(Index{1}, Index{1} << 40));
   add_loss(verb, s.loss);
+  verb->add_option(
+      "--label-smoothing", s.label_smoothing,
+      "Logistic loss: count the other label with half of this, the query's own with the rest (default: 0)");
   add_choice(verb, "--arithmetic", s.arithmetic,
              "Gradients that stay exact at saturation, or as frameworks compute them (default: exact)");
   verb->add_option("--init", options->init,

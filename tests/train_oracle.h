@@ -90,9 +90,11 @@ struct Dual {
   }
 };
 
-/// mean ℓ(y_i h(V_iᵀ softmax(X_i W z_i))); W row-major (d,dz), v the head's weights
+/// mean ℓ(y_i h(V_iᵀ softmax(X_i W z_i))); W row-major (d,dz), v the head's weights. Label smoothing is for the
+/// logistic loss.
 template <class T>
-T plain_loss(const AttentionTask& task, Loss loss, const std::vector<T>& W, const std::vector<T>& v) {
+T plain_loss(const AttentionTask& task, Loss loss, const std::vector<T>& W, const std::vector<T>& v,
+             double smoothing = 0) {
   using std::exp;
   using std::log;
   const auto at = [](const std::vector<T>& list, Index k) -> const T& { return list[static_cast<std::size_t>(k)]; };
@@ -131,6 +133,10 @@ T plain_loss(const AttentionTask& task, Loss loss, const std::vector<T>& W, cons
       }
     }
     const T u = T(task.label(i)) * f;
+    if (smoothing > 0) {
+      total = total + T(1 - smoothing / 2) * log(T(1) + exp(T(0) - u)) + T(smoothing / 2) * log(T(1) + exp(u));
+      continue;
+    }
     total = total + (loss == Loss::logistic      ? log(T(1) + exp(T(0) - u))
                      : loss == Loss::exponential ? exp(T(0) - u)
                                                  : T(0) - u);
@@ -147,13 +153,14 @@ std::vector<Dual<T>> to_duals(const double* numbers, Index count) {
 
 /// ∂L/∂W, then ∂L/∂v, entry by entry.
 template <class T>
-std::vector<T> oracle_gradient(const AttentionTask& task, Loss loss, const RowMatrix& W, const Eigen::VectorXd& v) {
+std::vector<T> oracle_gradient(const AttentionTask& task, Loss loss, const RowMatrix& W, const Eigen::VectorXd& v,
+                               double smoothing = 0) {
   auto weights = to_duals<T>(W.data(), W.size()), head = to_duals<T>(v.data(), v.size());
   std::vector<T> gradient;
   for (auto* list : {&weights, &head}) {
     for (Dual<T>& entry : *list) {
       entry.slope = T(1);
-      gradient.push_back(plain_loss(task, loss, weights, head).slope);
+      gradient.push_back(plain_loss(task, loss, weights, head, smoothing).slope);
       entry.slope = T(0);
     }
   }

@@ -167,6 +167,9 @@ struct TrainSettings {  // NOLINT(clang-analyzer-optin.performance.Padding): in 
   double dropout = 0;          ///< chance of dropping an attention weight in a step, 0 ≤ dropout < 1
   Index batch = 0;             ///< queries per step; every epoch takes each query once, in random order; 0: all queries
   Loss loss = Loss::logistic;  ///< ℓ
+  /// Logistic loss: a query has its own label with weight 1 − label_smoothing/2 and the other one with the rest, 0 ≤
+  /// label_smoothing < 1. Its loss is least at u = log(2/label_smoothing − 1) instead of at infinity.
+  double label_smoothing = 0;
   Arithmetic arithmetic = Arithmetic::exact;  ///< how loss and gradients are computed
   Init init = Init::usual;                    ///< where the run begins
   std::uint64_t seed = 0;                     ///< for the random start, minibatches and dropout

@@ -41,8 +41,9 @@ def _pair(given: Any, name: str) -> list[float] | None:
 
 def _settings(*, param: str, joint: bool, width: int | None, optimizer: Any, momentum: float | None, betas: Any,
               newton_schulz: int | None, normalize: bool, step: float, steps: int, schedule: str, epsilon: Any,
-              ridge: float, weight_decay: float | None, dropout: float, batch: int | None, loss: str, arithmetic: str,
-              seed: int, record: Any, stop_direction: float | None) -> dict[str, Any]:
+              ridge: float, weight_decay: float | None, dropout: float, batch: int | None, loss: str,
+              label_smoothing: float, arithmetic: str, seed: int, record: Any,
+              stop_direction: float | None) -> dict[str, Any]:
     epsilons = [None if one is None else arguments.number(one, "epsilon")
                 for one in (epsilon if np.ndim(epsilon) else [epsilon])]
     if not 1 <= len(epsilons) <= (2 if joint else 1):
@@ -73,7 +74,8 @@ def _settings(*, param: str, joint: bool, width: int | None, optimizer: Any, mom
                 weight_decay=None if weight_decay is None else arguments.number(weight_decay, "weight_decay"),
                 dropout=arguments.number(dropout, "dropout"),
                 batch=0 if batch is None else arguments.integer(batch, "batch", 1),
-                loss=arguments.word(loss, "loss"), arithmetic=arguments.word(arithmetic, "arithmetic"),
+                loss=arguments.word(loss, "loss"), label_smoothing=arguments.number(label_smoothing, "label_smoothing"),
+                arithmetic=arguments.word(arithmetic, "arithmetic"),
                 seed=arguments.seed(seed), instance=0, record=None if record is None else (at, every),
                 stop_direction=arguments.positive(stop_direction, "stop_direction"))
 
@@ -115,10 +117,10 @@ def train(task: Task, *, param: Parametrization = "W", joint: bool = False, widt
           optimizer: Optimizer = "ngd", momentum: float | None = None, betas: Any = None,
           newton_schulz: int | None = None, normalize: bool = False, step: float = 0.1, steps: int = 2000,
           schedule: Schedule = "constant", epsilon: Any = None, ridge: float = 0.0, weight_decay: float | None = None,
-          dropout: float = 0.0, batch: int | None = None, loss: Loss = "logistic", arithmetic: Arithmetic = "exact",
-          init: Any = None, seed: int = 0, record: Any = None, stop_direction: float | None = None,
-          out: PathLike | None = None, resume: bool = False, force: bool = False, time_limit: float | None = None,
-          threads: int | None = None, progress: bool | None = None,
+          dropout: float = 0.0, batch: int | None = None, loss: Loss = "logistic", label_smoothing: float = 0.0,
+          arithmetic: Arithmetic = "exact", init: Any = None, seed: int = 0, record: Any = None,
+          stop_direction: float | None = None, out: PathLike | None = None, resume: bool = False, force: bool = False,
+          time_limit: float | None = None, threads: int | None = None, progress: bool | None = None,
           callback: Callable[[TrainProgress], Any] | None = None) -> Run:
     """Trains softmax attention on the task by gradient descent, with gradients that stay exact at saturation.
 
@@ -148,6 +150,8 @@ def train(task: Task, *, param: Parametrization = "W", joint: bool = False, widt
     ridge, weight_decay, dropout, batch : regularization and sampling
         weight_decay is 0.01 for adamw, else 0, unless it is given.
     loss : "logistic", "exponential" or "linear"
+    label_smoothing : float
+        Weight, shared equally by both labels, that the logistic loss takes from the query's own label.
     arithmetic : "exact" or "plain"
         plain computes gradients as deep-learning frameworks do, rounding noise and underflow included.
     init : "zero", "random", array (d, dz), dict of W0, K0, Q0, v0, a Run, or a file that holds any of these; optional
@@ -177,8 +181,8 @@ def train(task: Task, *, param: Parametrization = "W", joint: bool = False, widt
     settings = _settings(param=param, joint=joint, width=width, optimizer=optimizer, momentum=momentum,
                          betas=betas, newton_schulz=newton_schulz, normalize=normalize, step=step, steps=steps,
                          schedule=schedule, epsilon=epsilon, ridge=ridge, weight_decay=weight_decay,
-                         dropout=dropout, batch=batch, loss=loss, arithmetic=arithmetic, seed=seed, record=record,
-                         stop_direction=stop_direction)
+                         dropout=dropout, batch=batch, loss=loss, label_smoothing=label_smoothing,
+                         arithmetic=arithmetic, seed=seed, record=record, stop_direction=stop_direction)
     settings["init"], start = _start(init, param)
     if out is None and (resume or force):
         raise ValueError(f"{'resume' if resume else 'force'}=True needs out, the file of the run")
@@ -201,7 +205,8 @@ def train_many(tasks: Sequence[Task], *, param: Parametrization = "W", joint: bo
                newton_schulz: int | None = None, normalize: bool = False, step: float = 0.1, steps: int = 2000,
                schedule: Schedule = "constant", epsilon: Any = None, ridge: float = 0.0,
                weight_decay: float | None = None, dropout: float = 0.0, batch: int | None = None,
-               loss: Loss = "logistic", arithmetic: Arithmetic = "exact", init: Any = None, seed: int = 0, record: Any = None, stop_direction: float | None = None,
+               loss: Loss = "logistic", label_smoothing: float = 0.0, arithmetic: Arithmetic = "exact",
+               init: Any = None, seed: int = 0, record: Any = None, stop_direction: float | None = None,
                threads: int | None = None, progress: bool | None = None) -> Runs:
     """Trains many small tasks at once, several per vector register, on all cores.
 
@@ -219,8 +224,8 @@ def train_many(tasks: Sequence[Task], *, param: Parametrization = "W", joint: bo
     settings = _settings(param=param, joint=joint, width=width, optimizer=optimizer, momentum=momentum,
                          betas=betas, newton_schulz=newton_schulz, normalize=normalize, step=step, steps=steps,
                          schedule=schedule, epsilon=epsilon, ridge=ridge, weight_decay=weight_decay,
-                         dropout=dropout, batch=batch, loss=loss, arithmetic=arithmetic, seed=seed, record=record,
-                         stop_direction=stop_direction)
+                         dropout=dropout, batch=batch, loss=loss, label_smoothing=label_smoothing,
+                         arithmetic=arithmetic, seed=seed, record=record, stop_direction=stop_direction)
     starts: list[_Start] = []
     if isinstance(init, (list, tuple)):
         if len(init) != len(cores):

@@ -96,5 +96,6 @@ std::unique_ptr<Study> svm_rank_study();
 std::unique_ptr<Study> atlas_study();
 std::unique_ptr<Study> rates_study();
 std::unique_ptr<Study> positions_study();
+std::unique_ptr<Study> decay_study();
 
 }  // namespace attsvm::internal

@@ -14,6 +14,7 @@ ClaimTest test_local, test_necessity, test_over_parametrization;
 ClaimTest test_path_w, test_path_kq, test_path_p, test_joint_tight, test_joint_loose;
 ClaimTest test_steepest, test_steepest_kq, test_adam_pace, test_adam_turn;
 ClaimTest test_next_token;
+ClaimTest test_decay, test_dropout;
 ClaimTest test_lemma, test_equivalence_relu, test_equivalence_quadratic;
 
 }  // namespace attsvm::internal

@@ -153,7 +153,7 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
   constexpr double kOrdinary = 1e-290;  // means below this may have lost digits to underflow
   const Loss kind = state.settings.loss;
   out.log_loss =
-      out.loss > kOrdinary || kind == Loss::linear
+      out.loss > kOrdinary || kind == Loss::linear || state.settings.label_smoothing > 0
           ? std::log(out.loss)
           : log_mean(state.queries, [&](const QueryGradient& query) { return log_loss_value(kind, query.u); });
   if (state.settings.excess) {

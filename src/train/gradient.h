@@ -37,6 +37,7 @@ struct PassChoice {
 
 struct PassSettings {
   Loss loss = Loss::logistic;
+  double label_smoothing = 0;  ///< of the logistic loss
   Arithmetic arithmetic = Arithmetic::exact;
   bool head_gradient = false;  ///< fill LossGradient::v
   bool excess = false;         ///< fill log_excess; linear heads only

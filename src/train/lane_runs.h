@@ -21,9 +21,9 @@ struct LaneInput {
 };
 
 /// Empty if lanes cannot take the run. They can if the task is small, the head linear and not trained, the arithmetic
-/// exact, the optimizer gd, ngd or one that lane_step knows, without sampling or ridge, and if no number can overflow
-/// in the steps of the run. The scores of a query must tie or differ by more than rounding, and no two of its keys may
-/// be equal.
+/// exact, the optimizer gd, ngd or one that lane_step knows, without sampling, ridge or label smoothing, and if no
+/// number can overflow in the steps of the run. The scores of a query must tie or differ by more than rounding, and no
+/// two of its keys may be equal.
 std::optional<LaneInput> lane_input(const AttentionTask& task, const TrainSettings& settings, const Head& head,
                                     const Parameters& start);
 

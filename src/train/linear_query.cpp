@@ -59,9 +59,9 @@ QueryGradient linear_query(const QueryInput& in, QueryScratch& scratch, double* 
   row_combination(X, T, d, w, g, in.next);
 
   const double u = in.task.label(in.query) * (in.scores.value(first + p) + drift);
-  const LossTerms terms = loss_terms(in.settings.loss, u);
+  const LossTerms terms = loss_terms(in.settings.loss, u, in.settings.label_smoothing);
   QueryGradient out;
-  out.sign = -in.task.label(in.query);
+  out.sign = terms.sign * in.task.label(in.query);
   out.u = u;
   out.loss = terms.value;
   out.log_slope = terms.log_slope;

@@ -16,6 +16,16 @@ double log_expm1(double log_g) {
   return g > kNegligible ? g : std::log(std::expm1(g));
 }
 
+/// The logistic loss of smoothed labels. With u* the place of its least value, ℓ′(u) = σ(u) − σ(u*), which is
+/// σ(u) σ(u*) (e^{−u*} − e^{−u}): the difference of the exponentials is taken without cancellation.
+LossTerms smoothed_terms(double u, double smoothing) {
+  const double aim = std::log(2 / smoothing - 1), beyond = u - aim;
+  const double value = (1 - smoothing / 2) * softplus(-u) + smoothing / 2 * softplus(u);
+  if (beyond == 0) return {value, kLogZero, 1};
+  const double log_difference = -std::min(u, aim) + std::log(-std::expm1(-std::abs(beyond)));
+  return {value, log_difference - softplus(-u) - softplus(-aim), beyond > 0 ? 1.0 : -1.0};
+}
+
 /// log(log(1 + e^x))
 double log_softplus(double x) { return x < -kNegligible ? x : std::log(softplus(x)); }
 
@@ -23,7 +33,8 @@ double log_softplus(double x) { return x < -kNegligible ? x : std::log(softplus(
 
 double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 
-LossTerms loss_terms(Loss loss, double u) {
+LossTerms loss_terms(Loss loss, double u, double smoothing) {
+  if (smoothing > 0) return smoothed_terms(u, smoothing);
   switch (loss) {
     case Loss::logistic: {
       const double common = std::log1p(std::exp(-std::abs(u)));

@@ -182,8 +182,8 @@ QueryGradient exact_query(const QueryInput& in, QueryScratch& scratch, double* g
   const double f = linear ? peak_score + drift : in.head.value(scratch.output);
   const double u = query.y * f;
   QueryGradient out;
-  out.sign = -query.y;
-  const LossTerms terms = loss_terms(in.settings.loss, u);
+  const LossTerms terms = loss_terms(in.settings.loss, u, in.settings.label_smoothing);
+  out.sign = terms.sign * query.y;
   out.u = u;
   out.loss = terms.value;
   out.log_slope = terms.log_slope;
@@ -204,8 +204,8 @@ QueryGradient plain_query(const QueryInput& in, QueryScratch& scratch, double* g
   mix_values(query, s, den, kept, scratch.output);
   scratch.slope = in.head.gradient(scratch.output);
   const double u = query.y * in.head.value(scratch.output);
-  const LossTerms terms = loss_terms(in.settings.loss, u);
-  const double slope = -std::exp(terms.log_slope) * query.y / in.count;
+  const LossTerms terms = loss_terms(in.settings.loss, u, in.settings.label_smoothing);
+  const double slope = terms.sign * std::exp(terms.log_slope) * query.y / in.count;
 
   scratch.gaps.grow(query.T);
   double* ds = scratch.gaps.data();

@@ -106,6 +106,8 @@ std::optional<TrainSettings> rule_from_words(std::string_view words) {
     if (const auto step = number_after("step ", phrase)) settings.step = *step;
     if (const auto epsilon = number_after("epsilon ", phrase)) settings.epsilon = epsilon;
     if (const auto decay = number_after("weight decay ", phrase)) settings.weight_decay = decay;
+    if (const auto dropout = number_after("dropout ", phrase)) settings.dropout = *dropout;
+    if (const auto smoothing = number_after("label smoothing ", phrase)) settings.label_smoothing = *smoothing;
     if (phrase.ends_with(kNewtonSchulz)) settings.newton_schulz = 1;  // how many does not matter to the rule
     if (phrase.ends_with(kSchedule))
       settings.schedule =
@@ -150,6 +152,10 @@ void require_usable(const TrainSettings& settings) {
   require_size("stop direction", settings.stop_direction);
   require_size("time limit", settings.time_limit);
   require(settings.dropout >= 0 && settings.dropout < 1, "dropout", settings.dropout, "from 0 up, and below 1");
+  require(settings.label_smoothing >= 0 && settings.label_smoothing < 1, "label smoothing", settings.label_smoothing,
+          "from 0 up, and below 1");
+  if (settings.label_smoothing > 0 && settings.loss != Loss::logistic)
+    refuse("label smoothing is for the logistic loss; this one is {}", name_of(settings.loss));
   require_count("batch", settings.batch, 0);
   require_count("record every", settings.record.every, 0);
   for (std::size_t k = 0; k < settings.record.at.size(); ++k) {
@@ -165,6 +171,7 @@ void require_usable(const TrainSettings& settings) {
   if (settings.optimizer != Optimizer::polyak) return;
   if (settings.joint) refuse("polyak steps need a fixed head: L* is not known while the head is trained");
   if (settings.dropout > 0) refuse("polyak steps have no meaning with dropout");
+  if (settings.label_smoothing > 0) refuse("polyak steps have no meaning with label smoothing");
 }
 
 void require_usable(const TrainSettings& settings, const AttentionTask& task) {
@@ -175,6 +182,7 @@ void require_usable(const TrainSettings& settings, const AttentionTask& task) {
   if (task.next_token()) {
     if (settings.joint) refuse("a next-token task has no head that could be trained");
     if (settings.dropout > 0) refuse("a next-token task is trained without dropout: it may drop all of the label");
+    if (settings.label_smoothing > 0) refuse("a next-token task is trained without label smoothing");
     if (settings.optimizer == Optimizer::polyak) refuse("polyak steps need a linear head; a next-token task has none");
     if (settings.arithmetic == Arithmetic::plain && settings.loss != Loss::logistic)
       refuse("plain arithmetic of a next-token task has the logistic loss only");

@@ -229,7 +229,7 @@ def test_options_without_meaning(attsvm, task_file, tmp_path):
     for options in (("--select", "0,0"), ("--relax", "0"), ("--problem", "v")):
         result = attsvm("solve", path, "-o", tmp_path / "out.npz", *options)
         assert result.code == 2 and options[0] in result.err and "next-token" in result.err
-    for options in (("--joint",), ("--dropout", 0.5), ("--optimizer", "polyak")):
+    for options in (("--joint",), ("--dropout", 0.5), ("--label-smoothing", 0.1), ("--optimizer", "polyak")):
         result = attsvm("train", path, "-o", tmp_path / "out.npz", *options)
         assert result.code == 2 and "next-token" in result.err, result
     assert attsvm("check", path, "--enumerate").code == 2

@@ -90,6 +90,8 @@ def test_selections_of_sets(program, tmp_path, files):
     (["--optimizer", "adamw", "--epsilon", 0, "--steps", 50], dict(optimizer="adamw", epsilon=0, steps=50)),
     (["--arithmetic", "plain", "--init", "random", "--weight-decay", 0.01],
      dict(arithmetic="plain", init="random", weight_decay=0.01)),
+    (["--label-smoothing", 0.2, "--optimizer", "gd", "--steps", 50],
+     dict(label_smoothing=0.2, optimizer="gd", steps=50)),
     (["--stop-direction", 0.001], dict(stop_direction=0.001)),
 ])
 def test_runs(program, tmp_path, files, options, settings):

@@ -91,7 +91,7 @@ TEST(Atlas, CountsRunsThatAreLeftOut) {
 
 TEST(Atlas, IsSummarisedWithoutAnyRuns) {
   const Scratch scratch;
-  for (const std::string name : {"atlas", "rates", "positions"}) {
+  for (const std::string name : {"atlas", "rates", "positions", "decay"}) {
     std::vector<CellRows> cells;
     for (StudyCell& cell : study_named(name).cells()) cells.push_back({.cell = std::move(cell)});
     const Summary summary = study_named(name).summarise(cells);
@@ -104,6 +104,27 @@ TEST(Atlas, IsSummarisedWithoutAnyRuns) {
     test::write_contents(scratch.file("figure.gp"), gnuplot_script(summary.figure, {}));
     std::string problem;
     EXPECT_NE(draw_figure(scratch.file("figure.gp"), "svg", problem).find("</svg>"), std::string::npos) << problem;
+  }
+}
+
+TEST(Decay, RunsSettleOnThePathAndUnderDropoutWhereExpected) {
+  const Study& decay = study_named("decay");
+  Threads threads(2);
+  std::vector<CellRows> cells;
+  for (StudyCell& cell : decay.cells()) {
+    auto rows = decay.run(cell, {.count = 2}, threads);
+    cells.push_back({.cell = std::move(cell), .rows = std::move(rows)});
+  }
+  const Summary summary = decay.summarise(cells);
+  ASSERT_EQ(summary.table.rows.size(), 7U);
+  EXPECT_EQ(summary.findings.size(), 2U);
+  for (const Json& row : summary.table.rows) EXPECT_EQ(row.size(), summary.table.columns.size());
+  double norm = 0;
+  for (std::size_t k = 0; k < 4; ++k) {
+    const Json& row = summary.table.rows[k];
+    EXPECT_GT(row.at(3).get<double>(), norm) << "less decay, larger norm";
+    norm = row.at(3);
+    EXPECT_LT(row.at(5).get<double>(), 1e-8);
   }
 }
 

@@ -84,7 +84,9 @@ TEST(StepAdvice, ReadsWhatIsWritten) {
                                .betas = {{0.25, 0.75}},
                                .step = 0.0625,
                                .schedule = Schedule::sqrt,
-                               .weight_decay = 0.125};
+                               .weight_decay = 0.125,
+                               .dropout = 0.5,
+                               .label_smoothing = 0.25};
   const auto read = rule_from_words(words_of(settings));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->param, settings.param);
@@ -93,6 +95,8 @@ TEST(StepAdvice, ReadsWhatIsWritten) {
   EXPECT_EQ(read->step, settings.step);
   EXPECT_EQ(read->schedule, settings.schedule);
   EXPECT_EQ(read->weight_decay, settings.weight_decay);
+  EXPECT_EQ(read->dropout, settings.dropout);
+  EXPECT_EQ(read->label_smoothing, settings.label_smoothing);
   const auto joint = rule_from_words(words_of({.joint = true, .epsilon = 0.5, .head_epsilon = 0.25}));
   ASSERT_TRUE(joint);
   EXPECT_EQ(joint->epsilon, 0.5);

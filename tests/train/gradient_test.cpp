@@ -133,10 +133,12 @@ TEST(Gradient, ChainRuleIsThatOfFiniteDifferences) {
 }
 
 /// The direction and the size of the exact gradient against 20,000 bits.
-void expect_exact(const AttentionTask& task, Loss loss, const RowMatrix& W, double tolerance, double at_least_small) {
+void expect_exact(const AttentionTask& task, Loss loss, const RowMatrix& W, double tolerance, double at_least_small,
+                  double smoothing = 0) {
   const Eigen::VectorXd& v = task.head().v;
-  const auto oracle = test::oracle_gradient<Real>(task, loss, W, v);
-  const LossGradient got = evaluate(task, W, task.head(), {.loss = loss, .head_gradient = true});
+  const auto oracle = test::oracle_gradient<Real>(task, loss, W, v, smoothing);
+  const LossGradient got =
+      evaluate(task, W, task.head(), {.loss = loss, .label_smoothing = smoothing, .head_gradient = true});
   const auto compare = [&](const ScaledMatrix& gradient, std::size_t first) {
     Real square(0);
     for (Index k = 0; k < gradient.direction.size(); ++k) {
@@ -182,6 +184,53 @@ TEST(Saturation, GradientsDownTo1eMinus4000) {
   RowMatrix W = matrix(3, 2, 12, 1000);
   for (int k = 0; k < 3; ++k) W *= -4050 * std::log(10.0) / evaluate(task, W, task.head(), {}).W.log_norm();
   expect_exact(task, Loss::logistic, W, 1e-11, -4000);
+}
+
+TEST(Saturation, SmoothedLabels) {
+  for (const double smoothing : {0.25, 0.9375}) {  // outputs stay below their aim, or pass it
+    for (const auto& [scale, digits] : {std::pair{1000.0, -20.0}, {60'000.0, -1500.0}}) {
+      const AttentionTask task = make_task(QueryPattern::cross, HeadKind::linear, false, 3);
+      expect_exact(task, Loss::logistic, matrix(3, 3, 9, scale), 1e-11, digits, smoothing);
+    }
+  }
+}
+
+TEST(Gradient, SmoothedLabelsAreThoseOfTheOracle) {
+  for (const Case& c : every_case()) {
+    if (c.loss != Loss::logistic) continue;
+    SCOPED_TRACE(c.name);
+    const RowMatrix W = matrix(c.task.key_size(), c.task.query_size(), 5, 3);
+    const Eigen::VectorXd& v = c.task.head().v;
+    for (const double smoothing : {0.25, 0.9375}) {
+      const auto expected = test::oracle_gradient<double>(c.task, c.loss, W, v, smoothing);
+      const double loss = test::plain_loss(c.task, c.loss, std::vector<double>(W.data(), W.data() + W.size()),
+                                           std::vector<double>(v.data(), v.data() + v.size()), smoothing);
+      const ConstRows G(expected.data(), W.rows(), W.cols());
+      const ConstVector head(expected.data() + W.size(), v.size());
+      for (const Arithmetic arithmetic : {Arithmetic::exact, Arithmetic::plain}) {
+        for (const bool trained : {true, false}) {
+          const LossGradient got = evaluate(
+              c.task, W, c.task.head(),
+              {.loss = c.loss, .label_smoothing = smoothing, .arithmetic = arithmetic, .head_gradient = trained});
+          EXPECT_LE((value(got.W) - G).norm(), 1e-13 * (1 + G.norm()));
+          EXPECT_NEAR(got.loss, loss, 1e-14 * (1 + loss));
+          EXPECT_NEAR(got.log_loss, std::log(loss), 1e-13);
+          if (trained) {
+            EXPECT_LE((value(got.v) - head).norm(), 1e-13 * (1 + head.norm()));
+          }
+        }
+      }
+    }
+  }
+}
+
+/// One query, scores 2 and 0: smoothing 0.5 asks for log 3, which both tokens together give.
+TEST(Gradient, SmoothedLabelsHoldOutputsAtTheirAim) {
+  const AttentionTask task = cross_task({2, 0}, 1, 2, {1}, {1}, {1, 0});
+  Threads threads(1);
+  const TrainedRun run =
+      train(task, {.optimizer = Optimizer::gd, .step = 4, .steps = 500, .label_smoothing = 0.5}, threads);
+  EXPECT_NEAR(2 / (1 + std::exp(-run.W(0, 0))), std::log(3), 1e-12);
 }
 
 TEST(Saturation, OneSurvivorUnderNonlinearHeads) {
