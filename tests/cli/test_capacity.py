@@ -48,14 +48,14 @@ def test_bad_sizes_are_refused(attsvm, options, words):
 
 
 def test_time_limit_leaves_the_counts_so_far(attsvm):
-    result = attsvm("capacity", "--n", 40, "--T", 16, "--d", 12, "--draws", 100000, "--time-limit", 0.5, "--json")
+    result = attsvm("capacity", "--n", 8, "--T", 2, "--d", 4, "--draws", 10 ** 7, "--time-limit", 2, "--json")
     fields = result.json()
-    assert result.code == 4 and not fields["complete"] and 0 < fields["separable"]["of"] < 100000
+    assert result.code == 4 and not fields["complete"] and 0 < fields["separable"]["of"] < 10 ** 7
 
 
 def test_ctrl_c_leaves_the_counts_so_far():
-    process = subprocess.Popen([os.environ["ATTSVM_PROGRAM"], "capacity", "--n", "40", "--T", "16", "--d", "12",
-                                "--draws", "1000000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([os.environ["ATTSVM_PROGRAM"], "capacity", "--n", "8", "--T", "2", "--d", "4",
+                                "--draws", "10000000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     time.sleep(1)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()
