@@ -1,6 +1,7 @@
 // Which sizes separate random selections.
 #include "attsvm/capacity.h"
 
+#include <Eigen/QR>
 #include <cmath>
 
 #include "support.h"
