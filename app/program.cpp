@@ -38,6 +38,8 @@ constexpr const char* kTeaching = R"(Examples:
                                   drag tokens on a page, and see SVM and training follow
   attsvm audit heads.npz --page audit.html
                                   what the attention heads of a model choose (attsvm.torch writes such files)
+  attsvm capacity --n 64 --T 32 --d 48
+                                  which sizes can separate, and the smallest d that suffices
   attsvm claims                   test statements about training and its SVMs
   attsvm reproduce list           the published experiments; attsvm reproduce NAME runs one and draws its figure
   attsvm info                     version, compiler, vector instructions, threads
@@ -115,6 +117,7 @@ int run_verb(int argc, const char* const* argv) {
     program.footer(kTeaching);
     program.formatter(std::make_shared<WrappingHelp>());
     add_audit(program, session);
+    add_capacity(program, session);
     add_check(program, session);
     add_claims(program, session);
     add_completion(program, session);

@@ -107,6 +107,7 @@ class ProgressLine {
 
 // The verbs, one per file; sweep is in reproduce.cpp.
 void add_audit(CLI::App& program, Session& session);
+void add_capacity(CLI::App& program, Session& session);
 void add_check(CLI::App& program, Session& session);
 void add_claims(CLI::App& program, Session& session);
 void add_completion(CLI::App& program, Session& session);

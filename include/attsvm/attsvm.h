@@ -3,6 +3,7 @@
 // All public headers of attsvm.
 #include "attsvm/array.h"
 #include "attsvm/audit.h"
+#include "attsvm/capacity.h"
 #include "attsvm/error.h"
 #include "attsvm/experiments.h"
 #include "attsvm/files.h"

@@ -19,6 +19,7 @@ from importlib.util import find_spec as _find_spec
 from typing import TYPE_CHECKING, Any
 
 from ._audit import Audit, audit
+from ._capacity import Capacity, Share, SmallestSize, Spread, capacity
 from ._core import version as __version__
 from ._errors import (ConvergenceWarning, ExistingFileError, InfeasibleError, InputError, Interrupted,
                       MissingFileError)
@@ -43,10 +44,10 @@ if TYPE_CHECKING:
     from .estimator import AttentionSVM
 
 __all__ = [
-    "Audit", "Check", "Claim", "ClaimResult", "ConvergenceWarning", "ExistingFileError", "Finding", "Heads",
+    "Audit", "Capacity", "Check", "Claim", "ClaimResult", "ConvergenceWarning", "ExistingFileError", "Finding", "Heads",
     "InfeasibleError", "InputError", "Interrupted", "LocalOptima", "Margin", "MissingFileError", "Path", "Report",
-    "Row", "Run", "Runs", "Solution", "Solutions", "SolveProgress", "StudyFacts", "StudyProgress", "StudyReport",
-    "StudyResult", "SupportToken", "Task", "Tie", "TrainProgress", "Verification", "audit", "check", "claims",
+    "Row", "Run", "Runs", "Share", "SmallestSize", "Solution", "Solutions", "SolveProgress", "Spread", "StudyFacts", "StudyProgress", "StudyReport",
+    "StudyResult", "SupportToken", "Task", "Tie", "TrainProgress", "Verification", "audit", "capacity", "check", "claims",
     "correlation", "generate", "kinds", "list_claims", "list_studies", "load", "load_run", "load_solution",
     "load_task", "local_optima", "margin", "path", "report", "reproduce", "save", "solve", "solve_many", "sweep",
     "train", "train_many", "verify", "with_positions", "__version__",

@@ -38,6 +38,29 @@ class Result:
         return table(self, self._shown())
 
 
+class FieldsResult(Result):
+    """A result whose fields are attributes, in a dict."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: dict[str, Any]):
+        self._values = values
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._values:
+            raise AttributeError(f"this {type(self).__name__.lower()} has no {name}")
+        return self._values[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._values]
+
+    def _fields(self) -> dict[str, Any]:
+        return dict(self._values)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._values,)
+
+
 def copied(value: Any) -> Any:
     """The same with writable copies of its arrays."""
     if isinstance(value, dict):

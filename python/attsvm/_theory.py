@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from . import _arguments as arguments
 from . import _core, _progress
 from ._errors import Interrupted, warn_of_unsolved
-from ._results import Result, table
+from ._results import FieldsResult, table
 from ._run import Run, Steps
 from ._solve import solve_state
 from ._task import Task, unwrap
@@ -35,7 +35,7 @@ class Tie(NamedTuple):
     tokens: list[int]
 
 
-class Check(Result):
+class Check(FieldsResult):
     """A selection or a run, checked against the theory.
 
     `verdict` "global", "local", "neither" or "infeasible" (no W separates the selection), `reason` in words; `optimal`,
@@ -55,24 +55,7 @@ class Check(Result):
     size, beta or epsilon would bring the run closer, "" if none is known to.
     """
 
-    __slots__ = ("_values",)
-
-    def __init__(self, values: dict[str, Any]):
-        self._values = values
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in self._values:
-            raise AttributeError(f"this check has no {name}")
-        return self._values[name]
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._values]
-
-    def _fields(self) -> dict[str, Any]:
-        return dict(self._values)
-
-    def __reduce__(self) -> Any:
-        return Check, (self._values,)
+    __slots__ = ()
 
     def _shown(self) -> list[tuple[str, Any]]:
         shown = [(name, self._values[name]) for name in ("verdict", "reason", "optimal", "selected", "separable")]

@@ -98,6 +98,7 @@ NB_MODULE(_core, module) {
   bind_run(module);
   bind_theory(module);
   bind_studies(module);
+  bind_capacity(module);
   bind_audit(module);
   bind_report(module);
 }

@@ -22,13 +22,6 @@ double number_of(const Json& result, const std::string& name) {
 
 double Sample::error() const { return sd / std::sqrt(static_cast<double>(count)); }
 
-Interval wilson(double share, double count) {
-  constexpr double z = 1.959963984540054;  // 97.5 % of normal draws are below it
-  const double weight = 1 / (1 + z * z / count), middle = weight * (share + z * z / (2 * count)),
-               reach = weight * z * std::sqrt(share * (1 - share) / count + z * z / (4 * count * count));
-  return {std::max(0.0, middle - reach), std::min(1.0, middle + reach)};
-}
-
 Sample sample_of(std::span<const double> numbers) {
   Sample sample;
   double sum = 0;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/wilson.h"
 #include "study/study.h"
 
 namespace attsvm::internal {
@@ -22,14 +23,6 @@ Sample sample_of(std::span<const double> numbers);
 
 /// The numbers under a name; results without it are left out.
 Sample sample_of(const std::vector<const Json*>& results, const std::string& name);
-
-struct Interval {
-  double low = 0, high = 0;
-};
-
-/// Wilson's interval for a share that was seen in `count` runs, at 95 %: always within [0, 1], and not a point where
-/// the share is 0 or 1. All of [0, 1] for no runs.
-Interval wilson(double share, double count);
 
 /// "0.996 ± 0.002 (standard error 0.0002, 100 runs)"
 std::string words_of(const Sample& sample);

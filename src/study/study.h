@@ -97,5 +97,6 @@ std::unique_ptr<Study> atlas_study();
 std::unique_ptr<Study> rates_study();
 std::unique_ptr<Study> positions_study();
 std::unique_ptr<Study> decay_study();
+std::unique_ptr<Study> capacity_study();
 
 }  // namespace attsvm::internal

@@ -8,6 +8,7 @@ namespace attsvm::internal {
 using ClaimTest = ClaimResult(const Claim&, const ClaimSettings&, Threads&);
 
 ClaimTest test_separability, test_rank;
+ClaimTest test_capacity_always, test_capacity_count, test_capacity_law;
 ClaimTest test_divergence;
 ClaimTest test_direction, test_sequence, test_global, test_first_gradient, test_kq_bias;
 ClaimTest test_local, test_necessity, test_over_parametrization;

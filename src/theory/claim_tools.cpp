@@ -85,9 +85,9 @@ double median(std::vector<double> values) {
 std::vector<AttentionTask> draw_equal_scores(const Recipe& recipe, const Draws& draws) {
   std::vector<AttentionTask> tasks;
   for (Index k = draws.first; k < draws.first + draws.count; ++k) {
-    TaskArrays arrays = draw_task(recipe, draws.seed, k).arrays();
+    const AttentionTask drawn = draw_task(recipe, draws.seed, k);
     const Random random(draws.seed, static_cast<std::uint32_t>(k), kScoreStream);
-    const Index n = arrays.tokens.shape[0], T = arrays.tokens.shape[1];
+    const Index n = drawn.sequences(), T = drawn.longest();
     std::vector<double> scores;
     for (Index i = 0; i < n; ++i) {
       const auto at = static_cast<std::uint64_t>(3 * i);
@@ -95,11 +95,7 @@ std::vector<AttentionTask> draw_equal_scores(const Recipe& recipe, const Draws& 
       const double low = random.normal(at + 1), high = low + 0.1 + random.uniform(at + 2);
       for (Index t = 0; t < T; ++t) scores.push_back(t == best ? high : low);
     }
-    arrays.keys = arrays.tokens;
-    arrays.tokens = Array::own(std::move(scores), {n, T, 1});
-    arrays.labels = {};
-    arrays.head = Array::own(std::vector<double>{1}, {1});
-    tasks.emplace_back(std::move(arrays));
+    tasks.push_back(with_scores(drawn, std::move(scores)));
   }
   return tasks;
 }

@@ -22,6 +22,30 @@ constexpr std::array kClaims{
           "random cross and prompt tasks exactly at the bound, (n,T,d,dz) = (3,4,3,3), (2,5,4,2), (4,3,2,4) and "
           "prompts (2,4,6), (3,3,6), (3,4,9), all T^n selections of each; held: every one is solved",
           "share of a task's selections without a W", 90, test_separability},
+    Claim{"capacity-always",
+          "Unit tokens and queries in general position: every selection is separable if n <= dz*max(1, floor(d/(T-1))) "
+          "(cross and prompt attention, d >= 2) or n <= d (self attention, d >= 2).",
+          "The statement is ours, with a proof (sizes, in the documentation). It contains d >= T-1 with linearly "
+          "independent queries.",
+          "random tasks exactly at the bound: cross (n,T,d,dz) = (6,3,4,3), (8,2,4,2), (4,12,2,4), (3,20,3,3), "
+          "(12,4,7,6), prompts (3,3,6), (4,2,4), self attention (5,9,5); 8 random selections of each; held: all are "
+          "solved",
+          "share of a task's selections without a W", 96, test_capacity_always},
+    Claim{"capacity-count",
+          "Half of all random selections are separable where rows and unknowns meet Cover's count n(T-1) = 2*d*dz.",
+          "The statement is ours. For T = 2 it is Cover's theorem; for T > 2 it is a conjecture.",
+          "36 unknowns: cross and self attention with d = dz = 6, prompts with d = 36; T = 2, 3, 5, 7, 9 and n = "
+          "72/(T-1); a task is a size, 100 random selections are solved at each; held: the share of separable ones is "
+          "within 0.15 of 1/2, three standard errors",
+          "distance of the share from 1/2", 15, test_capacity_count},
+    Claim{"capacity-law",
+          "The share of separable selections is what the conic kinematic formula gives for n cones in general "
+          "position, each with the law of a query's own rows; half are separable where n times the statistical "
+          "dimension of a query's rows is d*dz.",
+          "The statement is ours. For T = 2 it is Cover's theorem; for T > 2 it is a conjecture.",
+          "the sizes of capacity-count with n = d*dz/dimension, rounded; 100 random selections each; held: the share "
+          "of separable ones is within 0.15 of the formula",
+          "distance of the share from the formula", 15, test_capacity_law},
     Claim{"divergence",
           "If the optimal tokens are separable, and the other scores of each input are equal or the other "
           "tokens are all support tokens, then the gradient has a negative product with W^mm at every W, and "

@@ -34,6 +34,15 @@ std::vector<AttentionTask> draw_tasks(const Recipe& recipe, const Draws& draws, 
   return tasks;
 }
 
+AttentionTask with_scores(const AttentionTask& drawn, std::vector<double> scores) {
+  TaskArrays arrays = drawn.arrays();
+  arrays.keys = arrays.tokens;
+  arrays.tokens = Array::own(std::move(scores), {arrays.keys.shape[0], arrays.keys.shape[1], 1});
+  arrays.labels = {};
+  arrays.head = Array::own(std::vector<double>{1}, {1});
+  return AttentionTask(std::move(arrays));
+}
+
 bool is_verified(const MarginProblem& problem, const MarginSolution& solution) {
   return is_settled(solution.status) && verification_of(problem, solution).valid;
 }

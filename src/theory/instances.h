@@ -25,6 +25,9 @@ struct Draws {
 AttentionTask draw_task(const Recipe& recipe, std::uint64_t seed, Index instance);
 std::vector<AttentionTask> draw_tasks(const Recipe& recipe, const Draws& draws, Threads& threads);
 
+/// The task with a value apart from its key for each token, a number, and the head that passes it on: (n,T) scores.
+AttentionTask with_scores(const AttentionTask& drawn, std::vector<double> scores);
+
 /// Whether the solver came to an answer and verify() confirms it.
 bool is_verified(const MarginProblem& problem, const MarginSolution& solution);
 

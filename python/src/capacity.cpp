@@ -1,0 +1,49 @@
+#include <nanobind/stl/string.h>
+
+#include "bindings.h"
+#include "io/capacity_data.h"
+
+namespace attsvm::python {
+namespace {
+
+/// (JSON of settings and answer, interrupted)
+Answer<std::string, bool> find_capacity(const Fields& given, int threads, nb::object bar) {
+  CapacitySettings settings;
+  settings.n = nb::cast<Index>(given["n"]);
+  settings.T = nb::cast<Index>(given["T"]);
+  settings.d = nb::cast<Index>(given["d"]);
+  settings.dz = nb::cast<Index>(given["dz"]);
+  const auto attention = nb::cast<std::string>(given["attention"]);
+  settings.pattern = attention == "self"     ? QueryPattern::self
+                     : attention == "prompt" ? QueryPattern::prompt
+                                             : QueryPattern::cross;
+  if (attention != name_of(settings.pattern)) refuse("attention = {}; must be cross, self or prompt", attention);
+  settings.width = nb::cast<Index>(given["width"]);
+  settings.heads = nb::cast<Index>(given["heads"]);
+  settings.draws = nb::cast<Index>(given["draws"]);
+  settings.runs = nb::cast<Index>(given["runs"]);
+  settings.wanted = nb::cast<double>(given["want"]);
+  settings.seed = nb::cast<std::uint64_t>(given["seed"]);
+  settings.time_limit = nb::cast<double>(given["time_limit"]);
+  Watch watch(nb::none(), std::move(bar));
+  settings.progress = [&](const std::string& work, double share) {
+    return watch.stop([&] { return nb::make_tuple(work, share); });
+  };
+  std::string text;
+  {
+    const nb::gil_scoped_release unlocked;
+    Workspace workspace(threads);
+    text = capacity_json(settings, capacity(settings, workspace.threads())).dump();
+  }
+  watch.finish();
+  return nb::make_tuple(text, watch.interrupted());
+}
+
+}  // namespace
+
+void bind_capacity(nb::module_& module) {
+  module.def("capacity", &find_capacity, nb::arg("settings"), nb::arg("threads"), nb::arg("bar").none(),
+             "(JSON, interrupted)");
+}
+
+}  // namespace attsvm::python

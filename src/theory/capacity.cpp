@@ -1,0 +1,237 @@
+#include "attsvm/capacity.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "attsvm/margin.h"
+#include "attsvm/train.h"
+#include "base/refuse.h"
+#include "base/time_limit.h"
+#include "base/wilson.h"
+#include "theory/capacity_search.h"
+#include "theory/claim_tools.h"
+#include "theory/row_dimension.h"
+
+namespace attsvm {
+
+using namespace internal;
+
+namespace {
+
+constexpr Index kMostNumbers = 100'000'000;  // of the tokens of one task
+constexpr Index kBatchNumbers = 8'000'000;   // of a batch of tasks
+constexpr Index kMostOfBatch = 32;           // draws between two looks at the clock
+constexpr double kTrainingWork = 4e9;        // steps · tokens · d of all runs: a few seconds
+constexpr Index kRunSteps = 2000;
+constexpr double kRunCost = 3, kSearchCost = 0.15, kSearchSizes = 8;  // of a draw; for the estimate of what is left
+
+class Spreading {
+ public:
+  void add(double value) { values_.push_back(value); }
+  Spread spread() const {
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+    Spread spread{.count = std::ssize(values_), .mean = kNone, .deviation = kNone, .least = kNone, .most = kNone};
+    if (values_.empty()) return spread;
+    double sum = 0, squares = 0;
+    for (const double value : values_) sum += value;
+    spread.mean = sum / static_cast<double>(spread.count);
+    for (const double value : values_) squares += (value - spread.mean) * (value - spread.mean);
+    if (spread.count > 1) spread.deviation = std::sqrt(squares / static_cast<double>(spread.count - 1));
+    spread.least = *std::min_element(values_.begin(), values_.end());
+    spread.most = *std::max_element(values_.begin(), values_.end());
+    return spread;
+  }
+
+ private:
+  std::vector<double> values_;
+};
+
+void require_sizes(const CapacitySettings& s) {
+  const auto least = [](const char* name, Index value, Index bound) {
+    if (value < bound) refuse("{} = {}; must be at least {}", name, value, bound);
+  };
+  least("n", s.n, 1);
+  least("T", s.T, 2);
+  least("d", s.d, 1);
+  least("dz", s.dz, 0);
+  if (s.pattern == QueryPattern::causal) refuse("pattern = causal; must be cross, self or prompt");
+  if (s.dz > 0 && s.pattern != QueryPattern::cross)
+    refuse("dz = {}; {} attention has no queries of a size of their own", s.dz, name_of(s.pattern));
+  const double numbers =
+      static_cast<double>(s.n) * (static_cast<double>(s.T) * static_cast<double>(s.d) + static_cast<double>(s.dz));
+  if (numbers > static_cast<double>(kMostNumbers))
+    refuse("n = {}, T = {}, d = {}: a task would have {:.2g} numbers; must be at most {:.2g}", s.n, s.T, s.d, numbers,
+           static_cast<double>(kMostNumbers));
+  least("width", s.width, 0);
+  const Index most = std::min(s.d, query_size_of({.d = s.d, .dz = s.dz, .pattern = s.pattern}));
+  if (s.width > most) refuse("width = {}; must be at most min(d,dz) = {}", s.width, most);
+  least("heads", s.heads, 1);
+  least("draws", s.draws, 1);
+  least("runs", s.runs, -1);
+  if (s.runs > s.draws) refuse("runs = {}; must be at most draws = {}", s.runs, s.draws);
+  if (!(s.wanted >= 0 && s.wanted < 1)) refuse("wanted = {}; must be at least 0 and below 1", s.wanted);
+  require_time_limit(s.time_limit);
+}
+
+/// One call of capacity().
+class Estimate {
+ public:
+  Estimate(const CapacitySettings& settings, Threads& threads)
+      : settings_(settings), threads_(threads), limit_(settings.time_limit) {}
+
+  Capacity result() {
+    const Index dz = query_size_of(recipe_);
+    answer_.rows = settings_.n * (settings_.T - 1);
+    answer_.unknowns = settings_.d * dz;
+    const AlwaysSeparable always = always_separable(recipe_);
+    answer_.always = always.holds;
+    answer_.why = always.why;
+    answer_.cover = static_cast<double>(answer_.rows) / (2 * static_cast<double>(answer_.unknowns));
+    const std::vector<double> law = dimension_law(settings_.T, settings_.d, settings_.seed, threads_);
+    answer_.dimension = mean_dimension(law);
+    answer_.load = static_cast<double>(settings_.n) * answer_.dimension / static_cast<double>(answer_.unknowns);
+    answer_.predicted = always.holds ? 1 : separable_chance(law, settings_.n, answer_.unknowns);
+
+    for_batches(recipe_, settings_.draws, "draws", 1, [&](const Draws& draws) { add_draws(draws); });
+    for_batches(recipe_, runs_, "runs", kRunCost, [&](const Draws& draws) { add_runs(draws); });
+    if (settings_.wanted > 0 && !stopped_) {
+      answer_.smallest_d = smallest_size(
+          recipe_, settings_.wanted, kMostNumbers / (settings_.n * settings_.T), settings_.seed,
+          [&](const Recipe& recipe) { return separable_share(recipe); }, threads_);
+    }
+    answer_.complete = !stopped_;
+    answer_.margin = margin_.spread();
+    answer_.rank = rank_.spread();
+    answer_.rank_floor = floor_.spread();
+    answer_.width_margin = width_margin_.spread();
+    answer_.support = support_.spread();
+    return std::move(answer_);
+  }
+
+ private:
+  static Recipe recipe_of_settings(const CapacitySettings& s) {
+    return {.n = s.n, .T = s.T, .d = s.d, .dz = s.dz, .pattern = s.pattern};
+  }
+
+  /// Calls work with consecutive draws, until `count` are done or the call is to stop. False if it is.
+  bool for_batches(const Recipe& recipe, Index count, const char* name, double cost,
+                   const std::function<void(const Draws&)>& work) {
+    const Index batch = std::clamp(kBatchNumbers / (recipe.n * recipe.T * recipe.d), Index{1}, kMostOfBatch);
+    for (Index first = 0; first < count && !stopped_; first += batch) {
+      const double share = std::min(done_ / all_, 0.99);
+      stopped_ = limit_.over() || (settings_.progress && settings_.progress(name, share));
+      if (stopped_) break;
+      const Index here = std::min(batch, count - first);
+      work({settings_.seed, first, here});
+      done_ += cost * static_cast<double>(here);
+    }
+    return !stopped_;
+  }
+
+  std::vector<MarginProblem> problems_of(const std::vector<AttentionTask>& tasks, const Draws& draws, Index head) {
+    std::vector<std::vector<Index>> selected;
+    for (std::size_t k = 0; k < tasks.size(); ++k)
+      selected.push_back(selection_of_head(tasks[k], draws.seed, draws.instance(k), head));
+    return attention_problems(tasks, selected);
+  }
+
+  void add_draws(const Draws& draws) {
+    const std::vector<AttentionTask> tasks = draw_selections(recipe_, draws, threads_);
+    const std::vector<MarginProblem> problems = problems_of(tasks, draws, 0);
+    const std::vector<MarginSolution> fro = solve_many(problems, {}, threads_);
+    std::vector<MarginProblem> separable;
+    std::vector<std::size_t> which;
+    for (std::size_t k = 0; k < tasks.size(); ++k) {
+      if (fro[k].status != MarginStatus::optimal) continue;
+      separable.push_back(problems[k]);
+      which.push_back(k);
+    }
+    const std::vector<MarginSolution> nuc = solve_many(separable, {.norm = Norm::nuclear()}, threads_);
+    std::vector<bool> all(tasks.size()), narrow(tasks.size());
+    for (std::size_t k = 0; k < tasks.size(); ++k) all[k] = fro[k].status == MarginStatus::optimal;
+    for (std::size_t k = 0; k < which.size(); ++k) {
+      const MarginSolution& one = fro[which[k]];
+      margin_.add(1 / one.objective);
+      support_.add(static_cast<double>(one.support) / static_cast<double>(problems[which[k]].rows()));
+      if (nuc[k].status != MarginStatus::optimal) continue;
+      narrow[which[k]] = nuc[k].rank.rank <= settings_.width;
+      rank_.add(static_cast<double>(nuc[k].rank.rank));
+      // ‖W‖_* ≥ the bound on the nuclear norm, for every W that separates.
+      const double floor = std::pow(nuc[k].dual_objective / one.objective, 2);
+      floor_.add(floor);
+      if (settings_.width > 0)
+        width_margin_.add(std::min(1.0, std::sqrt(static_cast<double>(settings_.width) / floor)));
+    }
+    for (Index head = 1; head < settings_.heads; ++head) {
+      const std::vector<MarginSolution> other = solve_many(problems_of(tasks, draws, head), {}, threads_);
+      for (std::size_t k = 0; k < tasks.size(); ++k) all[k] = all[k] && other[k].status == MarginStatus::optimal;
+    }
+    for (std::size_t k = 0; k < tasks.size(); ++k) {
+      if (!is_settled(fro[k].status)) {
+        ++answer_.undecided;
+        continue;
+      }
+      answer_.separable.add(fro[k].status == MarginStatus::optimal);
+      if (settings_.heads > 1) answer_.all_heads.add(all[k]);
+      if (settings_.width > 0) answer_.fits_width.add(narrow[k]);
+    }
+  }
+
+  void add_runs(const Draws& draws) {
+    const std::vector<AttentionTask> tasks = draw_selections(recipe_, draws, threads_);
+    const double left = settings_.time_limit > 0 ? std::max(1e-3, settings_.time_limit - limit_.seconds()) : 0;
+    const std::vector<TrainedRun> runs = train_many(tasks, {.steps = kRunSteps, .time_limit = left}, threads_);
+    const auto selected = selected_by(tasks, runs, threads_), best = optimal_of(tasks);
+    for (std::size_t k = 0; k < tasks.size(); ++k) {
+      if (runs[k].stop != TrainStop::asked) answer_.global.add(selected[k] == best[k]);
+    }
+  }
+
+  std::optional<Share> separable_share(const Recipe& recipe) {
+    Share share;
+    const bool finished = for_batches(recipe, settings_.draws, "smallest d", kSearchCost, [&](const Draws& draws) {
+      const std::vector<AttentionTask> tasks = draw_selections(recipe, draws, threads_);
+      for (const MarginSolution& one : solve_many(problems_of(tasks, draws, 0), {}, threads_)) {
+        if (is_settled(one.status)) share.add(one.status == MarginStatus::optimal);
+      }
+    });
+    return finished ? std::optional(share) : std::nullopt;
+  }
+
+  const CapacitySettings& settings_;
+  Threads& threads_;
+  TimeLimit limit_;
+  Recipe recipe_ = recipe_of_settings(settings_);
+  Index runs_ = settings_.runs >= 0
+                    ? settings_.runs
+                    : std::min(settings_.draws,
+                               static_cast<Index>(kTrainingWork / (static_cast<double>(kRunSteps) *
+                                                                   static_cast<double>(settings_.n * settings_.T) *
+                                                                   static_cast<double>(settings_.d))));
+  double done_ = 0,
+         all_ = static_cast<double>(settings_.draws) * (1 + (settings_.wanted > 0 ? kSearchCost * kSearchSizes : 0)) +
+                kRunCost * static_cast<double>(runs_);
+  bool stopped_ = false;
+  Capacity answer_;
+  Spreading margin_, rank_, floor_, width_margin_, support_;
+};
+
+}  // namespace
+
+double Share::value() const { return static_cast<double>(count) / static_cast<double>(of); }
+
+void Share::add(bool did) {
+  count += did ? 1 : 0;
+  ++of;
+  const Interval interval = wilson(value(), static_cast<double>(of));
+  low = interval.low;
+  high = interval.high;
+}
+
+Capacity capacity(const CapacitySettings& settings, Threads& threads) {
+  require_sizes(settings);
+  return Estimate(settings, threads).result();
+}
+
+}  // namespace attsvm

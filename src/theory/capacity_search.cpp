@@ -1,0 +1,103 @@
+#include "theory/capacity_search.h"
+
+#include <algorithm>
+#include <map>
+
+#include "theory/row_dimension.h"
+
+namespace attsvm::internal {
+namespace {
+
+/// The smallest d in (low, high] of which `holds` is true, if it is true of `high` and stays true once it is.
+Index first_of(Index low, Index high, const std::function<bool(Index)>& holds) {
+  while (high - low > 1) {
+    const Index middle = low + (high - low) / 2;
+    (holds(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+/// The same from a guess, near which the steps are small.
+Index first_near(Index guess, Index low, Index high, const std::function<bool(Index)>& holds) {
+  Index step = 1;
+  if (guess >= high) guess = high - 1;
+  if (guess <= low) return first_of(low, high, holds);
+  if (holds(guess)) {
+    high = guess;
+    for (; high - step > low; step *= 2) {
+      if (!holds(high - step)) {
+        low = high - step;
+        break;
+      }
+      high -= step;
+    }
+  } else {
+    low = guess;
+    for (; low + step < high; step *= 2) {
+      if (holds(low + step)) {
+        high = low + step;
+        break;
+      }
+      low += step;
+    }
+  }
+  return first_of(low, high, holds);
+}
+
+}  // namespace
+
+CapacitySearch smallest_size(Recipe recipe, double wanted, Index most, std::uint64_t seed, const CountSeparable& count,
+                             Threads& threads) {
+  const auto sized = [&](Index d) {
+    Recipe other = recipe;
+    other.d = d;
+    return other;
+  };
+  // Beyond this d theory says that every selection is separable.
+  const Index certain = first_of(1, std::max(Index{2}, recipe.n * (recipe.T - 1)),
+                                 [&](Index d) { return always_separable(sized(d)).holds; });
+  CapacitySearch search{.wanted = wanted, .low = 1, .high = certain};
+  const auto expected = [&](Index d) {
+    const Recipe other = sized(d);
+    return always_separable(other).holds ||
+           separable_chance(dimension_law(recipe.T, d, seed, threads), recipe.n, d * query_size_of(other)) >= wanted;
+  };
+  const Index top = std::min(certain, most);
+  search.predicted = top == certain || expected(top) ? first_of(0, top, expected) : 0;
+  if (search.predicted == 0) return search;
+
+  std::map<Index, CapacityPoint> known;
+  bool stopped = false;
+  const auto at = [&](Index d) -> const CapacityPoint& {
+    const auto [entry, added] = known.try_emplace(d);
+    CapacityPoint& point = entry->second;
+    if (!added) return point;
+    point.d = d;
+    point.always = always_separable(sized(d)).holds;
+    if (point.always || stopped || d > most) return point;
+    if (const auto share = count(sized(d))) {
+      point.separable = *share;
+    } else {
+      stopped = true;
+    }
+    return point;
+  };
+  const auto enough = [&](Index d) { return at(d).always || at(d).separable.low >= wanted; };
+  const auto not_too_small = [&](Index d) { return at(d).always || at(d).separable.high >= wanted; };
+  const Index high = first_near(search.predicted, 0, certain, enough);
+  const Index low = stopped ? 1 : first_near(high - 1, 0, high, not_too_small);
+  search.complete = !stopped && high <= most;
+  for (const auto& [d, point] : known) {
+    if (point.always || point.separable.of == 0) continue;
+    search.points.push_back(point);
+    if (point.separable.low >= wanted) search.high = std::min(search.high, d);
+    if (point.separable.high < wanted) search.low = std::max(search.low, d + 1);
+  }
+  if (search.complete) {
+    search.high = high;
+    search.low = low;
+  }
+  return search;
+}
+
+}  // namespace attsvm::internal

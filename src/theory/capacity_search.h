@@ -1,0 +1,17 @@
+#pragma once
+
+#include <functional>
+
+#include "attsvm/capacity.h"
+#include "theory/capacity_draws.h"
+
+namespace attsvm::internal {
+
+/// Counts the separable selections of a recipe; nullopt if it was stopped.
+using CountSeparable = std::function<std::optional<Share>(const Recipe&)>;
+
+/// Looks for the smallest d of the recipe at which the chance is `wanted`. `most`: the largest d to draw.
+CapacitySearch smallest_size(Recipe recipe, double wanted, Index most, std::uint64_t seed, const CountSeparable& count,
+                             Threads& threads);
+
+}  // namespace attsvm::internal

@@ -1,0 +1,30 @@
+"""attsvm.capacity."""
+
+import pickle
+
+import attsvm
+import pytest
+
+
+def test_fields_have_their_types():
+    found = attsvm.capacity(12, 4, 4, width=2, heads=2, draws=20, runs=4, want=0.8)
+    assert isinstance(found.separable, attsvm.Share) and found.separable.of == 20
+    assert isinstance(found.rank, attsvm.Spread) and found.rank.most <= 4
+    assert found.global_.of == 4 and found.fits_width.count <= found.separable.count
+    search = found.smallest_d
+    assert search.complete and search.low <= search.high and all(share.of == 20 for share in search.points.values())
+    assert repr(found).startswith("Capacity(n=12, T=4, d=4, dz=4") and "smallest_d" in repr(found)
+    assert pickle.loads(pickle.dumps(found)).to_dict() == found.to_dict()
+
+
+def test_same_numbers_for_any_number_of_threads():
+    one, two = (attsvm.capacity(8, 5, 3, attention="self", draws=30, runs=0, want=0, threads=k) for k in (1, 2))
+    assert one.to_dict() == two.to_dict() and one.global_ is None and one.smallest_d is None
+
+
+@pytest.mark.parametrize("sizes, words", [((0, 4, 4), "n"), ((4, 1, 4), "T"), ((4, 4, 0), "d")])
+def test_bad_sizes_are_refused(sizes, words):
+    with pytest.raises(ValueError, match=words):
+        attsvm.capacity(*sizes)
+    with pytest.raises(ValueError, match="attention = causal"):
+        attsvm.capacity(4, 4, 4, attention="causal")
