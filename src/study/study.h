@@ -95,5 +95,6 @@ std::unique_ptr<Study> svm_rank_study();
 // Experiments of our own.
 std::unique_ptr<Study> atlas_study();
 std::unique_ptr<Study> rates_study();
+std::unique_ptr<Study> next_token_study();
 
 }  // namespace attsvm::internal

@@ -16,7 +16,7 @@ import pytest
 
 NAMES = ["single-input", "multi-input", "joint-training", "losses", "gd-paths", "local-convergence",
          "convergence-types", "multi-token", "quadratic-head", "svm-rank"]
-OURS = ["atlas", "rates"]
+OURS = ["atlas", "rates", "next-token"]
 
 
 def files_of(folder):
