@@ -7,6 +7,7 @@
 
 #include "check_next_token.h"
 #include "options.h"
+#include "report/run_answer.h"
 #include "run_answer.h"
 #include "theory/unsolved.h"
 

@@ -31,6 +31,23 @@ std::vector<std::string> names_of(const CLI::Option& option) {
   return names;
 }
 
+/// The values that an option takes, if they are a list: its validator names them as "a|b" or "{a,b}".
+std::vector<std::string> values_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const std::size_t colon = type.find(':');
+  if (option.get_type_size() == 0 || colon == std::string::npos) return {};
+  std::string list = type.substr(colon + 1);
+  if (list.starts_with('{') && list.ends_with('}')) list = list.substr(1, list.size() - 2);
+  std::replace(list.begin(), list.end(), '|', ',');
+  std::vector<std::string> values = CLI::detail::split(list, ',');
+  const bool plain = std::all_of(values.begin(), values.end(), [](const std::string& value) {
+    return !value.empty() &&
+           value.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:-_") ==
+               std::string::npos;
+  });
+  return plain && values.size() > 1 ? values : std::vector<std::string>{};
+}
+
 /// The first line of a description.
 std::string short_words(const std::string& text) { return text.substr(0, text.find('\n')); }
 
@@ -45,16 +62,22 @@ std::string escaped(const std::string& text, std::string_view special) {
 }
 
 std::string bash(const CLI::App& program) {
-  std::string verbs, cases;
+  std::string verbs, cases, values;
   for (const CLI::App* verb : verbs_of(program)) {
     verbs += " " + verb->get_name();
     std::string words;
-    for (const CLI::Option* option : options_of(*verb)) words += fmt::format(" {}", fmt::join(names_of(*option), " "));
+    for (const CLI::Option* option : options_of(*verb)) {
+      words += fmt::format(" {}", fmt::join(names_of(*option), " "));
+      if (values_of(*option).empty()) continue;
+      for (const std::string& name : names_of(*option))
+        values += fmt::format("    \"{} {}\") values=\"{}\" ;;\n", verb->get_name(), name,
+                              fmt::join(values_of(*option), " "));
+    }
     cases += fmt::format("    {}) words=\"{}\" ;;\n", verb->get_name(), words.substr(1));
   }
   return fmt::format(R"(# bash completion of attsvm
 _attsvm() {{
-  local word="${{COMP_WORDS[COMP_CWORD]}}" words=""
+  local word="${{COMP_WORDS[COMP_CWORD]}}" words="" values=""
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "{} --help --version" -- "$word"))
@@ -62,13 +85,28 @@ _attsvm() {{
   fi
   case "${{COMP_WORDS[1]}}" in
 {}  esac
+  case "${{COMP_WORDS[1]}} ${{COMP_WORDS[COMP_CWORD-1]}}" in
+{}    *) ;;
+  esac
+  if [ -n "$values" ]; then
+    COMPREPLY=($(compgen -W "$values" -- "$word"))
+    return
+  fi
   case "$word" in
     -*) COMPREPLY=($(compgen -W "$words" -- "$word")) ;;
   esac
 }}
 complete -o default -F _attsvm attsvm
 )",
-                     verbs.substr(1), cases);
+                     verbs.substr(1), cases, values);
+}
+
+/// What zsh offers after an option.
+std::string zsh_value(const CLI::Option& option) {
+  if (option.get_type_size() == 0) return "";
+  const std::vector<std::string> values = values_of(option);
+  return values.empty() ? ":value:_files"
+                        : fmt::format(":value:({})", escaped(fmt::format("{}", fmt::join(values, " ")), ":"));
 }
 
 std::string zsh(const CLI::App& program) {
@@ -79,8 +117,7 @@ std::string zsh(const CLI::App& program) {
     for (const CLI::Option* option : options_of(*verb)) {
       const std::string words = escaped(short_words(option->get_description()), "[]:\"`$\\");
       for (const std::string& name : names_of(*option))
-        cases +=
-            fmt::format(" \\\n      \"{}[{}]{}\"", name, words, option->get_type_size() == 0 ? "" : ":value:_files");
+        cases += fmt::format(" \\\n      \"{}[{}]{}\"", name, words, zsh_value(*option));
     }
     cases += " \\\n      '*:file:_files' ;;\n";
   }
@@ -103,6 +140,13 @@ _attsvm "$@"
                      verbs, cases);
 }
 
+/// What fish offers after an option: its values, or files.
+std::string fish_value(const CLI::Option& option) {
+  if (option.get_type_size() == 0) return "";
+  const std::vector<std::string> values = values_of(option);
+  return values.empty() ? " -r" : fmt::format(" -x -a '{}'", fmt::join(values, " "));
+}
+
 std::string fish(const CLI::App& program) {
   std::string text = "# fish completion of attsvm\n";
   for (const CLI::App* verb : verbs_of(program)) {
@@ -115,8 +159,7 @@ std::string fish(const CLI::App& program) {
       for (const std::string& name : option->get_snames()) names += " -s " + name;
       for (const std::string& name : option->get_lnames()) names += " -l " + name;
       text += fmt::format("complete -c attsvm -n '__fish_seen_subcommand_from {}'{}{} -d '{}'\n", verb->get_name(),
-                          names, option->get_type_size() == 0 ? "" : " -r",
-                          escaped(short_words(option->get_description()), "'\\"));
+                          names, fish_value(*option), escaped(short_words(option->get_description()), "'\\"));
     }
   }
   return text;

@@ -2,30 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "report/graph_part.h"
+
 namespace attsvm::internal {
-namespace {
-
-struct GraphCounts {
-  Index components = 0, tied = 0, orders = 0, edges = 0;
-
-  explicit GraphCounts(std::span<const PriorityGraph> graphs) {
-    for (const PriorityGraph& graph : graphs) {
-      for (const std::vector<Index>& members : graph.cycles()) {
-        ++components;
-        tied += static_cast<Index>(members.size());
-      }
-      orders += graph.orders();
-      edges += static_cast<Index>(graph.edges.size());
-    }
-  }
-};
-
-}  // namespace
 
 Json graphs_json(const AttentionTask& task, std::span<const PriorityGraph> graphs, bool each) {
   const GraphCounts counts(graphs);
   Json fields{
-      {"graphs", graphs.size()}, {"components", counts.components}, {"orders", counts.orders}, {"edges", counts.edges}};
+      {"graphs", counts.graphs}, {"components", counts.components}, {"orders", counts.orders}, {"edges", counts.edges}};
   if (!each) return fields;
   Json list = Json::array();
   for (const PriorityGraph& graph : graphs) {
@@ -45,10 +29,9 @@ Json graphs_json(const AttentionTask& task, std::span<const PriorityGraph> graph
 void print_graphs(const AttentionTask& task, std::span<const PriorityGraph> graphs) {
   constexpr std::size_t kWidth = 11, kShown = 10;
   const GraphCounts counts(graphs);
-  print_field(
-      "graphs", kWidth,
-      fmt::format("{}, one per last token: {}, {} of them a strict order",
-                  counted(static_cast<Index>(graphs.size()), "graph"), counted(counts.edges, "edge"), counts.orders));
+  print_field("graphs", kWidth,
+              fmt::format("{}, one per last token: {}, {} of them a strict order", counted(counts.graphs, "graph"),
+                          counted(counts.edges, "edge"), counts.orders));
   print_field("components", kWidth,
               counts.components == 0 ? std::string("none of several tokens: all can be ordered")
                                      : fmt::format("{} of several tokens, {} in all, whose logits stay finite",

@@ -34,6 +34,11 @@ std::string command_line(const ReportOptions& options) {
 /// Whether the solve reached neither an optimum nor a certificate.
 bool is_open(const Json& solution) { return solution.at("status") == "limit" || solution.at("status") == "stalled"; }
 
+/// Null where there is none to give: without a head, and for next-token tasks.
+Json verdict_of(const Json& data) {
+  return data.contains("check") && !data.at("check").is_null() ? data.at("check").at("verdict") : Json(nullptr);
+}
+
 void print_table(const Json& data, const ReportOptions& options, std::uintmax_t bytes) {
   const auto line = [](const std::string& label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
   fmt::print("{}: a page to open in a browser, {:.0f} kB\n", options.out, static_cast<double>(bytes) / 1000);
@@ -61,7 +66,7 @@ void print_table(const Json& data, const ReportOptions& options, std::uintmax_t 
     line("run", fmt::format("{}: {}", run.at("file").get<std::string>(),
                             counted(run.at("records").get<Index>(), "recorded point")));
   }
-  if (!data.at("check").is_null()) line("verdict", data.at("check").at("verdict").get<std::string>());
+  if (const Json verdict = verdict_of(data); !verdict.is_null()) line("verdict", verdict.get<std::string>());
 }
 
 /// The main facts of the page, for scripts.
@@ -73,15 +78,14 @@ Json to_json(const Json& data, const ReportOptions& options, std::uintmax_t byte
       one[name] = solution.at(name);
     solutions.push_back(std::move(one));
   }
-  const Json& check = data.at("check");
   return {{"file", options.out},
           {"bytes", bytes},
           {"task", options.task},
           {"runs", options.runs},
           {"solutions", std::move(solutions)},
-          {"verdict", check.is_null() ? Json(nullptr) : check.at("verdict")},
+          {"verdict", verdict_of(data)},
           {"threshold", options.threshold},
-          {"coordinates", data.at("settings").at("coordinates")},
+          {"coordinates", data.contains("settings") ? data.at("settings").at("coordinates") : Json::array()},
           {"seed", nullptr},
           {"threads", threads}};
 }
@@ -169,6 +173,7 @@ void add_report(CLI::App& program, Session& session) {
   attsvm report task.npz --run run.npz -o report.html        also the training run, step by step
   attsvm report task.npz --run gd.npz --run adam.npz -o report.html   runs against each other
   attsvm report task.npz --solution mine.npz -o report.html  an answer of your own, verified
+  attsvm report corpus.npz --run run.npz -o report.html      next tokens: the priority graph of every last token
   attsvm report monitor.npz -o monitor.html                  the heads of a model, as attsvm.torch.monitor saw them
 The page is one file that works from disk. Its slider moves over the recorded steps. If the task file has an array
 x_token_names, the page shows these names for the tokens.

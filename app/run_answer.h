@@ -5,14 +5,6 @@
 
 namespace attsvm::internal {
 
-/// Whether training converges, to what, and how fast: one sentence, and its facts for --json.
-struct RunAnswer {
-  std::string text;
-  Json converges, predicted, exponent;  ///< null: cannot be said
-};
-
-RunAnswer answer_of(const Check& check, const StoredRun& run);
-
 /// The objective of an SVM; null unless it is known to be the smallest.
 Json objective_json(const MarginSolution* solution);
 

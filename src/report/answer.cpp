@@ -20,6 +20,7 @@ constexpr std::size_t kRows = 120'000;
 
 /// The problem that the answer's own select, relax and problem describe.
 MarginProblem problem_of(const AttentionTask& task, const StoredSolution& stored) {
+  if (task.next_token()) return MarginProblem::graph(task, priority_graphs(task));
   Selection selection = Selection::from_array(stored.select, task.visible(), task.longest(), "select");
   if (stored.problem == "v") return MarginProblem::value(task, std::move(selection));
   std::vector<Index> relax;
@@ -46,8 +47,8 @@ std::vector<std::string> conflict_words(const Answer& answer) {
   const double residual = answer.verification.residual;
   const std::size_t rows = static_cast<std::size_t>(
       std::count_if(answer.stored.dual.begin(), answer.stored.dual.end(), [](double x) { return x != 0; }));
-  return {fmt::format("No W keeps all of these tokens: of {} rows {} contradict each other.", answer.stored.dual.size(),
-                      rows),
+  return {fmt::format("No W keeps all of these {}: of {} rows {} contradict each other.",
+                      answer.stored.problem == "graph" ? "orders" : "tokens", answer.stored.dual.size(), rows),
           "Each of them demands a margin. Weighted and added up, the margins are at least 1, but the matrices of the "
           "rows add up to " +
               (residual > 0
@@ -91,7 +92,8 @@ std::vector<std::string> optimum_words(const Answer& answer) {
                     norm, v.dual_objective, v.objective, v.gap));
   }
   if (has_margin(s) && s.objective > 0) {
-    words.push_back(fmt::format("Scaled to norm one, it keeps every selected token ahead by {:.6g}{}.", 1 / s.objective,
+    words.push_back(fmt::format("Scaled to norm one, it keeps every {} ahead by {:.6g}{}.",
+                                s.problem == "graph" ? "edge between components" : "selected token", 1 / s.objective,
                                 s.status == "optimal" ? "; no W of that norm keeps them further ahead" : ""));
   }
   words.push_back(fmt::format("Rows met with equality: {}. They determine W.", support_count(s)));
@@ -109,6 +111,15 @@ std::vector<std::string> proof_words(const Answer& answer) {
       "Checked by code that links none of the solvers: it rebuilt every row from the task and computed every number "
       "stated here from the rows.");
   return words;
+}
+
+std::string rank_words(const MarginSolution& solution) {
+  if (!solution.norm.is_nuclear() || solution.status != MarginStatus::optimal) return {};
+  if (!solution.rank.certified)
+    return fmt::format("Its rank is at most {}; equality is not proven: {}.", solution.rank.rank, solution.rank.words);
+  return fmt::format(
+      "Its rank is {}, and that is proven: in every optimum the other singular values sum to at most {:.2g}.",
+      solution.rank.rank, solution.rank.outside_mass);
 }
 
 /// (δᵀWζ)/‖W‖_F of every row.
@@ -187,21 +198,22 @@ std::vector<std::size_t> shown_rows(const StoredSolution& stored) {
   return rows;
 }
 
-bool Answer::settles(std::string_view norm, const Array& select) const {
+bool Answer::settles(std::string_view norm, const Array* select) const {
   if (!verification.valid || stored.w_only || stored.status == "limit" || stored.status == "stalled") return false;
-  if (stored.norm != norm || stored.problem != "att" || stored.is_soft() ||
+  if (stored.norm != norm || stored.problem == "v" || stored.is_soft() ||
       std::find(stored.relax.begin(), stored.relax.end(), true) != stored.relax.end())
     return false;
-  const Array own = to_f64(stored.select), other = to_f64(select);
+  if (select == nullptr) return true;
+  const Array own = to_f64(stored.select), other = to_f64(*select);
   return own.shape == other.shape && std::equal(f64_span(own).begin(), f64_span(own).end(), f64_span(other).begin());
 }
 
 bool Answer::has_W() const {
-  return verification.valid && stored.problem == "att" && stored.status != "infeasible" && !stored.W.isZero(0);
+  return verification.valid && stored.problem != "v" && stored.status != "infeasible" && !stored.W.isZero(0);
 }
 
 std::string Answer::label() const {
-  std::string name = stored.problem == "v" ? "v^{mm}" : "W^{mm}";
+  std::string name = stored.problem == "v" ? "v^{mm}" : stored.problem == "graph" ? "W^{gsvm}" : "W^{mm}";
   if (stored.is_soft()) return name + "_{soft}";
   if (stored.norm == "fro") return name;
   return name + (stored.norm == "nuc" ? "_{*}" : "_{" + stored.norm.substr(stored.norm.find(':') + 1) + "}");
@@ -211,10 +223,7 @@ Answer judged(const AttentionTask& task, const ReportSolution& given) {
   Answer answer{.file = given.file, .stored = given.answer};
   StoredSolution& s = answer.stored;
   with_place(given.file, [&] {
-    if (s.w_only && !s.select.given()) {  // another solver's answer, checked against the task's own selection
-      s.select = (task.select() ? *task.select() : optimal_tokens(task).selection).mask(task.longest());
-    }
-    if (s.w_only && s.relax.empty()) s.relax.assign(static_cast<std::size_t>(task.queries()), false);
+    s = completed(task, std::move(s));
     answer.verification = verify(task, s);
     if (s.w_only && answer.verification.valid) {  // fill in what its file does not say
       const MarginProblem problem = problem_of(task, s);
@@ -233,18 +242,22 @@ Answer judged(const AttentionTask& task, const ReportSolution& given) {
   return answer;
 }
 
-Json answer_json(const AttentionTask& task, const Axes& axes, const Answer& answer) {
+Answer solved_answer(const AttentionTask& task, const MarginProblem& problem, const MarginSolution& solution) {
+  Answer answer;
+  answer.stored = stored(problem, solution, SolveSettings{}.tolerance);
+  answer.rank_words = rank_words(solution);
+  answer.verification = verify(task, answer.stored);
+  return answer;
+}
+
+Json answer_json(const AttentionTask& task, const Axes* axes, const Answer& answer) {
   const StoredSolution& s = answer.stored;
   const Verification& v = answer.verification;
   const bool infeasible = s.status == "infeasible", feasible = v.valid && !infeasible;
-  Json data{{"label", answer.label()},
-            {"file", answer.file.empty() ? Json(nullptr) : Json(answer.file)},
-            {"norm", s.norm},
-            {"norm_words", s.is_soft() ? "soft-margin cost" : norm_words(s.norm)},
-            {"problem", s.problem == "v" ? "v" : "att"},
-            {"status", v.valid && !s.w_only ? Json(s.status) : Json(nullptr)},
-            {"valid", v.valid},
-            {"reason", v.valid ? Json(nullptr) : Json(v.reason)}};
+  Json data{{"label", answer.label()}, {"file", answer.file.empty() ? Json(nullptr) : Json(answer.file)},
+            {"norm", s.norm},          {"norm_words", s.is_soft() ? "soft-margin cost" : norm_words(s.norm)},
+            {"problem", s.problem},    {"status", v.valid && !s.w_only ? Json(s.status) : Json(nullptr)},
+            {"valid", v.valid},        {"reason", v.valid ? Json(nullptr) : Json(v.reason)}};
   for (const char* name : {"objective", "dual_objective", "gap", "violation", "tolerance", "margin", "rank", "support"})
     data[name] = nullptr;
   data["constraints"] = s.rhs.size();
@@ -261,10 +274,10 @@ Json answer_json(const AttentionTask& task, const Axes& axes, const Answer& answ
   }
   if (!feasible) return data;
   data.update(numbers_json(s, v.gap, v.violation));
-  if (s.problem == "att") data["singular_values"] = spectrum_json(s.W);
-  if (answer.has_W()) {
-    const Index queries = std::min(task.queries(), kPageNumbers / (axes.count() + 1));
-    data["directions"] = directions_json(task, axes, s.W, queries);
+  if (s.problem != "v") data["singular_values"] = spectrum_json(s.W);
+  if (answer.has_W() && axes != nullptr) {
+    const Index queries = std::min(task.queries(), kPageNumbers / (axes->count() + 1));
+    data["directions"] = directions_json(task, *axes, s.W, queries);
   }
   return data;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "attsvm/margin.h"
 #include "attsvm/report.h"
 #include "report/plane.h"
 
@@ -12,15 +13,18 @@ struct Answer {
   Verification verification;
   std::string rank_words;  ///< what is proven about a nuclear rank; empty: nothing
 
-  /// Whether it is the proven solution of the attention SVM of this selection in this norm, or proves that there is
-  /// none.
-  bool settles(std::string_view norm, const Array& select) const;
+  /// Whether it is the proven solution of the SVM of this selection, or without one of the graph SVM, in this norm, or
+  /// proves that there is none.
+  bool settles(std::string_view norm, const Array* select = nullptr) const;
   bool has_W() const;         ///< W is a feasible (d,dz)
   std::string label() const;  ///< W^{mm}, W^{mm}_{*}, … as in figures
 };
 
 /// Checks a solution against the task. InputError with the file's name if it does not fit the task.
 Answer judged(const AttentionTask& task, const ReportSolution& given);
+
+/// An answer of the solver, verified.
+Answer solved_answer(const AttentionTask& task, const MarginProblem& problem, const MarginSolution& solution);
 
 /// The numbers of an answer that JSON holds wherever it tells about one: objective, dual_objective, gap, violation,
 /// margin, rank, support and constraints, null where the answer has none.
@@ -29,8 +33,8 @@ Json numbers_json(const StoredSolution& solution, double gap, double violation);
 /// The penalty of a soft margin: a number if all queries have the same, else a list; null where the margin is hard.
 Json penalty_json(const StoredSolution& solution);
 
-/// Numbers, proof in words, conflict, rows, spectrum and directions.
-Json answer_json(const AttentionTask& task, const Axes& axes, const Answer& answer);
+/// Numbers, proof in words, conflict, rows, spectrum and, along `axes` if there are any, directions.
+Json answer_json(const AttentionTask& task, const Axes* axes, const Answer& answer);
 
 /// Singular values, and divided by the largest; null where W is zero.
 Json spectrum_json(const RowMatrix& W);

@@ -9,8 +9,10 @@
 #include "attsvm/version.h"
 #include "base/refuse.h"
 #include "io/file.h"
+#include "report/next_token_page.h"
 #include "report/page.h"
 #include "report/run_part.h"
+#include "report/teller.h"
 #include "report/way_out.h"
 
 namespace attsvm {
@@ -39,37 +41,6 @@ std::vector<Norm> shared_norms(const AttentionTask& task) {
   const bool small = rows <= kRows && task.key_size() * task.query_size() <= kNumbers;
   return small ? CheckSettings{}.norms : std::vector<Norm>{Norm::frobenius(), Norm::nuclear()};
 }
-
-/// Tells the reader how far the report is, part by part.
-class Teller {
- public:
-  explicit Teller(const ReportRequest& request)
-      : tell_(request.progress),
-        parts_(static_cast<double>(request.solutions.size() + std::max<std::size_t>(1, request.runs.size()) + 1)) {}
-
-  void begin(std::string part) {
-    part_ = std::move(part);
-    say(part_);
-    ++begun_;
-  }
-  /// For solves, which go on for a while.
-  std::function<bool(const SolveProgress&)> of_solves() {
-    return [this](const SolveProgress& now) {
-      say(fmt::format("{}, iteration {}", part_, now.iteration), 1);
-      return false;
-    };
-  }
-
- private:
-  void say(std::string words, int inside = 0) const {
-    if (tell_) tell_({.share = (begun_ - inside) / parts_, .part = std::move(words)});
-  }
-
-  const std::function<void(const ReportProgress&)>& tell_;
-  double parts_;
-  int begun_ = 0;
-  std::string part_;
-};
 
 Check judge_run(const AttentionTask& task, const ReportRequest& request, const ReportRun& run, Teller& teller,
                 Threads& threads) {
@@ -102,15 +73,6 @@ Judgement judge(const AttentionTask& task, const ReportRequest& request, std::sp
   return result;
 }
 
-std::string rank_words(const MarginSolution& solution) {
-  if (!solution.norm.is_nuclear() || solution.status != MarginStatus::optimal) return {};
-  if (!solution.rank.certified)
-    return fmt::format("Its rank is at most {}; equality is not proven: {}.", solution.rank.rank, solution.rank.words);
-  return fmt::format(
-      "Its rank is {}, and that is proven: in every optimum the other singular values sum to at most {:.2g}.",
-      solution.rank.rank, solution.rank.outside_mass);
-}
-
 /// Adds the SVMs of the selection that none of the given solutions answers.
 void add_solved(const AttentionTask& task, const Check& check, std::vector<Answer>& answers) {
   const Array select = check.selection.mask(task.longest());
@@ -120,14 +82,9 @@ void add_solved(const AttentionTask& task, const Check& check, std::vector<Answe
        {fro, check.nuclear ? &*check.nuclear : nullptr, check.implied_solution ? &*check.implied_solution : nullptr}) {
     if (solution == nullptr) continue;
     const std::string norm = solution->norm.name();
-    const bool given =
-        std::any_of(answers.begin(), answers.end(), [&](const Answer& answer) { return answer.settles(norm, select); });
-    if (given) continue;
-    Answer answer;
-    answer.stored = stored(problem, *solution, SolveSettings{}.tolerance);
-    answer.rank_words = rank_words(*solution);
-    answer.verification = verify(task, answer.stored);
-    answers.push_back(std::move(answer));
+    const bool given = std::any_of(answers.begin(), answers.end(),
+                                   [&](const Answer& answer) { return answer.settles(norm, &select); });
+    if (!given) answers.push_back(solved_answer(task, problem, *solution));
   }
 }
 
@@ -216,6 +173,8 @@ AttentionTask task_of(const AttentionTask& task, const ReportRun& run) {
 
 std::string report_data(const AttentionTask& given_task, const ReportRequest& request, Threads& threads) {
   require_fitting(given_task, request);
+  const auto text_of = [](const Json& data) { return data.dump(-1, ' ', false, Json::error_handler_t::replace); };
+  if (given_task.next_token()) return text_of(next_token_page(given_task, request, threads));
   const AttentionTask task = request.runs.empty() ? given_task : task_of(given_task, request.runs.front());
   std::vector<Answer> answers;
   Teller teller(request);
@@ -229,11 +188,12 @@ std::string report_data(const AttentionTask& given_task, const ReportRequest& re
   add_solved(task, judgement.check, answers);
 
   const Array select = judgement.check.selection.mask(task.longest());
-  const auto main = std::find_if(answers.begin(), answers.end(),
-                                 [&](const Answer& answer) { return answer.has_W() && answer.settles("fro", select); });
+  const auto main = std::find_if(answers.begin(), answers.end(), [&](const Answer& answer) {
+    return answer.has_W() && answer.settles("fro", &select);
+  });
   const Axes axes(task, main != answers.end() ? &main->stored.W : nullptr, request.coordinates);
   Json solutions = Json::array();
-  for (const Answer& answer : answers) solutions.push_back(answer_json(task, axes, answer));
+  for (const Answer& answer : answers) solutions.push_back(answer_json(task, &axes, answer));
   Json data{{"kind", "report"},
             {"attsvm", ATTSVM_VERSION},
             {"title", request.title},
@@ -259,7 +219,7 @@ std::string report_data(const AttentionTask& given_task, const ReportRequest& re
     data["runs"].push_back(run_json(own, axes, run, check, {.answers = same ? answers : others, .shown = same},
                                     main != answers.end() ? &*main : nullptr, threads));
   }
-  return data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return text_of(data);
 }
 
 std::string page_problem() { return std::string(built_page().problem); }

@@ -1,15 +1,9 @@
 #pragma once
 
 #include "attsvm/theory.h"
-#include "report/answer.h"
+#include "report/run_curves.h"
 
 namespace attsvm::internal {
-
-/// The SVMs of the tokens that a run selects.
-struct Compared {
-  std::span<const Answer> answers;
-  bool shown;  ///< they are the solutions of the page
-};
 
 /// A run on the page: its recorded points (evenly thinned where they are many) with loss, norm, correlations,
 /// spectrum, directions and attention, and how far the last point keeps the rows of `rows_of` ahead.

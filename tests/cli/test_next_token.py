@@ -233,8 +233,10 @@ def test_options_without_meaning(attsvm, task_file, tmp_path):
         result = attsvm("train", path, "-o", tmp_path / "out.npz", *options)
         assert result.code == 2 and "next-token" in result.err, result
     assert attsvm("check", path, "--enumerate").code == 2
-    for verb in (("report", path, "-o", tmp_path / "out.html"), ("path", path, "-o", tmp_path / "out.npz"),
-                 ("path", path, "--joint", "-o", tmp_path / "out.npz")):
+    result = attsvm("report", path, "--coordinates", "0", "-o", tmp_path / "out.html")
+    assert result.code == 2 and "coordinates" in result.err and "next-token" in result.err, result
+    assert not (tmp_path / "out.html").exists()
+    for verb in (("path", path, "-o", tmp_path / "out.npz"), ("path", path, "--joint", "-o", tmp_path / "out.npz")):
         result = attsvm(*verb)
         assert result.code == 2 and f"{path}: a next-token task has no head" in result.err, result
     assert not (tmp_path / "out.npz").exists()

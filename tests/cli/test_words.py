@@ -132,6 +132,14 @@ def test_bash_completes(attsvm, tmp_path):
     assert complete("attsvm", "so") == ["solve"]
     assert complete("attsvm", "reproduce", "--fo") == ["--format", "--font-size"]
     assert complete("attsvm", "solve", "ta") == []  # files are left to the shell
+    assert complete("attsvm", "reproduce", "--format", "p") == ["pdf", "png"]
+    assert complete("attsvm", "train", "task.npz", "--param", "") == ["W", "KQ", "p"]
+    assert complete("attsvm", "train", "task.npz", "--loss", "log") == ["logistic"]
+
+
+def test_zsh_and_fish_know_values(attsvm):
+    assert ":value:(svg pdf png)" in attsvm("completion", "zsh").out
+    assert "-x -a 'svg pdf png'" in attsvm("completion", "fish").out
 
 
 def test_the_manual_page_is_sound(attsvm, tmp_path):

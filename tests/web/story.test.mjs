@@ -45,7 +45,9 @@ test("a sentence says what was trained, what theory predicts and what happened",
       /^W was trained for 300 steps by ngd; theory predicts that its direction becomes that of the max-margin solution/,
     );
     const end = run.correlations.find((one) => one.norm === run.implied.norm).distances.at(-1);
-    assert.equal(await lead.locator("[data-path]").last().getAttribute("title"), String(end));
+    assert.equal(await lead.locator(".num").last().getAttribute("title"), String(end));
+    const { answer } = JSON.parse(attsvm("check", dataOf(page).title, "--run", run.file, "--json"));
+    assert.equal(await lead.locator("[data-path='runs.0.answer']").textContent(), answer, "one sentence, one source");
     await assertWordsFirst(page);
     await assertNumbers(page);
   }));
@@ -61,7 +63,7 @@ test("of several runs each is told with what theory predicts for it", () =>
       const words = new RegExp(`was trained for 20000 steps; ${said} the least ${norm} norm`);
       assert.match(await items.nth(r).textContent(), words);
       const end = run.correlations.find((one) => one.norm === run.implied.norm).distances.at(-1);
-      assert.equal(await items.nth(r).locator("[data-path]").last().getAttribute("title"), String(end));
+      assert.equal(await items.nth(r).locator(".num").last().getAttribute("title"), String(end));
     }
     await assertWordsFirst(page);
     await assertNumbers(page);

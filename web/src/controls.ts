@@ -1,5 +1,5 @@
 // Controls for the current query and step.
-import type { Report } from "./data";
+import type { Report, Trained } from "./data";
 import { button, choice, freshId, h } from "./dom";
 import { num } from "./format";
 import { runNames, timeline } from "./runs";
@@ -48,7 +48,7 @@ export function runControl(data: Report, store: Store): HTMLElement | null {
 }
 
 /** The slider over recorded steps, with a button that plays them. */
-export function stepControl(data: Report, store: Store): HTMLElement | null {
+export function stepControl(data: Trained, store: Store): HTMLElement | null {
   const { label, values, paths } = timeline(data);
   const last = values.length - 1;
   if (last < 1) return null;

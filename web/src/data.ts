@@ -85,7 +85,7 @@ export interface Solution {
   file: string | null;
   norm: string;
   norm_words: string;
-  problem: "att" | "v";
+  problem: "att" | "v" | "graph";
   status: "optimal" | "infeasible" | "limit" | "stalled" | null;
   valid: boolean;
   reason: string | null;
@@ -143,21 +143,31 @@ export interface AttentionMap {
   weights: string;
 }
 
-export interface Run {
+/** What every page shows of a run. */
+export interface Curves {
   file: string;
   settings: string | null;
   records: number;
-  verdict: Check["verdict"];
-  reason: string;
-  kept: number[][];
   step: number[] | null;
   norm: number[];
   loss: Maybe[] | null;
   log10_gradient: Maybe[] | null;
-  correlations: CorrelationCurve[];
   implied: ImpliedNorm | null;
   shares: MarginShares[];
   singular_values: (Spectrum | null)[];
+  correlations: CorrelationCurve[];
+}
+
+/** A page with runs. */
+export interface Trained {
+  runs: Curves[];
+}
+
+export interface Run extends Curves {
+  verdict: Check["verdict"];
+  reason: string;
+  answer: string;
+  kept: number[][];
   directions: Directions[];
   attention: QueryAttention[];
   map: AttentionMap;
@@ -170,6 +180,25 @@ export interface WayOut {
   instead: { query: number; token: number; score_gap: Maybe }[] | null;
 }
 
+export interface TaskFacts {
+  attention: "prompt" | "cross" | "self" | "next-token";
+  causal: boolean;
+  masked: boolean;
+  ragged: boolean;
+  sequences: number;
+  queries: number;
+  tokens: number;
+  longest: number;
+  d: number;
+  dz: number;
+  dv: number;
+  vocabulary: Maybe;
+  keys: boolean;
+  head: string;
+  labels_positive: number;
+  separability: { holds: boolean; needed_key_size: number; query_rank: number; reason: string };
+}
+
 export interface Report {
   kind: "report";
   attsvm: string;
@@ -177,24 +206,7 @@ export interface Report {
   playground: string | null;
   command: string;
   settings: { threshold: number; coordinates: number[] };
-  task: {
-    attention: "prompt" | "cross" | "self";
-    causal: boolean;
-    masked: boolean;
-    ragged: boolean;
-    sequences: number;
-    queries: number;
-    tokens: number;
-    longest: number;
-    d: number;
-    dz: number;
-    dv: number;
-    vocabulary: Maybe;
-    keys: boolean;
-    head: string;
-    labels_positive: number;
-    separability: { holds: boolean; needed_key_size: number; query_rank: number; reason: string };
-  };
+  task: TaskFacts;
   selection: string;
   queries: Queries;
   check: Check | null;
@@ -203,6 +215,47 @@ export interface Report {
   main: Maybe;
   way_out: WayOut | null;
   runs: Run[];
+}
+
+/** Tokens that no W orders, or a single one. */
+export interface TokenGroup {
+  tokens: number[];
+  words: string[];
+  size: number;
+  level: number;
+}
+
+export interface PriorityGraph {
+  last: number;
+  word: string;
+  sequences: number;
+  tokens: number;
+  edges: number;
+  orders: number;
+  components: number;
+  drawn: number;
+  groups: TokenGroup[];
+  arrows: number[][];
+  implied: number;
+  words: string[];
+}
+
+export interface NextTokenRun extends Curves {
+  finite_distance: Maybe[] | null;
+}
+
+export interface NextToken {
+  kind: "next-token";
+  attsvm: string;
+  title: string;
+  command: string;
+  task: TaskFacts;
+  counts: { graphs: number; components: number; tied: number; orders: number; edges: number };
+  graphs: PriorityGraph[];
+  separable: boolean | null;
+  finite: { dimension: number; norm: number; loss: number } | null;
+  solutions: Solution[];
+  runs: NextTokenRun[];
 }
 
 export type Mark = "line" | "points" | "band" | "bars" | "boxes";
@@ -386,4 +439,4 @@ export interface Audit {
   heads: HeadAudit[];
 }
 
-export type PageData = Report | Index | Audit | Monitor;
+export type PageData = Report | NextToken | Index | Audit | Monitor;

@@ -6,6 +6,7 @@ import type { PageData } from "./data";
 import { h } from "./dom";
 import { indexPage } from "./index_page";
 import { monitorPage } from "./monitor";
+import { nextTokenPage } from "./next_token";
 import { reportPage } from "./report";
 
 const root = document.getElementById("page");
@@ -15,6 +16,7 @@ if (root) {
     const data = JSON.parse(source) as PageData;
     document.title = data.kind === "index" ? data.title : `${data.title} \u2013 attsvm`;
     if (data.kind === "report") reportPage(root, data);
+    else if (data.kind === "next-token") nextTokenPage(root, data);
     else if (data.kind === "monitor") monitorPage(root, data);
     else if (data.kind === "audit") auditPage(root, data);
     else indexPage(root, data);

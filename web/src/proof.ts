@@ -153,28 +153,33 @@ export function conflictWords(data: Report, store: Store, s: number, most = Infi
   });
 }
 
+/** What is proven about a solution, in words and numbers. */
+export function proofCard(solution: Solution, s: number): HTMLElement {
+  return h(
+    "article",
+    { class: "card proof" },
+    h(
+      "h3",
+      {},
+      h("span", {}, ...labelNodes(solution.label)),
+      h("span", { class: "hint" }, ` ${solution.norm_words}`),
+      badge(solution),
+    ),
+    solution.file
+      ? h("p", { class: "note" }, "from ", h("code", { "data-path": `solutions.${s}.file` }, solution.file))
+      : null,
+    h(
+      "div",
+      { class: "two" },
+      h("div", {}, ...solution.words.map((words, k) => h("p", {}, text(`solutions.${s}.words.${k}`, words)))),
+      numbers(solution, s),
+    ),
+  );
+}
+
 export function proofView(panel: HTMLElement, data: Report, store: Store): void {
   data.solutions.forEach((solution, s) => {
-    const card = h(
-      "article",
-      { class: "card proof" },
-      h(
-        "h3",
-        {},
-        h("span", {}, ...labelNodes(solution.label)),
-        h("span", { class: "hint" }, ` ${solution.norm_words}`),
-        badge(solution),
-      ),
-      solution.file
-        ? h("p", { class: "note" }, "from ", h("code", { "data-path": `solutions.${s}.file` }, solution.file))
-        : null,
-      h(
-        "div",
-        { class: "two" },
-        h("div", {}, ...solution.words.map((words, k) => h("p", {}, text(`solutions.${s}.words.${k}`, words)))),
-        numbers(solution, s),
-      ),
-    );
+    const card = proofCard(solution, s);
     panel.append(card);
     if (solution.conflict) {
       card.append(h("h4", {}, "In words"), h("ul", {}, ...conflictWords(data, store, s)));

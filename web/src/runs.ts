@@ -1,8 +1,8 @@
 // The runs of a report: their names, colours and steps, and what theory predicts for each.
-import type { Maybe, Report, Run } from "./data";
+import type { Curves, Maybe, Trained } from "./data";
 
 /** Parameters and optimizer where these tell the runs apart, else their files. */
-export function runNames(data: Report): string[] {
+export function runNames(data: Trained): string[] {
   const short = data.runs.map((run) =>
     /^(\([^)]*\)|[^,]*), ([^,]*)/
       .exec(run.settings ?? "")
@@ -24,7 +24,7 @@ export const runStyle = (run: number, curve = 0): number =>
   (colours[run % colours.length] ?? 2) + 8 * (curve + mostCurves * Math.floor(run / colours.length));
 
 /** Whether there are so few runs that a sentence can be said about each. */
-export const fewRuns = (data: Report): boolean => data.runs.length <= 2;
+export const fewRuns = (data: Trained): boolean => data.runs.length <= 2;
 
 interface Steps {
   label: string;
@@ -33,7 +33,7 @@ interface Steps {
 }
 
 /** The steps of a run, or the numbers of its points where the file has none. */
-export function stepAxis(data: Report, r: number): Steps {
+export function stepAxis(data: Trained, r: number): Steps {
   const run = data.runs[r];
   if (!run?.step) return { label: "recorded point", values: (run?.norm ?? []).map((_, k) => k), path: "" };
   return { label: "step", values: run.step, path: `runs.${r}.step` };
@@ -47,9 +47,9 @@ export interface Timeline {
   paths: string[]; // where in the data they are; empty: nowhere
 }
 
-const timelines = new WeakMap<Report, Timeline>();
+const timelines = new WeakMap<Trained, Timeline>();
 
-export function timeline(data: Report): Timeline {
+export function timeline(data: Trained): Timeline {
   const known = timelines.get(data);
   if (known) return known;
   const all = data.runs.map((_, r) => stepAxis(data, r));
@@ -70,7 +70,7 @@ export function timeline(data: Report): Timeline {
 }
 
 /** The point of a run at a place of the slider: the last one that it had reached by then. */
-export function pointAt(data: Report, r: number, step: number): number {
+export function pointAt(data: Trained, r: number, step: number): number {
   const line = timeline(data);
   const run = data.runs[r];
   const values = line.label === "step" ? run?.step : [...(run?.norm.keys() ?? [])];
@@ -90,7 +90,7 @@ export interface Prediction {
  * How far a run is from where theory says that it goes: from the direction of the solution in the norm that theory
  * names, or from the largest margin in that norm, which many directions may have.
  */
-export function predicted(run: Run, r: number): Prediction | null {
+export function predicted(run: Curves, r: number): Prediction | null {
   const norm = run.implied?.norm;
   if (norm === undefined) return null;
   const c = run.correlations.findIndex((one) => one.norm === norm),

@@ -1,7 +1,7 @@
 // The share of the largest margin that runs have reached, in each norm.
 import { Chart } from "./chart";
 import type { ChartSpec } from "./chart_spec";
-import type { MarginShares, Report, Run } from "./data";
+import type { Curves, MarginShares, Trained } from "./data";
 import { type Child, choice, h } from "./dom";
 import { num, percent, share } from "./format";
 import { fewRuns, literal, normWords, runNames, runStyle, stepAxis, timeline } from "./runs";
@@ -10,7 +10,7 @@ import { pagedTable, shadedCell } from "./table";
 const rounding = 2 ** -53; // the accuracy of shares
 
 /** A sentence about the norm that theory names for the optimizer. */
-function impliedWords(run: Run): string {
+function impliedWords(run: Curves): string {
   const { implied } = run;
   if (!implied) return "Theory names no norm for this training.";
   const shares = run.shares.find((one) => one.norm === implied.norm);
@@ -34,7 +34,7 @@ const meaning =
   "The smallest margin of W divided by a norm of W, as a share \u03c1 of the largest that any W has in that norm; " +
   "where 1 \u2212 \u03c1 falls to 0, W tends to a max-margin solution in that norm. ";
 
-function summary(data: Report): string {
+function summary(data: Trained): string {
   if (data.runs.every((run) => run.shares.every((one) => one.status !== "optimal")))
     return "There is no largest margin to compare with: the selected tokens cannot be separated, or no solve ended.";
   if (!fewRuns(data)) return `${meaning}Curves of the norm that theory names for the optimizer are bold.`;
@@ -47,7 +47,7 @@ function summary(data: Report): string {
 const riseWords = (rises: boolean | null): string => (rises === null ? "\u2013" : rises ? "rises" : "does not rise");
 
 /** One row per run and norm: what is reached at the end, and where it is heading. */
-export function sharesTable(data: Report): HTMLElement {
+export function sharesTable(data: Trained): HTMLElement {
   const names = runNames(data);
   const several = data.runs.length > 1;
   const rows = data.runs.flatMap((run, r) =>
@@ -86,11 +86,11 @@ export function sharesTable(data: Report): HTMLElement {
 }
 
 /** One row per run, one column per norm: what is reached at the end. The norm that theory names is framed. */
-export function sharesMatrix(data: Report): HTMLElement | null {
+export function sharesMatrix(data: Trained): HTMLElement | null {
   const names = runNames(data);
   const norms = [...new Set(data.runs.flatMap((run) => run.shares.map((one) => one.norm)))];
   if (norms.length === 0) return null;
-  const cell = (run: Run, r: number, norm: string): HTMLElement => {
+  const cell = (run: Curves, r: number, norm: string): HTMLElement => {
     const s = run.shares.findIndex((one) => one.norm === norm),
       rho = run.shares[s]?.rho ?? [];
     const last = rho.length - 1,
@@ -127,7 +127,7 @@ export function sharesMatrix(data: Report): HTMLElement | null {
 }
 
 /** 1 − ρ over steps: every norm of one run, or every run in one norm, which a control chooses. */
-export function sharesChart(grid: HTMLElement, controls: HTMLElement, data: Report): Chart {
+export function sharesChart(grid: HTMLElement, controls: HTMLElement, data: Trained): Chart {
   const names = runNames(data);
   const axis = timeline(data);
   const norms = [...new Set(data.runs.flatMap((run) => run.shares.map((one) => one.norm)))];

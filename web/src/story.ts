@@ -2,7 +2,7 @@
 // contradicts what, and ways out.
 import type { Report, Run } from "./data";
 import { type Child, h } from "./dom";
-import { counted, num } from "./format";
+import { counted, num, text } from "./format";
 import { labelNodes } from "./label";
 import { queryLink, tokenName } from "./names";
 import { planeChart } from "./plane_chart";
@@ -61,6 +61,10 @@ function duration(run: Run, r: number): Child[] {
 
 const source = (run: Run): string => (run.implied?.proven ? "theory predicts" : "expected, not proven, is");
 
+/** The sentence in which `attsvm check` answers. */
+const checked = (run: Run, r: number): HTMLElement =>
+  h("span", {}, "In the words of ", h("code", {}, "attsvm check"), ": ", text(`runs.${r}.answer`, run.answer), ".");
+
 function oneRun(run: Run): HTMLElement {
   const aim = predicted(run, 0);
   const trained: Child[] = ["W was trained", ...duration(run, 0), run.implied ? ` by ${run.implied.optimizer}` : ""];
@@ -83,7 +87,8 @@ function oneRun(run: Run): HTMLElement {
     ...labelNodes(aim.label),
     " below), and at the end",
     ...distance(run, aim),
-    ".",
+    ". ",
+    checked(run, 0),
   );
 }
 
@@ -102,7 +107,8 @@ function severalRuns(data: Report): HTMLElement[] {
       ...labelNodes(aim.label),
       " below), and at the end",
       ...distance(run, aim),
-      ".",
+      ". ",
+      checked(run, r),
     );
   };
   return [

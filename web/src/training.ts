@@ -1,7 +1,7 @@
 // The training runs: distance from the max-margin directions, share of the largest margin, norm, loss.
 import { Chart } from "./chart";
 import type { ChartSpec, Series } from "./chart_spec";
-import type { Maybe, Report, Run } from "./data";
+import type { Curves, Maybe, Trained } from "./data";
 import { h } from "./dom";
 import { formatted, num, share } from "./format";
 import { labelNodes, labelText } from "./label";
@@ -13,7 +13,7 @@ import { type Fact, facts } from "./table";
 const rounding = 2 ** -53; // the accuracy of correlations
 
 /** A curve over the steps of a run. */
-function curve(data: Report, r: number, label: string, style: number, y: Maybe[], path: string): Series {
+export function curve(data: Trained, r: number, label: string, style: number, y: Maybe[], path: string): Series {
   const axis = stepAxis(data, r);
   return {
     label,
@@ -26,7 +26,7 @@ function curve(data: Report, r: number, label: string, style: number, y: Maybe[]
 }
 
 /** One curve per run: how far it is from where theory says that it goes. */
-export function predictionChart(host: HTMLElement, data: Report, store: Store, height: number): void {
+export function predictionChart(host: HTMLElement, data: Trained, store: Store, height: number): void {
   const axis = timeline(data);
   const names = runNames(data);
   const measures = new Set<string>();
@@ -61,7 +61,7 @@ export function predictionChart(host: HTMLElement, data: Report, store: Store, h
   follow();
 }
 
-function distanceSpec(data: Report): ChartSpec {
+function distanceSpec(data: Trained): ChartSpec {
   const axis = timeline(data);
   const names = runNames(data);
   const several = data.runs.length > 1;
@@ -100,7 +100,7 @@ function distanceSpec(data: Report): ChartSpec {
 
 /** One curve per run. */
 function plainSpec(
-  data: Report,
+  data: Trained,
   key: "norm" | "loss" | "log10_gradient",
   words: { title: string; y: string; summary: (first: string, last: string, name: string) => string; more: string },
 ): ChartSpec | null {
@@ -129,7 +129,7 @@ function plainSpec(
   };
 }
 
-function atPoint(run: Run, r: number, k: number): HTMLElement {
+function atPoint(run: Curves, r: number, k: number): HTMLElement {
   const rows: Fact[] = [];
   if (run.step) rows.push(["step", num(`runs.${r}.step.${k}`, run.step[k])]);
   rows.push(["norm of W", num(`runs.${r}.norm.${k}`, run.norm[k])]);
@@ -152,7 +152,7 @@ function atPoint(run: Run, r: number, k: number): HTMLElement {
   return facts(rows);
 }
 
-export function trainingView(panel: HTMLElement, data: Report, store: Store): void {
+export function trainingView(panel: HTMLElement, data: Trained, store: Store): void {
   const axis = timeline(data);
   const names = runNames(data);
   const controls = h("div", { class: "controls" });
