@@ -15,7 +15,7 @@ namespace {
 
 /// Raise by one with every change that gives an audit other numbers from the same heads, settings and seed: heads
 /// stored before are then not reused.
-constexpr int kNumbersOfAudits = 1;
+constexpr int kNumbersOfAudits = 2;
 
 RunKey key_of(const HeadSet& heads, const AuditSettings& settings) {
   Json words = settings_json(settings);

@@ -8,6 +8,7 @@
 #include "margin/frobenius/wide_active_set.h"
 #include "margin/nuclear/wide_path.h"
 #include "margin/pursuit.h"
+#include "margin/rows/row_spread.h"
 #include "margin/rows/tolerances.h"
 #include "margin/streaming/nuclear_working_set.h"
 #include "margin/streaming/working_set.h"
@@ -25,6 +26,10 @@ constexpr Index kRowsPerUnknown = 8;  // far more rows stall the working set (do
 constexpr double kStartTolerance = 1e-2;     // for the Frobenius answer from which a large nuclear solve starts
 constexpr Index kLastRows = 10'000;          // rows up to which the exact solver is a last resort: 0.8 GB
 constexpr Index kExactNumbers = 25'000'000;  // rows · d up to which the exact solver may copy all rows as a last resort
+constexpr Index kNuclearNumbers = 100'000'000;  // the same for the nuclear solver: 0.8 GB
+// Measured: rows of random tokens have a spread above 0.7 and take the working set a twentieth of the time, heads have
+// one of at most 0.11 and take it up to forty times as long, or stall it.
+constexpr double kEvenSpread = 0.25;
 // Added to right-hand sides, relative to ‖δ‖ ‖W‖ ‖ζ‖, so that W meets the rows after rounding.
 constexpr double kLift = 2 * kMeet, kWideLift = 0.3 * kEpsilon;
 
@@ -46,10 +51,16 @@ bool has_many_rows(const Pursuit& p) {
   return true;
 }
 
-/// The working set or interior point stalled. Ill-conditioned rows do that, those of real heads for one, and a face
-/// that can be factorised may still be small. Not first: on 28,200 rows of random tokens in 48 x 48 unknowns it takes
-/// ten times as long as the working set; on heads a half to a fifth of the time.
-bool may_have_missed(const Pursuit& p) { return is_large(p) && p.problem.all_positive() && p.has_answer; }
+/// Rows in few directions, as those of real heads. Conjugate gradients fail on them, but few of them support the
+/// answer, so that their equations can be factorised.
+bool is_lopsided(const Pursuit& p) {
+  return is_large(p) && p.problem.all_positive() && row_spread(p.problem) < kEvenSpread;
+}
+
+/// The working set or interior point stalled, and a face that can be factorised may still be small.
+bool may_have_missed(const Pursuit& p) {
+  return is_large(p) && p.problem.all_positive() && p.has_answer && !is_lopsided(p);
+}
 
 bool suits_working_set(const Pursuit& p) { return is_large(p) && !has_many_rows(p); }
 
@@ -162,8 +173,15 @@ bool suits_nuclear_working_set(const Pursuit& p) {
 }
 
 bool suits_nuclear_solver(const Pursuit& p) {
-  return !suits_nuclear_working_set(p) || p.problem.rows() * p.problem.d() <= kExactNumbers;
+  return !suits_nuclear_working_set(p) || p.problem.rows() * p.problem.d() <= kNuclearNumbers;
 }
+
+/// The working set stalls on most such problems. Where it does not, the other way takes up to twice its time.
+bool suits_nuclear_solver_alone(const Pursuit& p) {
+  return suits_nuclear_working_set(p) && suits_nuclear_solver(p) && is_lopsided(p);
+}
+
+bool is_left_to_nuclear_solver(const Pursuit& p) { return suits_nuclear_solver(p) && !suits_nuclear_solver_alone(p); }
 
 bool suits_wide_path(const Pursuit& p) {
   return WidePath::suits(p.problem) && p.best.objective > 0 && std::isfinite(p.best.objective);
@@ -279,6 +297,7 @@ void extreme_path(Pursuit& p) {
 
 constexpr std::array kFrobenius{
     Pursuit::Method{is_small, active_set},
+    Pursuit::Method{is_lopsided, proximal_steps},
     Pursuit::Method{has_many_rows, interior_point},
     Pursuit::Method{suits_working_set, working_set},
     Pursuit::Method{is_large, conflict_search},
@@ -292,8 +311,9 @@ constexpr std::array kFrobenius{
 constexpr std::array kNuclear{
     Pursuit::Method{has_nuclear_start, nuclear_warm_start},
     Pursuit::Method{always, frobenius_start},
+    Pursuit::Method{suits_nuclear_solver_alone, nuclear_solver},
     Pursuit::Method{suits_nuclear_working_set, nuclear_working_set},
-    Pursuit::Method{suits_nuclear_solver, nuclear_solver},
+    Pursuit::Method{is_left_to_nuclear_solver, nuclear_solver},
     Pursuit::Method{suits_wide_path, wide_path},
     Pursuit::Method{has_frobenius_answer, frobenius_answer, true},
 };

@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "margin/certify/certificate.h"
+#include "margin/rows/row_spread.h"
 #include "margin_support.h"
 
 namespace attsvm {
@@ -84,13 +85,50 @@ TEST(Proximal, SolvesIllConditionedHeads) {
   }
 }
 
-/// The same through solve(), in both norms.
+/// The same through solve(), in both norms: rows in few directions go to methods that factorise, at once.
 TEST(Proximal, HeadsAreSolvedInBothNorms) {
   for (const double least : {1e-2, 1e-3}) {
     const MarginProblem problem = selected(like_a_head(240, 24, 16, least, 5));
-    test::optimum(problem);
-    EXPECT_EQ(test::proven(problem, {.norm = Norm::nuclear()}).status, MarginStatus::optimal) << least;
+    EXPECT_LT(row_spread(problem), 0.25) << least;
+    EXPECT_EQ(test::optimum(problem).method, "proximal Newton") << least;
+    const MarginSolution nuclear = test::proven(problem, {.norm = Norm::nuclear()});
+    EXPECT_EQ(nuclear.status, MarginStatus::optimal) << least;
+    EXPECT_EQ(nuclear.method, "interior point, Newton on the face") << least;
   }
+}
+
+/// Random tokens fill the space, and stay with the working set, which takes a fraction of the time there.
+TEST(Proximal, RandomTokensAreLeftToTheWorkingSet) {
+  for (const Law law : {Law::random, Law::separable}) {
+    const AttentionTask task = generate({.law = law, .n = 100, .T = 24, .d = 24}, 1).task;
+    const MarginProblem problem =
+        MarginProblem::attention(task, task.select() ? *task.select() : optimal_tokens(task).selection);
+    EXPECT_GT(row_spread(problem), 0.5);
+    EXPECT_EQ(test::optimum(problem).method, "working set");
+    EXPECT_EQ(test::proven(problem, {.norm = Norm::nuclear()}).method, "nuclear working set");
+  }
+}
+
+/// What is known of the spread: unit vectors of e of d axes have the effective dimension e; too few queries say
+/// nothing.
+TEST(Proximal, TheSpreadOfRows) {
+  const auto spread = [](Index n, Index axes, Index query_axes) {
+    constexpr Index d = 8;
+    std::vector<double> tokens, queries;
+    for (Index i = 0; i < n; ++i) {
+      for (Index t = 0; t < 2; ++t) {
+        for (Index j = 0; j < d; ++j) tokens.push_back(t == 0 && j == i % axes ? 3.0 : 0.0);
+      }
+      for (Index j = 0; j < d; ++j) queries.push_back(j == i / axes % query_axes ? 0.5 : 0.0);
+    }
+    return row_spread(selected(
+        test::make_task(n, 2, tokens, queries, std::vector<std::vector<Index>>(static_cast<std::size_t>(n), {0}))));
+  };
+  EXPECT_NEAR(spread(256, 8, 8), 1, 0.05);
+  EXPECT_NEAR(spread(256, 2, 8), 0.25, 0.02);
+  EXPECT_NEAR(spread(256, 2, 4), 0.125, 0.01);
+  EXPECT_EQ(spread(256, 1, 1), 1.0 / 64);
+  EXPECT_EQ(spread(15, 1, 1), 1);
 }
 
 TEST(Proximal, StartsFromMultipliers) {
