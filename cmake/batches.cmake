@@ -1,6 +1,6 @@
-# attsvm_batches(FOLDERS...): the files of each folder of src are compiled together, with GROUP as UNITY_BUILD_MODE: what
-# they ask of Eigen is compiled once, which halves the time. Files of a folder that have constants of the same name are in
-# two batches. Highway includes its files repeatedly, so they are alone.
+# attsvm_batches(FOLDERS...): the files of each folder of src are compiled together, with GROUP as UNITY_BUILD_MODE, so
+# that what they ask of Eigen is compiled once. Files of a folder that have constants of the same name are in two batches.
+# Highway includes its files repeatedly, so they are alone.
 function(attsvm_batches)
   set(source ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../src)
   foreach(folder IN LISTS ARGN)

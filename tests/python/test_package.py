@@ -139,7 +139,7 @@ def test_wheels_are_small_and_run_on_old_systems(wheels, tmp_path):
             assert versions and max(versions) <= GLIBC, (library, max(versions))
             assert "GLIBCXX" not in symbols
         shown = run(sys.executable, "-m", "auditwheel", "show", wheel).replace("\n", " ")
-        assert re.search(r'constrains the platform tag to "manylinux_2_(\d+)_x86_64"', shown) and "manylinux_2_28_x86_64" in shown, shown
+        assert int(re.search(r'following platform tag: "manylinux_2_(\d+)_x86_64"', shown)[1]) <= GLIBC[1], shown
         [licence] = folder.glob("attsvm-*.dist-info/licenses/LICENSE")
         assert all(f"======== {name}" in licence.read_text() for name in ("libflint-dev", "libgmp-dev", "libc++"))
 
@@ -155,16 +155,19 @@ def test_pythons_that_are_missing_are_named(tmp_path):
 
 def test_the_conda_recipe():
     recipe = rattler_build.Stage0Recipe.from_file(ROOT / "packaging/conda/recipe.yaml")
-    variants = rattler_build.VariantConfig({"python": ["3.9", "3.12"], "c_stdlib": ["sysroot"], "c_stdlib_version": ["2.28"]})
+    variants = rattler_build.VariantConfig({"python": ["3.9", "3.12"], "c_stdlib": ["sysroot"],
+                                            "c_stdlib_version": ["2.28"]})
     rendered = [variant.recipe.to_dict() for variant in recipe.render(variants)]
     version = re.search(r"project\(attsvm VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
     assert {one["package"]["version"] for one in rendered} == {version}
     program, python = ([one for one in rendered if one["package"]["name"] == name] for name in ("libattsvm", "attsvm"))
     assert program and len(python) == 1, "3.9 is too old"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    needs, host, run_time = project["build-system"]["requires"], python[0]["requirements"]["host"], python[0]["requirements"]["run"]
-    assert {need.replace(">=", " >=") for need in needs} | set(program[0]["requirements"]["host"]) | {"pip", "python"} == set(host)
-    assert run_time == ["python", *(need.replace(">=", " >=") for need in project["project"]["dependencies"])]
+    tools, needs = ([need.replace(">=", " >=") for need in list]
+                    for list in (project["build-system"]["requires"], project["project"]["dependencies"]))
+    found = python[0]["requirements"]
+    assert set(found["host"]) == {"pip", "python", *tools, *program[0]["requirements"]["host"]}
+    assert found["run"] == ["python", *needs]
     for one in rendered:
         assert (ROOT / "packaging/conda" / one["build"]["script"]).exists()
 
