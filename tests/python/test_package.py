@@ -11,9 +11,11 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 
 import pytest
+import rattler_build
 from conftest import FIXTURES, ROOT
 
 FROM_SOURCE = os.environ.get("ATTSVM_WHEEL_FROM_SOURCE") == "1"
@@ -26,6 +28,12 @@ TAGS = {"3.10": "cp310-cp310", "3.11": "cp311-cp311", "3.12": "cp312-abi3"}  # o
 PYENV = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv")) / "versions"
 
 
+def starts(python):
+    """Whether it is there and is no stand-in of pyenv's that leads nowhere."""
+    found = shutil.which(python)
+    return found is not None and subprocess.run([found, "-c", ""], capture_output=True).returncode == 0
+
+
 def pythons():
     """The interpreters to try, by version: Debian's, and for the wheels that we give out pyenv's too."""
     found = {"debian": pathlib.Path("/usr/bin/python3")}
@@ -36,7 +44,8 @@ def pythons():
 
 def tags_of_pythons_here():
     """What scripts/build_wheels must have made: a wheel for each Python that is on PATH or pyenv's."""
-    return {tag for version, tag in TAGS.items() if shutil.which(f"python{version}") or list(PYENV.glob(f"{version}.*/bin/python"))}
+    return {tag for version, tag in TAGS.items()
+            if any(map(starts, (f"python{version}", *PYENV.glob(f"{version}.*/bin/python"))))}
 
 
 def run(*words, env=CLEAN, **options):
@@ -77,7 +86,7 @@ def clean(request, tmp_path_factory, wheels):
     folder = tmp_path_factory.mktemp("clean")
     run(request.param[1], "-m", "venv", folder)
     install = (folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check")
-    run(*install, "--no-index", "--no-deps", "--find-links", wheels[0].parent, "attsvm")
+    run(*install, "--no-index", "--no-deps", "--only-binary", ":all:", "--find-links", wheels[0].parent, "attsvm")
     run(*install, "numpy", "pytest")
     run(folder / "bin/pip", "check")
     return folder / "bin/python"
@@ -129,17 +138,57 @@ def test_wheels_are_small_and_run_on_old_systems(wheels, tmp_path):
             versions = [tuple(map(int, found.split("."))) for found in re.findall(r"GLIBC_([0-9.]+)", symbols)]
             assert versions and max(versions) <= GLIBC, (library, max(versions))
             assert "GLIBCXX" not in symbols
+        shown = run(sys.executable, "-m", "auditwheel", "show", wheel).replace("\n", " ")
+        assert int(re.search(r'following platform tag: "manylinux_2_(\d+)_x86_64"', shown)[1]) <= GLIBC[1], shown
+        [licence] = folder.glob("attsvm-*.dist-info/licenses/LICENSE")
+        assert all(f"======== {name}" in licence.read_text() for name in ("libflint-dev", "libgmp-dev", "libc++"))
+
+
+def test_pythons_that_are_missing_are_named(tmp_path):
+    for name in ("bash", "dirname"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    done = subprocess.run([tmp_path / "bash", ROOT / "scripts/build_wheels"], capture_output=True, text=True,
+                          env={"PATH": str(tmp_path), "PYENV_ROOT": str(tmp_path)})
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.splitlines() == [f"there is no Python {version} here, so no wheel for it" for version in TAGS]
+
+
+def test_the_conda_recipe():
+    recipe = rattler_build.Stage0Recipe.from_file(ROOT / "packaging/conda/recipe.yaml")
+    variants = rattler_build.VariantConfig({"python": ["3.9", "3.12"], "c_stdlib": ["sysroot"],
+                                            "c_stdlib_version": ["2.28"]})
+    rendered = [variant.recipe.to_dict() for variant in recipe.render(variants)]
+    version = re.search(r"project\(attsvm VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+    assert {one["package"]["version"] for one in rendered} == {version}
+    program, python = ([one for one in rendered if one["package"]["name"] == name] for name in ("libattsvm", "attsvm"))
+    assert program and len(python) == 1, "3.9 is too old"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    tools, needs = ([need.replace(">=", " >=") for need in list]
+                    for list in (project["build-system"]["requires"], project["project"]["dependencies"]))
+    found = python[0]["requirements"]
+    assert set(found["host"]) == {"pip", "python", *tools, *program[0]["requirements"]["host"]}
+    assert found["run"] == ["python", *needs]
+    for one in rendered:
+        assert (ROOT / "packaging/conda" / one["build"]["script"]).exists()
 
 
 SMOKE = """
-import pathlib, sys
+import sys
 import numpy as np
 import attsvm
 assert not {"matplotlib", "sklearn", "torch", "tqdm"} & set(sys.modules)
 task = attsvm.generate("random", n=30, T=20, d=30, seed=1)
 solution = attsvm.solve(task)
 assert attsvm.verify(task, solution)
-assert attsvm.train(task, steps=10).steps == 10
+run = attsvm.train(task, steps=10)
+assert run.steps == 10
+attsvm.check(task, run)
+rng = np.random.default_rng(0)
+heads = attsvm.Heads(rng.normal(size=(2, 30, 4)), rng.normal(size=(2, 30, 4)), position=np.arange(30))
+heads.save("heads.npz")
+audit = attsvm.audit(attsvm.load("heads.npz"), queries=20, nulls=1)
+assert audit.complete and len(audit) == 2
+attsvm.report(task, run, out="report.html")
 for name in ("plot", "AttentionSVM"):
     try:
         getattr(attsvm, name)
@@ -147,19 +196,25 @@ for name in ("plot", "AttentionSVM"):
         assert "pip install attsvm[" in str(error)
     else:
         raise AssertionError(name)
-package = pathlib.Path(attsvm.__file__).parent.parent
-libraries = {line.split()[-1] for line in open("/proc/self/maps") if ".so" in line}
-for one in libraries:
-    if any(f"lib{name}" in one for name in ("openblas", "fmt", "sqlite3", "deflate", "flint", "gmp")):
-        assert one.startswith(str(package)), one
 print(attsvm.__version__, np.__version__)
 """
+# Of the system: glibc's, and those that the rules for manylinux wheels expect of every Linux.
+SYSTEM = {"linux-vdso", "ld-linux-x86-64", "libc", "libm", "libdl", "libpthread", "librt", "libgcc_s", "libstdc++", "libz"}
 
 
 def test_a_clean_environment(clean, tmp_path):
     version = run(clean, "-c", SMOKE, cwd=tmp_path).split()[0]
     assert run(clean.parent / "attsvm", "--version", cwd=tmp_path) == f"attsvm {version}\n"
     assert run(clean, "-m", "attsvm", "--version", cwd=tmp_path) == f"attsvm {version}\n"
+    assert "verify" in run(clean, "-m", "attsvm", "demo", cwd=tmp_path)
+    run(clean, "-m", "attsvm", "playground", "-o", "playground.html", cwd=tmp_path)
+    for page in ("report.html", "demo/report.html", "playground.html"):
+        assert (tmp_path / page).read_text().startswith("<!doctype html>"), page
+    package = pathlib.Path(run(clean, "-c", "import attsvm; print(attsvm.__path__[0])", cwd=tmp_path).strip())
+    [module] = package.glob("_core.*.so")
+    for line in run("ldd", module).splitlines():
+        assert "not found" not in line
+        assert line.split(".so")[0].split("/")[-1].strip() in SYSTEM or str(package.parent) in line, line
 
 
 def test_the_suite_in_a_clean_environment(clean, tmp_path):
