@@ -70,12 +70,12 @@ TEST(RowDimension, ThreeTokensTakeFiveSixthsAndTheLawIsCoversForTwo) {
 
 TEST(Capacity, CountsWhatVerifiedSolvesSay) {
   Threads threads(2);
-  const CapacitySettings settings{.n = 20, .T = 4, .d = 4, .width = 3, .heads = 2, .draws = 40, .runs = 4, .wanted = 0};
+  const CapacitySettings settings{.n = 14, .T = 4, .d = 4, .width = 3, .heads = 2, .draws = 40, .runs = 4, .wanted = 0};
   const Capacity found = capacity(settings, threads);
   EXPECT_TRUE(found.complete);
-  EXPECT_EQ(found.rows, 60);
+  EXPECT_EQ(found.rows, 42);
   EXPECT_EQ(found.unknowns, 16);
-  const auto tasks = draw_selections({.n = 20, .T = 4, .d = 4}, {.count = 40}, threads);
+  const auto tasks = draw_selections({.n = 14, .T = 4, .d = 4}, {.count = 40}, threads);
   const auto problems = attention_problems(tasks, optimal_of(tasks));
   Index separable = 0, narrow = 0;
   for (const MarginSolution& one : solve_verified(problems, Norm::frobenius(), threads))
