@@ -109,8 +109,12 @@ TEST(Capacity, SearchBracketsTheSmallestSizeForAnyNumberOfThreads) {
   EXPECT_EQ(again.separable.count, found.separable.count);
   EXPECT_EQ(again.margin.mean, found.margin.mean);
   for (const CapacityPoint& point : search.points) {
-    if (point.d >= search.high) EXPECT_GE(point.separable.low, 0.8);
-    if (point.d < search.low) EXPECT_LT(point.separable.high, 0.8);
+    if (point.d >= search.high) {
+      EXPECT_GE(point.separable.low, 0.8);
+    }
+    if (point.d < search.low) {
+      EXPECT_LT(point.separable.high, 0.8);
+    }
   }
 }
 
