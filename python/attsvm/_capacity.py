@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from . import _arguments as arguments
 from . import _core, _progress
@@ -9,7 +10,8 @@ from ._errors import Interrupted
 from ._results import FieldsResult
 
 
-class Share(NamedTuple):
+@dataclass(frozen=True)
+class Share:
     """A share that was counted, and Wilson's interval for the chance behind it, at 95 %."""
     count: int
     of: int
@@ -18,7 +20,8 @@ class Share(NamedTuple):
     high: float
 
 
-class Spread(NamedTuple):
+@dataclass(frozen=True)
+class Spread:
     """Mean and spread of what was measured."""
     count: int
     mean: float
@@ -27,7 +30,8 @@ class Spread(NamedTuple):
     most: float
 
 
-class SmallestSize(NamedTuple):
+@dataclass(frozen=True)
+class SmallestSize:
     """Where the smallest sufficient d lies."""
     wanted: float
     low: int  #: every smaller d has a smaller chance, at 95 %

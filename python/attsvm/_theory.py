@@ -194,7 +194,7 @@ def list_claims() -> list[Claim]:
     """The statements that `claims` tests.
 
     >>> [claim.name for claim in list_claims()][:2]
-    ['separability', 'divergence']
+    ['separability', 'capacity-always']
     """
     return [Claim(*one) for one in _core.claims()]
 

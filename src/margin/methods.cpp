@@ -26,7 +26,6 @@ constexpr Index kRowsPerUnknown = 8;  // far more rows stall the working set (do
 constexpr double kStartTolerance = 1e-2;     // for the Frobenius answer from which a large nuclear solve starts
 constexpr Index kLastRows = 10'000;          // rows up to which the exact solver is a last resort: 0.8 GB
 constexpr Index kExactNumbers = 25'000'000;  // rows · d up to which the exact solver may copy all rows as a last resort
-constexpr Index kNuclearNumbers = 100'000'000;  // the same for the nuclear solver: 0.8 GB
 // Measured: rows of random tokens have a spread above 0.7 and take the working set a twentieth of the time, heads have
 // one of at most 0.11 and take it up to forty times as long, or stall it.
 constexpr double kEvenSpread = 0.25;
@@ -70,7 +69,7 @@ bool fits_into_memory(const Pursuit& p) {
 
 bool is_open_by_rounding(const Pursuit& p) { return p.reached && p.best.dual_objective > 0; }
 
-bool suits_wide(const Pursuit& p) { return WideActiveSet::suits(p.problem); }
+bool suits_wide(const Pursuit& p) { return WideRows::suit(p.problem); }
 
 bool is_open_by_rounding_in_wide(const Pursuit& p) { return suits_wide(p) && is_open_by_rounding(p); }
 
@@ -173,7 +172,7 @@ bool suits_nuclear_working_set(const Pursuit& p) {
 }
 
 bool suits_nuclear_solver(const Pursuit& p) {
-  return !suits_nuclear_working_set(p) || p.problem.rows() * p.problem.d() <= kNuclearNumbers;
+  return !suits_nuclear_working_set(p) || p.problem.rows() * p.problem.d() <= kExactNumbers;
 }
 
 /// The working set stalls on most such problems. Where it does not, the other way takes up to twice its time.

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "margin/frobenius/wide_active_set.h"
+#include "margin/rows/wide_rows.h"
 
 namespace attsvm::internal {
 namespace {
@@ -122,7 +122,7 @@ void Pursuit::offer_conflict(std::string_view method, Index iterations_taken) {
   MarginSolution& candidate = *candidate_;
   if (!memory.certifier.certify_conflict(problem, candidate)) return offer(method, iterations_taken);
   // If the certificate is not certain, the wide methods still search for a W where they can.
-  const bool is_certain = memory.certifier.conflict_factor() >= kCertainConflict || !WideActiveSet::suits(problem);
+  const bool is_certain = memory.certifier.conflict_factor() >= kCertainConflict || !WideRows::suit(problem);
   iterations += iterations_taken;
   candidate.method = method;
   keep(candidate);

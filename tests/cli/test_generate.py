@@ -69,7 +69,7 @@ def test_an_existing_file_needs_force(attsvm, tmp_path):
     (["generate", "separable", "--d", "4", "--rank", "5", "-o", "x.npz"], ["rank = 5", "min(d, dz) = 4"]),
     (["generate", "planted", "--n", "3", "--d", "8", "--rank", "4", "-o", "x.npz"], ["rank = 4", "min(n, d, dz) = 3"]),
     (["solv"], ["unknown verb solv; did you mean solve?"]),
-    (["x"], ["unknown verb x; must be one of audit, check, ", "solve", "verify"]),
+    (["x"], ["unknown verb x; must be one of audit, capacity, check, ", "solve", "verify"]),
 ])
 def test_bad_usage_is_one_clear_line(attsvm, tmp_path, monkeypatch, arguments, words):
     monkeypatch.chdir(tmp_path)

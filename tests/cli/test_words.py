@@ -36,7 +36,7 @@ def test_near_words_are_suggested(attsvm, tmp_path, monkeypatch, words, meant):
 
 def test_far_words_get_the_whole_list(attsvm):
     result = attsvm("claims", "zzzzzzzzzz")
-    assert result.code == 2 and "must be one of separability, divergence" in result.err
+    assert result.code == 2 and "must be one of separability, capacity-always" in result.err
 
 
 @pytest.mark.parametrize("verb, options", [

@@ -11,16 +11,9 @@ constexpr slong kDependent = -98;    // log₂ of the squared share of a depende
 constexpr slong kImplied = -47;      // log₂ of the violation, relative to the terms, that such a row may have
 constexpr slong kNegligible = -128;  // log₂ below which coefficients of a combination count as zero
 constexpr slong kMet = -128;         // log₂ of the violation, relative to ‖W‖ and b, of rows that count as met
-constexpr Index kMostRows = 1500;    // by hand
-constexpr Index kMostProducts = 2'000'000;  // wide multiplications per pass over all rows: 0.1 s
-constexpr Index kStepsPerRow = 20;          // most steps; by hand
+constexpr Index kStepsPerRow = 20;   // most steps; by hand
 
 }  // namespace
-
-bool WideActiveSet::suits(const MarginProblem& problem) {
-  const Index groups = static_cast<Index>(problem.groups().size());
-  return problem.rows() <= kMostRows && problem.d() * (problem.rows() + groups * problem.dz()) <= kMostProducts;
-}
 
 WideActiveSet::Outcome WideActiveSet::solve(const MarginProblem& problem, const Eigen::VectorXd& guess,
                                             const std::function<bool()>& stop, double lift) {

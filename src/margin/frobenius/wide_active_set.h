@@ -14,9 +14,6 @@ class WideActiveSet {
  public:
   using Outcome = ActiveSetOutcome;
 
-  /// Whether the problem is small enough to be solved within seconds.
-  static bool suits(const MarginProblem& problem);
-
   /// Minimises ‖W‖_F over the rows. `guess`: a multiplier per row; those that are not zero mark rows to start from.
   /// `lift` is added to the right-hand sides of inequalities, per ‖δ‖ ‖ζ‖.
   Outcome solve(const MarginProblem& problem, const Eigen::VectorXd& guess, const std::function<bool()>& stop,

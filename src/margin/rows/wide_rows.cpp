@@ -8,6 +8,9 @@
 namespace attsvm::internal {
 namespace {
 
+constexpr Index kMostWideRows = 1500;           // by hand
+constexpr Index kMostWideProducts = 2'000'000;  // multiplications per pass over all rows: 0.1 s
+
 /// Scales the numbers so that the largest has exponent 0 and returns its exponent before; `none` if all are zero.
 slong normalize(Wide* numbers, Index count, slong none) {
   slong largest = none;
@@ -35,6 +38,11 @@ WideVector solve_transposed(const std::vector<WideVector>& L, WideVector b) {
     for (std::size_t l = 0; l < k; ++l) b[l] -= L[k][l] * b[k];
   }
   return b;
+}
+
+bool WideRows::suit(const MarginProblem& problem) {
+  const Index groups = static_cast<Index>(problem.groups().size());
+  return problem.rows() <= kMostWideRows && problem.d() * (problem.rows() + groups * problem.dz()) <= kMostWideProducts;
 }
 
 void WideRows::load(const MarginProblem& problem) {

@@ -16,6 +16,8 @@ WideVector solve_transposed(const std::vector<WideVector>& L, WideVector b);
 /// of size zero, whose value is 0 for every W, are left out.
 class WideRows {
  public:
+  /// Whether the rows are few and small enough for active sets in wide numbers, which take seconds then.
+  static bool suit(const MarginProblem& problem);
   void load(const MarginProblem& problem);
 
   Index count() const { return static_cast<Index>(row_.size()); }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "margin/frobenius/wide_active_set.h"
+#include "margin/rows/wide_rows.h"
 #include "margin/soft/soft_rows.h"
 
 namespace attsvm::internal {
@@ -19,7 +19,7 @@ constexpr Index kStepsPerRow = 20;    // most steps; by hand
 }  // namespace
 
 bool WideSoftSet::suits(const MarginProblem& problem) {
-  return WideActiveSet::suits(problem) && std::min(problem.rows(), problem.d() * problem.dz()) <= kMostUnknowns;
+  return WideRows::suit(problem) && std::min(problem.rows(), problem.d() * problem.dz()) <= kMostUnknowns;
 }
 
 bool WideSoftSet::solve(const MarginProblem& problem, const std::vector<double>& penalty, const Eigen::VectorXd& guess,
