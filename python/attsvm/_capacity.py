@@ -74,8 +74,8 @@ def _result(text: str) -> Capacity:
         values[name] = values[name] and Spread(**values[name])
     search = values["smallest_d"]
     if search is not None:
-        points = {one["d"]: Share(**one["separable"]) for one in search["points"]}
-        values["smallest_d"] = SmallestSize(**{**search, "points": points})
+        search["points"] = {one["d"]: Share(**one["separable"]) for one in search["points"]}
+        values["smallest_d"] = SmallestSize(**search)
     return Capacity(values)
 
 
