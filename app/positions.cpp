@@ -67,14 +67,15 @@ void add_positions(CLI::App& program, Session& session) {
   attsvm positions task.npz --table learned.npy -o placed.npz    adds row t of a table to the key of token t
   attsvm solve placed.npz -o solution.npz                        every other verb takes the result
 Equal tokens cannot be told apart without positions: a selection that keeps one and drops the other has no W.
-Values stay as they are. Queries that are tokens (self attention) get their token's position, others none.)",
+Values stay as they are. Queries that are tokens (self attention) get their token's position, others none.
+Arrays whose names begin with x_ are left out: what they say of the task need not hold any more.)",
                        [&session, options, kind] { return run_positions(session, *options, (*kind)->count() > 0); });
   verb->add_option("TASK", options->task, "Task file (.npz)")->required();
   *kind = verb->add_option("--kind", options->positions.kind, "Which encoding")
               ->transform(
                   one_of<PositionKind>({{"sinusoidal", PositionKind::sinusoidal}, {"rotary", PositionKind::rotary}}));
   verb->add_option("--base", options->positions.base,
-                   "How much slower than the first coordinate the slowest one turns (default: 10000)");
+                   "Pair i turns base^(2i/d) times slower than pair 0 (default: 10000)");
   verb->add_option("--table", options->table, "Vectors to add, one per position, (P,d) with P >= T (.npy)");
   Session::add_output(verb, options->out, session.force)->required();
 }

@@ -21,8 +21,9 @@ class Report(NamedTuple):
 
     @property
     def verdict(self) -> str | None:
-        """As of `check`, about the first run, else about the selection; None if the task has no head."""
-        return None if self.data["check"] is None else str(self.data["check"]["verdict"])
+        """As of `check`, about the first run, else about the selection; None if the task has no head to judge by."""
+        check = self.data.get("check")
+        return None if check is None else str(check["verdict"])
 
 
 _Kind = TypeVar("_Kind", Run, Solution)

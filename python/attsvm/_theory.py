@@ -52,7 +52,8 @@ class Check(FieldsResult):
     the last decade of steps `rho_rises`, True, False or None, and `rho_exponent`, a in 1 − rho ≈ c·step^a or NaN.
     `largest_margin` is 1/the least norm. `implied_norm` is the norm that theory names for the optimizer, or None;
     `implied_norm_proven` tells whether for softmax attention, `implied_norm_why` in words; `advice` says which step
-    size, beta or epsilon would bring the run closer, "" if none is known to.
+    size, beta or epsilon would bring the run closer, "" if none is known to; `answer` says in one sentence whether the
+    run converges, to what, and how fast.
     """
 
     __slots__ = ()

@@ -5,6 +5,7 @@
 #include "base/refuse.h"
 #include "bindings.h"
 #include "io/stored_run.h"
+#include "report/run_answer.h"
 #include "solution.h"
 #include "theory/unsolved.h"
 
@@ -155,6 +156,7 @@ Answer<Fields, bool> check_trained(const AttentionTask& given, const Fields& arr
   watch.finish();
   Fields result = to_dict(task, *check);
   add_shares(result, *check);
+  result["answer"] = answer_of(*check, run).text;
   return nb::make_tuple(result, watch.interrupted());
 }
 

@@ -19,7 +19,8 @@ using namespace internal;
 
 namespace {
 
-constexpr Index kMostNumbers = 100'000'000;  // of the tokens of one task
+constexpr Index kMostNumbers = 100'000'000;  // of the tokens of one task, or of W
+constexpr Index kMostHeads = 1000;           // each takes one more solve per draw
 constexpr Index kBatchNumbers = 8'000'000;   // of a batch of tasks
 constexpr Index kMostOfBatch = 32;           // draws between two looks at the clock
 constexpr double kTrainingWork = 4e9;        // steps · tokens · d of all runs: a few seconds
@@ -63,10 +64,15 @@ void require_sizes(const CapacitySettings& s) {
   if (numbers > static_cast<double>(kMostNumbers))
     refuse("n = {}, T = {}, d = {}: a task would have {:.2g} numbers; must be at most {:.2g}", s.n, s.T, s.d, numbers,
            static_cast<double>(kMostNumbers));
+  const Index dz = query_size_of({.d = s.d, .dz = s.dz, .pattern = s.pattern}), most = std::min(s.d, dz);
+  const double unknowns = static_cast<double>(s.d) * static_cast<double>(dz);
+  if (unknowns > static_cast<double>(kMostNumbers))
+    refuse("d = {}, dz = {}: W would have {:.2g} entries; must be at most {:.2g}", s.d, dz, unknowns,
+           static_cast<double>(kMostNumbers));
   least("width", s.width, 0);
-  const Index most = std::min(s.d, query_size_of({.d = s.d, .dz = s.dz, .pattern = s.pattern}));
   if (s.width > most) refuse("width = {}; must be at most min(d,dz) = {}", s.width, most);
   least("heads", s.heads, 1);
+  if (s.heads > kMostHeads) refuse("heads = {}; must be at most {}", s.heads, kMostHeads);
   least("draws", s.draws, 1);
   least("runs", s.runs, -1);
   if (s.runs > s.draws) refuse("runs = {}; must be at most draws = {}", s.runs, s.draws);
@@ -148,7 +154,7 @@ class Estimate {
       which.push_back(k);
     }
     const std::vector<MarginSolution> nuc = solve_many(separable, {.norm = Norm::nuclear()}, threads_);
-    std::vector<bool> all(tasks.size()), narrow(tasks.size());
+    std::vector<bool> all(tasks.size()), open(tasks.size()), narrow(tasks.size());
     for (std::size_t k = 0; k < tasks.size(); ++k) all[k] = fro[k].status == MarginStatus::optimal;
     for (std::size_t k = 0; k < which.size(); ++k) {
       const MarginSolution& one = fro[which[k]];
@@ -165,7 +171,10 @@ class Estimate {
     }
     for (Index head = 1; head < settings_.heads; ++head) {
       const std::vector<MarginSolution> other = solve_many(problems_of(tasks, draws, head), {}, threads_);
-      for (std::size_t k = 0; k < tasks.size(); ++k) all[k] = all[k] && other[k].status == MarginStatus::optimal;
+      for (std::size_t k = 0; k < tasks.size(); ++k) {
+        all[k] = all[k] && other[k].status != MarginStatus::infeasible;
+        open[k] = open[k] || !is_settled(other[k].status);
+      }
     }
     for (std::size_t k = 0; k < tasks.size(); ++k) {
       if (!is_settled(fro[k].status)) {
@@ -173,7 +182,7 @@ class Estimate {
         continue;
       }
       answer_.separable.add(fro[k].status == MarginStatus::optimal);
-      if (settings_.heads > 1) answer_.all_heads.add(all[k]);
+      if (settings_.heads > 1 && !(all[k] && open[k])) answer_.all_heads.add(all[k]);
       if (settings_.width > 0) answer_.fits_width.add(narrow[k]);
     }
   }
@@ -184,7 +193,11 @@ class Estimate {
     const std::vector<TrainedRun> runs = train_many(tasks, {.steps = kRunSteps, .time_limit = left}, threads_);
     const auto selected = selected_by(tasks, runs, threads_), best = optimal_of(tasks);
     for (std::size_t k = 0; k < tasks.size(); ++k) {
-      if (runs[k].stop != TrainStop::asked) answer_.global.add(selected[k] == best[k]);
+      if (runs[k].stop == TrainStop::asked) {
+        stopped_ = true;
+      } else {
+        answer_.global.add(selected[k] == best[k]);
+      }
     }
   }
 

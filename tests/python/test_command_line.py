@@ -147,7 +147,7 @@ def test_checks(program, tmp_path, files, words):
     run.save(tmp_path / "run.npz")
     theirs = json.loads(program("check", path, "--run", tmp_path / "run.npz", "--json").stdout)
     ours = attsvm.check(task, run)
-    for name in ("verdict", "reason", "separable"):
+    for name in ("verdict", "reason", "separable", "answer"):
         assert getattr(ours, name) == theirs[name]
     for name in ("optimal", "selected", "record_step"):
         assert getattr(ours, name).tolist() == theirs[name]

@@ -138,10 +138,9 @@ function finiteChart(host: HTMLElement, data: NextToken, store: Store): void {
     title: "Distance of the finite part",
     name: "finite-part",
     summary:
-      "Tied tokens share a component, where the loss has a least point W_fin; how far the part of W among them is from " +
-      "it. 0 is that point.",
+      "Tied tokens share a component, where the loss has a least point; how far the part of W among them is from it.",
     x: { label: axis.label, log: axis.log },
-    y: { label: "distance from W_{fin}", log: true, floor: 2 ** -53 },
+    y: { label: "distance from W_{fin}", log: true },
     series,
   });
   const follow = (): void => chart.setMarker(axis.values[store.get().step] ?? null);

@@ -9,10 +9,10 @@ constexpr Index kFewestSamples = 16, kMostSamples = 256;  // rows, each of anoth
 
 /// Of unit vectors, one per row. Pairs of different samples alone, so that their number does not matter.
 double effective_dimension(const RowMatrix& vectors) {
-  const RowMatrix products = vectors * vectors.transpose();
+  RowMatrix products = vectors * vectors.transpose();
+  products.diagonal().setZero();
   const auto pairs = static_cast<double>(vectors.rows() * (vectors.rows() - 1));
-  const double squares = products.squaredNorm() - products.diagonal().squaredNorm();
-  return std::min(static_cast<double>(vectors.cols()), pairs / squares);
+  return std::min(static_cast<double>(vectors.cols()), pairs / products.squaredNorm());
 }
 
 }  // namespace
