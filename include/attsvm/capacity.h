@@ -76,7 +76,7 @@ struct Capacity {
   double cover = 0;      ///< n(T−1)/(2·d·dz): above 1, Cover's count expects that no W separates
   double dimension = 0;  ///< the statistical dimension δ of a query's rows, from random projections; T = 2: 1/2
   double load = 0;       ///< n·δ/(d·dz): about half of the selections are separable where it is 1
-  double predicted = 0;  ///< the chance that follows from δ; exact for T = 2 (Cover), else measured to be close
+  double predicted = 0;  ///< the chance that follows from δ; exact for T = 2, d ≥ 2 (Cover), else measured to be close
   Share separable;       ///< selections with a certified W; the others have a certificate that there is none
   Index undecided = 0;   ///< draws that the solver left open; they are in no share
   Share all_heads;       ///< draws in which the selections of all heads are separable

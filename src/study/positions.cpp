@@ -155,12 +155,18 @@ class PositionsStudy final : public Study {
     return panel;
   }
 
-  /// The least d at which every task of a rule had a W; "none" where there is no such d.
+  /// From which d on every task of a rule had a W.
   static std::string enough(const Table& table, const char* rule, std::size_t column) {
+    std::string from;
     for (const Json& row : table.rows) {
-      if (row.at(0) == rule && row.at(column) == 1) return fmt::format("{}", row.at(1).get<Index>());
+      if (row.at(0) != rule) continue;
+      if (row.at(column) != 1) {
+        from.clear();
+      } else if (from.empty()) {
+        from = fmt::format("from d = {} on", row.at(1).get<Index>());
+      }
     }
-    return "none of those tried";
+    return from.empty() ? "at no d that was tried" : from;
   }
 
   static void explain(Summary& summary) {
@@ -173,9 +179,10 @@ class PositionsStudy final : public Study {
       summary.findings.push_back(
           {.paper = fmt::format("{}: words that occur twice conflict without positions, and positions end that.",
                                 rule.title),
-           .ours = fmt::format("Without positions at most {:.1f} % of the tasks have a W at any d. All have one from "
-                               "d = {} on with sinusoidal positions, and from d = {} on with rotary ones.",
-                               100 * without, enough(table, rule.name, 4), enough(table, rule.name, 5)),
+           .ours =
+               fmt::format("Without positions at most {:.1f} % of the tasks have a W at any d. All have one {} with "
+                           "sinusoidal positions, and {} with rotary ones.",
+                           100 * without, enough(table, rule.name, 4), enough(table, rule.name, 5)),
            .why = ""});
     }
   }
