@@ -78,9 +78,9 @@ struct Capacity {
   double load = 0;       ///< n·δ/(d·dz): about half of the selections are separable where it is 1
   double predicted = 0;  ///< the chance that follows from δ; exact for T = 2, d ≥ 2 (Cover), else measured to be close
   Share separable;       ///< selections with a certified W; the others have a certificate that there is none
-  Index undecided = 0;   ///< draws that the solver left open; they are in no share
-  Share all_heads;       ///< draws in which the selections of all heads are separable
-  Share fits_width;      ///< draws whose nuclear solution has at most `width` columns: such a W exists
+  Index undecided = 0;  ///< draws that the solver left open; they are in no share
+  Share all_heads;      ///< draws in which the selections of all heads are separable
+  Share fits_width;     ///< draws whose nuclear solution has at most `width` columns: such a W exists
   /// Of separable draws: an upper bound, from norms, on the share of the largest margin that a W of rank `width` keeps.
   Spread width_margin;
   Spread margin;  ///< 1/‖W‖_F of the Frobenius solution: the largest margin
