@@ -47,7 +47,8 @@ test("a sentence says what was trained, what theory predicts and what happened",
     const end = run.correlations.find((one) => one.norm === run.implied.norm).distances.at(-1);
     assert.equal(await lead.locator(".num").last().getAttribute("title"), String(end));
     const { answer } = JSON.parse(attsvm("check", dataOf(page).title, "--run", run.file, "--json"));
-    assert.equal(await lead.locator("[data-path='runs.0.answer']").textContent(), answer, "one sentence, one source");
+    assert.equal(run.answer, answer, "one sentence, one source");
+    assert.match(await lead.locator("[data-path='runs.0.answer'] sup").textContent(), /^\u2212\d\.\d+$/);
     await assertWordsFirst(page);
     await assertNumbers(page);
   }));

@@ -131,7 +131,8 @@ export async function assertNumbers(page) {
       else if (value === null) {
         if (text !== "\u2013") found.push(`${element.dataset.path}: ${text} for nothing`);
       } else if (typeof value === "string") {
-        const shown = "marks" in element.dataset ? value.replace(/\^(mm|-?\d+)|_(fin|\*)/g, small) : value;
+        const shown =
+          "marks" in element.dataset ? value.replace(/\^(mm|gsvm|-?\d+(?:\.\d+)?)|_(fin|\*)/g, small) : value;
         if (text !== shown) found.push(`${element.dataset.path}: ${text}, not ${shown}`);
       } else if (!agrees(text, value, Number(element.dataset.digits ?? 6)) || element.title !== String(value))
         found.push(`${element.dataset.path}: ${text} (${element.title}), not ${value}`);

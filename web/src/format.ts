@@ -1,5 +1,6 @@
 // Numbers as the page shows them. Each element carries its path in the data and its exact value.
 import { h } from "./dom";
+import { sentenceNodes } from "./label";
 
 const plain = 6; // significant digits
 const tiny = 3; // of numbers that need an exponent
@@ -45,6 +46,16 @@ export function counted(count: number, noun: string): string {
 /** A text of the data. */
 export function text(path: string, value: string): HTMLElement {
   return h("span", { "data-path": path }, value);
+}
+
+/** A text of the data that may contain W^mm and similar names. */
+export function sentence(
+  path: string,
+  words: string,
+  tag: "span" | "p" = "span",
+  kind: string | null = null,
+): HTMLElement {
+  return h(tag, { class: kind, "data-path": path, "data-marks": "" }, ...sentenceNodes(words));
 }
 
 const superscripts = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079";

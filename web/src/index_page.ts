@@ -2,7 +2,7 @@
 import { Chart } from "./chart";
 import type { Experiment, FigureGrid, FigurePanel, Index } from "./data";
 import { freshId, h } from "./dom";
-import { formatted, num, text } from "./format";
+import { formatted, num, sentence, text } from "./format";
 import { labelText, sentenceNodes } from "./label";
 import { onPrint } from "./print";
 import { shadedCell } from "./table";
@@ -108,11 +108,6 @@ function panelChart(host: HTMLElement, one: Experiment, e: number, p: number, pa
 /** The heads of the findings' columns; our own experiments have expectations where others have a paper. */
 function columnsOf(one: Experiment): Record<"paper" | "ours" | "why", string> {
   return { paper: one.published ? "published" : "expected", ours: "found here", why: "why they differ" };
-}
-
-/** A text of the data that may contain W^mm and similar names. */
-function sentence(path: string, words: string, tag: "span" | "p" = "span", kind: string | null = null): HTMLElement {
-  return h(tag, { class: kind, "data-path": path, "data-marks": "" }, ...sentenceNodes(words));
 }
 
 function findings(one: Experiment, e: number): HTMLElement {

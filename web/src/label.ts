@@ -50,7 +50,10 @@ export function labelNodes(label: string): Node[] {
 }
 
 const raised: Record<string, string> = {
+  g: "\u1d4d",
   m: "\u1d50",
+  s: "\u02e2",
+  v: "\u1d5b",
   "-": "\u207b",
   ...digits("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"),
 };
@@ -89,9 +92,9 @@ export function labelAscii(label: string): string {
     .join("");
 }
 
-const marks = /\^(mm|-?\d+)|_(fin|\*)/g;
+const marks = /\^(mm|gsvm|-?\d+(?:\.\d+)?)|_(fin|\*)/g;
 
-/** A sentence of the program, which writes W^mm and 2^-52, as the page writes them. */
+/** A sentence of the program, which writes W^mm, 2^-52 and t^-0.5, as the page writes them. */
 export function sentenceNodes(words: string): Node[] {
   const nodes: Node[] = [];
   let at = 0;

@@ -344,20 +344,22 @@ export function drawNamedLine(
   pen.stroke();
   pen.font = `${11.5 * ratio}px system-ui, sans-serif`;
   const width = pen.measureText(name).width;
-  const room = 20 * ratio; // that the name and the marks of points take up and down
-  const parts = Array.from({ length: 13 }, (_, k) => point(first + ((last - first) * k) / 12));
+  // A name is kept off marks (7 pixels around a point), off their own names above them, and inside the box.
+  const half = 7 * ratio;
+  const parts = Array.from({ length: 25 }, (_, k) => point(first + ((last - first) * k) / 24));
   const places = parts
     .sort((a, b) => b[0] - a[0])
     .flatMap(([x, y]) =>
-      [-1, 1].map((side) => {
+      [-10, 10, 24, -24].map((by) => {
         const right = box.left + box.width - width - 6 * ratio;
         const left = Math.max(box.left + 6 * ratio, Math.min(x - width / 2, right));
-        const middle = y + 9 * side * ratio;
+        const middle = y + by * ratio;
         const taken = points.filter(
-          ([px, py]) => px > left - room / 2 && px < left + width + room / 2 && Math.abs(py - middle) < room,
+          ([px, py]) =>
+            px > left - half && px < left + width + half && middle > py - 4 * half && middle < py + 2 * half,
         ).length;
-        const out = middle - room / 2 < box.top || middle + room / 2 > box.top + box.height ? points.length + 1 : 0;
-        return { left, middle, cost: taken + out };
+        const out = middle - half < box.top || middle + half > box.top + box.height ? points.length + 1 : 0;
+        return { left, middle, cost: taken + out + (Math.abs(by) > 10 ? 0.5 : 0) }; // near the line if it can be
       }),
     );
   const best = places.reduce((a, b) => (b.cost < a.cost ? b : a));

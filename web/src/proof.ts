@@ -95,6 +95,7 @@ function conflictPicture(host: HTMLElement, data: Report, solution: Solution): v
         y: rows.map((_, k) => middle(k, 1)),
         name: (k) => (rows[k] ? words(rows[k]) : ""),
         tag: (k) => (rows[k] ? words(rows[k]) : ""),
+        along: (k) => [rows[k]?.arrow[0] ?? 0, flat ? 0 : (rows[k]?.arrow[1] ?? 0)], // outside of the polygon
       },
     ],
     include: { x: corners.map(([x]) => x), y: corners.map(([, y]) => y) },

@@ -2,7 +2,7 @@
 // contradicts what, and ways out.
 import type { Report, Run } from "./data";
 import { type Child, h } from "./dom";
-import { counted, num, text } from "./format";
+import { counted, num, sentence } from "./format";
 import { labelNodes } from "./label";
 import { queryLink, tokenName } from "./names";
 import { planeChart } from "./plane_chart";
@@ -63,7 +63,7 @@ const source = (run: Run): string => (run.implied?.proven ? "theory predicts" : 
 
 /** The sentence in which `attsvm check` answers. */
 const checked = (run: Run, r: number): HTMLElement =>
-  h("span", {}, "In the words of ", h("code", {}, "attsvm check"), ": ", text(`runs.${r}.answer`, run.answer), ".");
+  h("span", {}, "In the words of ", h("code", {}, "attsvm check"), ": ", sentence(`runs.${r}.answer`, run.answer), ".");
 
 function oneRun(run: Run): HTMLElement {
   const aim = predicted(run, 0);

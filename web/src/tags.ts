@@ -24,7 +24,32 @@ function shortened(name: string): string {
   return all.length > letters ? `${all.slice(0, letters - 1).join("")}\u2026` : name;
 }
 
-/** Names beside points: above, right, left or below, wherever no point and no other name is. */
+interface Named {
+  x: number;
+  y: number;
+  r: number;
+  name: string;
+  along: [number, number] | null;
+}
+
+/** Where a name may stand: above, right, left or below its point, or clear of the line through it. */
+function placesOf({ x, y, r, along }: Named, width: number, height: number): Box[] {
+  const at = (middleX: number, middleY: number): Box => ({
+    left: middleX - width / 2,
+    top: middleY - height / 2,
+    width,
+    height,
+  });
+  const length = along ? Math.hypot(...along) : 0;
+  if (along && length > 0) {
+    const normal = [-along[1] / length, along[0] / length] as const;
+    const far = (Math.abs(normal[0]) * width + Math.abs(normal[1]) * height) / 2 + r;
+    return [far, -far].map((by) => at(x + by * normal[0], y + by * normal[1]));
+  }
+  return [at(x, y - r - height / 2), at(x + r + width / 2, y), at(x - r - width / 2, y), at(x, y + r + height / 2)];
+}
+
+/** Names beside points, wherever no point and no other name is. */
 export function drawTags(
   ctx: Pen,
   list: Series[],
@@ -32,18 +57,20 @@ export function drawTags(
   plot: Box,
   colours: { text: string; around: string },
 ): void {
-  const points: { x: number; y: number; r: number; name: string }[] = [];
+  const points: Named[] = [];
   for (const series of list) {
     if (!series.tag) continue;
     for (let k = 0; k < series.x.length; k += 1) {
       const x = series.x[k],
         y = series.y[k];
       if (typeof x !== "number" || typeof y !== "number" || !map.visible(map.x(x), map.y(y))) continue;
+      const along = series.along?.(k);
       points.push({
         x: map.x(x),
         y: map.y(y),
         r: ((series.size ?? 3.5) * 1.4 + 1) * map.ratio,
         name: shortened(series.tag(k)),
+        along: along ? [map.x(x + along[0]) - map.x(x), map.y(y + along[1]) - map.y(y)] : null,
       });
     }
   }
@@ -58,15 +85,11 @@ export function drawTags(
   ctx.strokeStyle = colours.around;
   ctx.fillStyle = colours.text;
   const height = 14 * map.ratio;
-  for (const { x, y, r, name } of points.reverse()) {
-    const width = ctx.measureText(name).width;
-    const places: Box[] = [
-      { left: x - width / 2, top: y - r - height, width, height },
-      { left: x + r, top: y - height / 2, width, height },
-      { left: x - r - width, top: y - height / 2, width, height },
-      { left: x - width / 2, top: y + r, width, height },
-    ];
-    const free = places.find((place) => inside(place, plot) && !taken.some((other) => meet(place, other)));
+  for (const point of points.reverse()) {
+    const { name } = point;
+    const free = placesOf(point, ctx.measureText(name).width, height).find(
+      (place) => inside(place, plot) && !taken.some((other) => meet(place, other)),
+    );
     if (!free) continue;
     taken.push(free);
     ctx.strokeText(name, free.left, free.top + height / 2);

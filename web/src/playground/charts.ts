@@ -91,13 +91,20 @@ function curves(app: App): ChartSpec[] {
 }
 
 export function charts(app: App): HTMLElement {
-  const root = h("div", { class: "grid live" });
-  const made = curves(app).map((spec) => new Chart(root, spec));
+  const grid = h("div", { class: "grid" });
+  const empty = h(
+    "p",
+    { class: "hint" },
+    "Press Train: loss, size, distance from the SVM and attention are drawn here.",
+  );
+  const made = curves(app).map((spec) => new Chart(grid, spec));
   let last = 0,
     timer = 0;
   const draw = (): void => {
     clearTimeout(timer);
     last = performance.now();
+    empty.hidden = app.run.points.some((point) => point.step > 0);
+    grid.hidden = !empty.hidden;
     curves(app).forEach((spec, k) => made[k]?.update(spec));
   };
   app.on((changed) => {
@@ -107,5 +114,6 @@ export function charts(app: App): HTMLElement {
     if (wait <= 0 && !app.frozen) draw();
     else timer = window.setTimeout(draw, Math.max(60, wait));
   });
-  return root;
+  draw();
+  return h("div", { class: "live" }, empty, grid);
 }
