@@ -308,6 +308,7 @@ Exit codes: 0 done, 4 stopped by the time limit or an SVM stalled, 130 interrupt
   verb->add_option("TASK", options->task, "Task file")->required();
   verb->add_option("--run", options->run, "Run of attsvm train to check");
   verb->add_option("--norm", options->norms, "Further norms in which to judge the run, such as lp:3,schatten:4")
+      ->type_name(kNormForms)
       ->delimiter(',')
       ->allow_extra_args(false);
   verb->add_option("--select", options->select, kSelectHelp);

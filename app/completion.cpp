@@ -31,7 +31,8 @@ std::vector<std::string> names_of(const CLI::Option& option) {
   return names;
 }
 
-/// The values that an option takes, if they are a list: its validator names them as "a|b" or "{a,b}".
+/// The values that an option takes, if they are a list: its validator names them as "a|b" or "{a,b}". Forms such as
+/// lp:P have a part to fill in, and shells break words at the colon: they are left out.
 std::vector<std::string> values_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t colon = type.find(':');
@@ -45,6 +46,7 @@ std::vector<std::string> values_of(const CLI::Option& option) {
            value.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:-_") ==
                std::string::npos;
   });
+  std::erase_if(values, [](const std::string& value) { return value.find(':') != std::string::npos; });
   return plain && values.size() > 1 ? values : std::vector<std::string>{};
 }
 

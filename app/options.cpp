@@ -14,7 +14,10 @@ std::string shell_word(const std::string& text) {
 
 std::string shell_line(const std::vector<std::string>& words) {
   std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
+  for (const std::string& word : words) {
+    if (!line.empty()) line += ' ';
+    line += shell_word(word);
+  }
   return line;
 }
 

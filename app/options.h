@@ -96,6 +96,10 @@ struct ChosenSelection {
   std::vector<Tie> ties;  ///< among the best tokens; empty unless the optimal tokens were chosen
 };
 
+/// What --norm and --optimizer take: in help, and offered by completions where no part is to be filled in.
+inline constexpr const char* kNormForms = "ENUM:fro|nuc|spec|max|l1|lp:P|schatten:P";
+inline constexpr const char* kOptimizerForms = "ENUM:gd|ngd|polyak|mirror:P|adam|adamw|signum|lion|muon|steepest:NORM";
+
 /// What --select of several verbs says about itself.
 inline constexpr const char* kSelectHelp =
     "file, opt, one token per query such as 7,2,0, a .npy file, or a run's .npz file\n"

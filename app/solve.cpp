@@ -264,10 +264,11 @@ Exit codes: 0 optimal, 3 infeasible with a certificate, 4 stopped at a limit or 
   verb->add_option("TASK", options->task, "Task file")->required();
   Session::add_output(verb, options->out, session.force)->required();
   verb->add_option(
-      "--norm", options->norm,
-      "Norm of W to minimise: fro, nuc (nuclear), spec (spectral), max (largest absolute entry), l1 (sum of "
-      "absolute entries), lp:P or schatten:P with P from 1 to inf, the norms of power P of the entries and "
-      "of the singular values (default: fro)");
+          "--norm", options->norm,
+          "Norm of W to minimise: fro, nuc (nuclear), spec (spectral), max (largest absolute entry), l1 (sum of "
+          "absolute entries), lp:P or schatten:P with P from 1 to inf, the norms of power P of the entries and "
+          "of the singular values (default: fro)")
+      ->type_name(kNormForms);
   verb->add_option("--select", options->select, kSelectHelp);
   verb->add_option("--relax", options->relax_list,
                    "Queries whose rows need only be >= 0 instead of >= 1, such as 0,2,5");

@@ -259,9 +259,9 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
   verb->add_option("--width", s.width, "Columns of K and Q (default: min(d,dz))")
       ->check(CLI::Range(Index{1}, Index{1} << 40));
   verb->add_option(
-      "--optimizer", options->optimizer,
-      "How a step is made from the gradient: gd, ngd, polyak, mirror:P, adam, adamw, signum, lion, muon or "
-      "steepest:NORM with NORM fro, nuc, spec, max, l1, lp:P or schatten:P (default: ngd)");
+          "--optimizer", options->optimizer,
+          "How a step is made from the gradient; NORM is fro, nuc, spec, max, l1, lp:P or schatten:P (default: ngd)")
+      ->type_name(kOptimizerForms);
   verb->add_option("--momentum", s.momentum,
                    "B: steps use the average m = B m + (1-B) g of gradients instead of g; for gd, ngd and steepest "
                    "(default: 0), signum (default: 0.9) and muon (default: 0.95)");

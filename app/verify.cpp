@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "margin/stored_solution.h"
+#include "options.h"
 #include "report/answer.h"
 #include "session.h"
 #include "verify/fields.h"
@@ -141,9 +142,8 @@ Exit codes: 0 valid, 5 not valid)",
   verb->add_option("--tolerance", options->settings.tolerance,
                    "Largest relative gap of a valid optimum, whatever the file says (default: 1e-8)")
       ->check(positive_number());
-  verb->add_option("--norm", options->norm,
-                   "Norm that was minimised, where the file does not say: fro, nuc, spec, max, l1, lp:P or "
-                   "schatten:P (default: fro)");
+  verb->add_option("--norm", options->norm, "Norm that was minimised, where the file does not say (default: fro)")
+      ->type_name(kNormForms);
 }
 
 }  // namespace attsvm::internal

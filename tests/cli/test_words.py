@@ -135,6 +135,8 @@ def test_bash_completes(attsvm, tmp_path):
     assert complete("attsvm", "reproduce", "--format", "p") == ["pdf", "png"]
     assert complete("attsvm", "train", "task.npz", "--param", "") == ["W", "KQ", "p"]
     assert complete("attsvm", "train", "task.npz", "--loss", "log") == ["logistic"]
+    assert complete("attsvm", "solve", "task.npz", "--norm", "") == ["fro", "nuc", "spec", "max", "l1"]
+    assert complete("attsvm", "train", "task.npz", "--optimizer", "a") == ["adam", "adamw"]
 
 
 def test_zsh_and_fish_know_values(attsvm):
