@@ -48,7 +48,7 @@ test("a sentence says what was trained, what theory predicts and what happened",
     assert.equal(await lead.locator(".num").last().getAttribute("title"), String(end));
     const { answer } = JSON.parse(attsvm("check", dataOf(page).title, "--run", run.file, "--json"));
     assert.equal(run.answer, answer, "one sentence, one source");
-    assert.ok(await lead.locator("[data-path='runs.0.answer']").isVisible());
+    assert.ok(await page.locator(".answers [data-path='runs.0.answer']").isVisible());
     await assertWordsFirst(page);
     await assertNumbers(page);
   }));
@@ -65,7 +65,7 @@ test("of several runs each is told with what theory predicts for it", () =>
       assert.match(await items.nth(r).textContent(), words);
       const end = run.correlations.find((one) => one.norm === run.implied.norm).distances.at(-1);
       assert.equal(await items.nth(r).locator(".num").last().getAttribute("title"), String(end));
-      const exponent = items.nth(r).locator(`[data-path='runs.${r}.answer'] sup`);
+      const exponent = page.locator(`.answers [data-path='runs.${r}.answer'] sup`);
       assert.match(await exponent.textContent(), /^\u2212\d\.\d+$/, "a power is raised");
     }
     await assertWordsFirst(page);

@@ -61,10 +61,6 @@ function duration(run: Run, r: number): Child[] {
 
 const source = (run: Run): string => (run.implied?.proven ? "theory predicts" : "expected, not proven, is");
 
-/** The sentence in which `attsvm check` answers. */
-const checked = (run: Run, r: number): HTMLElement =>
-  h("span", {}, "In the words of ", h("code", {}, "attsvm check"), ": ", sentence(`runs.${r}.answer`, run.answer), ".");
-
 function oneRun(run: Run): HTMLElement {
   const aim = predicted(run, 0);
   const trained: Child[] = ["W was trained", ...duration(run, 0), run.implied ? ` by ${run.implied.optimizer}` : ""];
@@ -87,8 +83,7 @@ function oneRun(run: Run): HTMLElement {
     ...labelNodes(aim.label),
     " below), and at the end",
     ...distance(run, aim),
-    ". ",
-    checked(run, 0),
+    ".",
   );
 }
 
@@ -107,8 +102,7 @@ function severalRuns(data: Report): HTMLElement[] {
       ...labelNodes(aim.label),
       " below), and at the end",
       ...distance(run, aim),
-      ". ",
-      checked(run, r),
+      ".",
     );
   };
   return [
@@ -141,6 +135,18 @@ function sentences(data: Report): HTMLElement[] {
       "; theory predicts that training which selects these tokens takes its direction.",
     ),
   ];
+}
+
+/** The sentences in which `attsvm check` answers, one per run for which theory names a norm. */
+function answers(data: Report): HTMLElement | null {
+  const names = runNames(data);
+  const told = data.runs.flatMap((run, r) => {
+    if (run.verdict === "infeasible" || !predicted(run, r)) return [];
+    const name = data.runs.length > 1 ? [h("strong", {}, names[r]), ": "] : [];
+    return [h("p", {}, ...name, sentence(`runs.${r}.answer`, run.answer), ".")];
+  });
+  if (told.length === 0) return null;
+  return h("div", { class: "answers" }, h("p", {}, "In the words of ", h("code", {}, "attsvm check"), ":"), ...told);
 }
 
 const most = 4; // rows of a contradiction that the story names
@@ -223,7 +229,7 @@ function wayOut(data: Report, store: Store): HTMLElement | null {
 export function story(panel: HTMLElement, data: Report, store: Store): void {
   const height = innerWidth < 600 ? 340 : 400;
   const pair = h("div", { class: "pair" });
-  panel.append(h("section", { class: "story" }, h("h2", {}, headline(data)), ...sentences(data), pair));
+  panel.append(h("section", { class: "story" }, h("h2", {}, headline(data)), ...sentences(data), pair, answers(data)));
   const way = wayOut(data, store);
   if (way) pair.append(way);
   planeChart(pair, data, store, height);
