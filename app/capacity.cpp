@@ -73,6 +73,7 @@ void print_capacity(const CapacitySettings& settings, const Capacity& c) {
 
 ExitCode run_capacity(Session& session, CapacitySettings settings) {
   Threads threads(session.threads);
+  session.set_device(threads);
   ProgressLine line(session);
   settings.progress = [&](const std::string& work, double share) {
     line.show(share, [&] { return work; });
@@ -128,6 +129,7 @@ Exit codes: 0 done, 4 stopped by --time-limit, 130 interrupted; the counts so fa
       ->check(CLI::NonNegativeNumber);
   verb->add_option("--want", settings->wanted, "Chance for which to look for the smallest d; 0: do not (default: 0.9)");
   verb->add_option("--seed", settings->seed, "Seed of the draws (default: 0)");
+  add_device(verb, session.device);
   verb->add_option("--time-limit", settings->time_limit, "Seconds after which to stop with the counts so far")
       ->check(positive_number());
 }

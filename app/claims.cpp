@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "io/output.h"
+#include "options.h"
 #include "session.h"
 
 namespace attsvm::internal {
@@ -137,6 +138,7 @@ ExitCode list_claims(const Session& session, int threads) {
 
 ExitCode run_claims(Session& session, ClaimsOptions& options) {
   Threads threads(session.threads);
+  session.set_device(threads);
   if (options.names == std::vector<std::string>{"list"}) return list_claims(session, threads.count());
   const auto list = chosen(options.names);
   if (std::filesystem::exists(options.out)) make_folder(options.out);  // fails before the work if it is a file
@@ -198,6 +200,7 @@ Exit codes: 0 done, 4 stopped by --time-limit, 130 interrupted; finished claims 
   verb->add_option("--tasks", options->settings.tasks, "Random tasks per claim (default: each claim's own number)")
       ->check(CLI::Range(Index{1}, Index{1} << 24));
   verb->add_option("--seed", options->settings.seed, "Seed of the tasks (default: 0)");
+  add_device(verb, session.device);
   verb->add_option("--out", options->out, "Folder for counter-examples (default: claims)")->check(output_name());
   verb->add_option("--time-limit", options->settings.time_limit,
                    "Seconds after which to stop with the claims tested so far")

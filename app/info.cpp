@@ -54,7 +54,8 @@ ExitCode show_program(const Session& session) {
                          {"build", build},
                          {"instructions", chosen_instructions()},
                          {"instructions_available", available_instructions()},
-                         {"threads", threads.count()}});
+                         {"threads", threads.count()},
+                         {"gpu", device_report().found ? Json(device_report().name) : Json(nullptr)}});
     return kDone;
   }
   fmt::print("attsvm {}\n", ATTSVM_VERSION);
@@ -62,6 +63,7 @@ ExitCode show_program(const Session& session) {
   line("vectors",
        fmt::format("{} (this machine runs {})", chosen_instructions(), fmt::join(available_instructions(), ", ")));
   line("threads", fmt::format("{}", threads.count()));
+  line("GPU", device_report().words);
   return kDone;
 }
 

@@ -83,6 +83,12 @@ void add_choice(CLI::App* verb, const std::string& name, Kind& value, const std:
   verb->add_option(name, value, help)->transform(one_of(kinds));
 }
 
+/// Adds --device to a verb that trains many small runs at once.
+inline void add_device(CLI::App* verb, Device& device) {
+  verb->add_option("--device", device, "Where many small runs are trained at once (default: auto, a GPU if it pays)")
+      ->transform(one_of<Device>({{"auto", Device::automatic}, {"cpu", Device::cpu}, {"cuda", Device::cuda}}));
+}
+
 inline void add_param(CLI::App* verb, Parametrization& param) {
   add_choice(verb, "--param", param, "Weights to train: W, K and Q with W = K Q', or the prompt p (default: W)");
 }

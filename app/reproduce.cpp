@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "options.h"
 #include "session.h"
 
 namespace attsvm::internal {
@@ -142,6 +143,7 @@ std::function<bool(const StudyProgress&)> watcher(ProgressLine& line) {
 template <class Work>
 ExitCode run_reproduce(const Session& session, ReproduceOptions& options, const char* verb, Work&& work) {
   Threads threads(session.threads);
+  session.set_device(threads);
   ProgressLine line(session);
   options.study.progress = watcher(line);
   Session::watch_interrupts();
@@ -151,12 +153,13 @@ ExitCode run_reproduce(const Session& session, ReproduceOptions& options, const 
   return finish(session, options, report, verb, watch.seconds(), threads.count());
 }
 
-void add_study_options(CLI::App* verb, StudyOptions& study, const char* runs) {
+void add_study_options(CLI::App* verb, Session& session, StudyOptions& study, const char* runs) {
   verb->add_option("--out", study.folder, fmt::format("Folder to write to (default: {})", study.folder))
       ->check(output_name());
   verb->add_option("--runs", study.runs, fmt::format("Accepted runs per setting (default: {})", runs))
       ->check(CLI::Range(Index{1}, Index{1} << 30));
   verb->add_option("--seed", study.seed, "Seed (default: 0)");
+  add_device(verb, session.device);
   verb->add_flag("--resume,!--no-resume", study.resume,
                  "Reuse the runs stored in the folder (default), or delete them first");
   verb->add_option("--time-limit", study.time_limit, "Seconds after which to stop; finished runs are kept and shown")
@@ -207,7 +210,7 @@ Exit codes: 0 done, 4 stopped at the time limit, 130 interrupted)",
         return kDone;
       });
   verb->add_option("NAME", options->names, "Experiments to run, all, or list")->required();
-  add_study_options(verb, options->study, "as published");
+  add_study_options(verb, session, options->study, "as published");
 }
 
 void add_sweep(CLI::App& program, Session& session) {
@@ -225,7 +228,7 @@ Exit codes: 0 done, 4 stopped at the time limit, 130 interrupted)",
       });
   verb->add_option("FILE", options->file, "JSON file that describes the sweep")->required();
   verb->add_flag("--force", options->study.replace, "Replace the results of a different sweep of the same name");
-  add_study_options(verb, options->study, "those in the file, else 100");
+  add_study_options(verb, session, options->study, "those in the file, else 100");
 }
 
 }  // namespace attsvm::internal

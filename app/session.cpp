@@ -27,6 +27,12 @@ CLI::App* Session::add_verb(CLI::App& program, const std::string& name, const st
   return app;
 }
 
+void Session::set_device(Threads& pool) const {
+  if (device == Device::cuda && !device_report().found)
+    throw InputError("--device: cuda, but there is no GPU to use; found " + device_report().words);
+  pool.set_device(device);
+}
+
 CLI::Option* Session::add_output(CLI::App* verb, std::string& path, bool& force) {
   verb->add_flag("--force", force, "Replace the output file if it exists");
   return verb->add_option("-o,--out", path, "File to write")->check(output_name());

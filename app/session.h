@@ -30,6 +30,7 @@ enum ExitCode : int {
 struct Session {
   bool json = false, quiet = false, force = false;
   int threads = 0;
+  Device device = Device::automatic;
   std::function<ExitCode()> verb;
 
   /// Adds a verb with the shared options; choosing it on the command line sets `verb` to `run`.
@@ -37,6 +38,9 @@ struct Session {
                      const std::string& teaching, std::function<ExitCode()> run);
   /// Adds -o and --force for verbs that write a file.
   static CLI::Option* add_output(CLI::App* verb, std::string& path, bool& force);
+
+  /// Lets the threads use the GPU as --device says. InputError if it is to be used and there is none.
+  void set_device(Threads& pool) const;
 
   /// Whether SIGINT (Ctrl-C) or SIGTERM arrived since watch_interrupts(), after which only a second one ends the
   /// program.

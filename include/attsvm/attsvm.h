@@ -4,6 +4,7 @@
 #include "attsvm/array.h"
 #include "attsvm/audit.h"
 #include "attsvm/capacity.h"
+#include "attsvm/device.h"
 #include "attsvm/error.h"
 #include "attsvm/experiments.h"
 #include "attsvm/files.h"

@@ -134,6 +134,12 @@ def threads(value: int | None) -> int:
     return 0 if value is None else integer(value, "threads", 1, 1024)
 
 
+def device(value: Any) -> str:
+    if value not in ("auto", "cpu", "cuda"):
+        raise ValueError(f'device = {value!r}; must be "auto", "cpu" or "cuda"')
+    return str(value)
+
+
 def word(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} = {value!r}; must be a str")

@@ -12,7 +12,7 @@ from ._errors import Interrupted
 from ._files import existing, load_run, writable
 from ._run import Run, Runs, TrainProgress
 from ._task import Task, task_at_fault, unwrap, unwrap_all
-from ._types import Arithmetic, Loss, Optimizer, Parametrization, PathLike, Schedule
+from ._types import Arithmetic, Device, Loss, Optimizer, Parametrization, PathLike, Schedule
 
 _Start = dict[str, NDArray[Any]]
 
@@ -207,11 +207,12 @@ def train_many(tasks: Sequence[Task], *, param: Parametrization = "W", joint: bo
                weight_decay: float | None = None, dropout: float = 0.0, batch: int | None = None,
                loss: Loss = "logistic", label_smoothing: float = 0.0, arithmetic: Arithmetic = "exact",
                init: Any = None, seed: int = 0, record: Any = None, stop_direction: float | None = None,
-               threads: int | None = None, progress: bool | None = None) -> Runs:
+               threads: int | None = None, device: Device = "auto", progress: bool | None = None) -> Runs:
     """Trains many small tasks at once, several per vector register, on all cores.
 
     Arguments are those of `train`; `init` may also be a list with one start per task, and `record` is by default the
-    first and the last point. Run k draws its start and its minibatches as number k of the seed. Ctrl-C raises
+    first and the last point. `device="cuda"` trains on a GPU what fits it, with the same bits; "auto" does so if there
+    is one and the runs take long enough. Run k draws its start and its minibatches as number k of the seed. Ctrl-C raises
     `Interrupted` with the runs so far.
 
     >>> import attsvm
@@ -238,7 +239,8 @@ def train_many(tasks: Sequence[Task], *, param: Parametrization = "W", joint: bo
         settings["init"], start = _start(init, param)
         starts = [start] * len(cores) if start else []
     with _progress.bar(progress, "train_many", None, lambda done, *_: (done, "steps of the runs at hand")) as bar:
-        core = _core.train_many(cores, settings, starts, arguments.threads(threads), bar)
+        core = _core.train_many(cores, settings, starts, arguments.threads(threads),
+                                arguments.device(device), bar)
     runs = Runs(core)
     if core.interrupted:
         raise Interrupted("train_many was interrupted; .result has the runs so far", runs)

@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "attsvm/device.h"
 #include "base/refuse.h"
 #include "bindings.h"
 #include "io/train_into.h"
@@ -142,8 +143,11 @@ struct Runs {
 };
 
 std::unique_ptr<Runs> train_tasks(const Items& tasks, const Fields& given, const Items& inits, int threads,
-                                  nb::object bar) {
+                                  const std::string& device, nb::object bar) {
   auto all = std::make_unique<Runs>();
+  const Device on = device == "cpu" ? Device::cpu : device == "cuda" ? Device::cuda : Device::automatic;
+  if (on == Device::cuda && !device_report().found)
+    throw InputError("device = 'cuda', but there is no GPU to use; found " + device_report().words);
   for (const nb::handle task : tasks) all->tasks.push_back(nb::cast<const AttentionTask&>(task));
   all->settings = settings_from(given);
   std::vector<Start> starts;
@@ -155,6 +159,7 @@ std::unique_ptr<Runs> train_tasks(const Items& tasks, const Fields& given, const
   {
     const nb::gil_scoped_release unlocked;
     Workspace workspace(threads);
+    workspace.threads().set_device(on);
     watch.beside(
         [&](const std::atomic<bool>& stop) {
           TrainSettings settings = all->settings;
@@ -188,7 +193,7 @@ void bind_run(nb::module_& module) {
              nb::arg("path"), nb::arg("replace"), nb::arg("resume"), nb::arg("threads"), nb::arg("callback").none(),
              nb::arg("bar").none(), "(arrays, facts, interrupted)");
   module.def("train_many", &train_tasks, nb::arg("tasks"), nb::arg("settings"), nb::arg("inits"), nb::arg("threads"),
-             nb::arg("bar").none());
+             nb::arg("device"), nb::arg("bar").none());
   module.def(
       "check_run_file",
       [](const std::string& path, int threads) {

@@ -44,6 +44,7 @@ Workspace::Workspace(int threads) : asked_(threads) {
     }
   }
   if (!kept_) kept_ = std::make_unique<Kept>(threads);
+  kept_->threads.set_device(Device::automatic);
 }
 
 Workspace::~Workspace() {

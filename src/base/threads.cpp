@@ -92,6 +92,10 @@ struct Threads::Pool {
   }
 };
 
+std::string_view name_of(Device device) {
+  return device == Device::automatic ? "auto" : device == Device::cpu ? "cpu" : "cuda";
+}
+
 Threads::Threads(int count) : pool_(std::make_unique<Pool>()) {
   if (count < 0) refuse("threads = {}; must be at least 1, or 0 for all cores", count);
   if (count == 0) count = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -107,6 +111,8 @@ Threads::Threads(int count) : pool_(std::make_unique<Pool>()) {
 Threads::~Threads() { pool_->end(); }
 
 int Threads::count() const { return static_cast<int>(pool_->helpers.size()) + 1; }
+Device Threads::device() const { return device_; }
+void Threads::set_device(Device device) { device_ = device; }
 
 void Threads::for_each(std::int64_t chunks, const std::function<void(std::int64_t)>& work) {
   Pool& pool = *pool_;

@@ -36,6 +36,7 @@ class LaneRuns {
   /// Puts a run into a lane, copying task and start. Every lane needs a run before evaluate().
   void put(Index lane, const AttentionTask& task, const LaneInput& input, const Parameters& start);
 
+  LaneGroup& group() { return group_; }       ///< the numbers of the runs, for those who take the steps elsewhere
   void evaluate() { lane_gradient(group_); }  ///< gradients at the present points
   void advance(double size, Index step);      ///< step number `step` from there
 

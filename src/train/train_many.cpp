@@ -5,6 +5,7 @@
 #include "base/blas.h"
 #include "base/refuse.h"
 #include "base/time_limit.h"
+#include "train/device_runs.h"
 #include "train/lane_runs.h"
 #include "train/settings.h"
 #include "train/update.h"
@@ -74,6 +75,38 @@ void run_together(std::span<const AttentionTask> tasks, std::vector<Entrant>& en
   }
 }
 
+using ShapeKey = std::array<Index, 5>;
+
+ShapeKey key_of(const LaneShape& shape) { return {shape.n, shape.T, shape.d, shape.dz, shape.r}; }
+
+/// Trains on the GPU what it can take and what is worth it; the runs that it did are marked in the result.
+std::vector<bool> train_on_device_if_any(std::span<const AttentionTask> tasks, const TrainSettings& settings,
+                                         Threads& threads, const std::vector<Entrant>& entrants,
+                                         std::vector<TrainedRun>& out) {
+  std::vector<bool> done(tasks.size(), false);
+  std::map<ShapeKey, std::vector<std::size_t>> shapes;
+  for (std::size_t run = 0; run < tasks.size(); ++run) {
+    if (entrants[run].input) shapes[key_of(entrants[run].input->shape)].push_back(run);
+  }
+  for (const auto& [key, runs] : shapes) {
+    const LaneShape& shape = entrants[runs[0]].input->shape;
+    if (threads.device() == Device::automatic && !worth_a_device(shape, settings, runs.size())) continue;
+    Cuda* cuda = device_for(settings, threads);
+    if (cuda == nullptr) break;
+    std::vector<DeviceEntrant> chosen;
+    for (const std::size_t run : runs) {
+      const Entrant& entrant = entrants[run];
+      chosen.push_back({tasks[run], entrant.settings, entrant.head, *entrant.input, entrant.point, out[run]});
+    }
+    const bool taken = train_on_device(*cuda, chosen, threads);
+    for (const std::size_t run : runs) {
+      if (!taken) out[run] = {};
+      done[run] = taken;
+    }
+  }
+  return done;
+}
+
 }  // namespace
 
 std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const TrainSettings& settings,
@@ -107,19 +140,20 @@ std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const T
 
   // A part is a vector of runs of one shape, or a single run that lanes cannot take.
   std::vector<std::vector<std::size_t>> parts;
-  std::map<std::array<Index, 5>, std::size_t> open;
+  std::map<ShapeKey, std::size_t> open;
+  std::vector<TrainedRun> runs(tasks.size());
+  const std::vector<bool> done = train_on_device_if_any(tasks, each, threads, entrants, runs);
   for (std::size_t run = 0; run < tasks.size(); ++run) {
+    if (done[run]) continue;
     if (!entrants[run].input) {
       parts.push_back({run});
       continue;
     }
-    const LaneShape& shape = entrants[run].input->shape;
-    const auto [at, added] = open.try_emplace({shape.n, shape.T, shape.d, shape.dz, shape.r}, parts.size());
+    const auto [at, added] = open.try_emplace(key_of(entrants[run].input->shape), parts.size());
     if (!added && static_cast<Index>(parts[at->second].size()) == lane_width()) at->second = parts.size();
     if (at->second == parts.size()) parts.emplace_back();
     parts[at->second].push_back(run);
   }
-  std::vector<TrainedRun> runs(tasks.size());
   const SingleThreadBlas blas;  // one guard for all runs
   threads.for_each(static_cast<Index>(parts.size()), [&](Index k) {
     const std::vector<std::size_t>& part = parts[static_cast<std::size_t>(k)];

@@ -11,6 +11,7 @@ Threads::Threads(int) {}
 Threads::~Threads() = default;
 
 int Threads::count() const { return 1; }
+Device Threads::device() const { return Device::cpu; }
 
 void Threads::for_each(std::int64_t chunks, const std::function<void(std::int64_t)>& work) {
   std::exception_ptr error;

@@ -1,0 +1,210 @@
+#include "device/cuda.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace attsvm {
+
+namespace internal {
+namespace {
+
+// The driver's interface, as far as it is used: numbers and names of CUDA's stable C interface.
+using Address = std::uint64_t;
+constexpr int kMajor = 75;  // the attribute of the compute capability's first number
+
+}  // namespace
+
+struct Cuda::Driver {
+  void* library = nullptr;
+  void* context = nullptr;
+  void* module = nullptr;
+  std::mutex names;
+  std::map<std::string, void*> functions;
+
+  int (*init)(unsigned) = nullptr;
+  int (*device_count)(int*) = nullptr;
+  int (*device_at)(int*, int) = nullptr;
+  int (*device_name)(char*, int, int) = nullptr;
+  int (*device_memory)(std::size_t*, int) = nullptr;
+  int (*device_attribute)(int*, int, int) = nullptr;
+  int (*retain)(void**, int) = nullptr;
+  int (*use)(void*) = nullptr;
+  int (*memory_info)(std::size_t*, std::size_t*) = nullptr;
+  int (*allocate)(Address*, std::size_t) = nullptr;
+  int (*release)(Address) = nullptr;
+  int (*copy_in)(Address, const void*, std::size_t) = nullptr;
+  int (*copy_out)(void*, Address, std::size_t) = nullptr;
+  int (*load)(void**, const void*) = nullptr;
+  int (*function)(void**, void*, const char*) = nullptr;
+  int (*start)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
+               void**) = nullptr;
+  int (*synchronize)() = nullptr;
+  int (*error_text)(int, const char**) = nullptr;
+
+  /// Finds all functions; the name of one that is missing, or null.
+  const char* bind() {
+    const char* missing = nullptr;
+    const auto find = [&](auto& pointer, const char* name) {
+      pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(dlsym(library, name));
+      if (pointer == nullptr) missing = name;
+    };
+    find(init, "cuInit");
+    find(device_count, "cuDeviceGetCount");
+    find(device_at, "cuDeviceGet");
+    find(device_name, "cuDeviceGetName");
+    find(device_memory, "cuDeviceTotalMem_v2");
+    find(device_attribute, "cuDeviceGetAttribute");
+    find(retain, "cuDevicePrimaryCtxRetain");
+    find(use, "cuCtxSetCurrent");
+    find(memory_info, "cuMemGetInfo_v2");
+    find(allocate, "cuMemAlloc_v2");
+    find(release, "cuMemFree_v2");
+    find(copy_in, "cuMemcpyHtoD_v2");
+    find(copy_out, "cuMemcpyDtoH_v2");
+    find(load, "cuModuleLoadData");
+    find(function, "cuModuleGetFunction");
+    find(start, "cuLaunchKernel");
+    find(synchronize, "cuCtxSynchronize");
+    find(error_text, "cuGetErrorString");
+    return missing;
+  }
+
+  std::string words(int error) const {
+    const char* text = nullptr;
+    return error_text(error, &text) == 0 && text != nullptr ? text : fmt::format("error {}", error);
+  }
+
+  void check(int error, const char* what) const {
+    if (error != 0) throw DeviceError(fmt::format("the GPU could not {}: {}", what, words(error)));
+  }
+
+  /// Every thread has a context of its own choice.
+  void enter() const { check(use(context), "be used by this thread"); }
+
+  void* named(const std::string& kernel) {
+    const std::lock_guard lock(names);
+    const auto [at, added] = functions.try_emplace(kernel, nullptr);
+    if (added && function(&at->second, module, kernel.c_str()) != 0) at->second = nullptr;
+    return at->second;
+  }
+};
+
+/// The one search for a GPU, and what it found.
+struct Search {
+  DeviceReport report;
+  Cuda* cuda = nullptr;  // never freed: the driver takes itself down when the process ends
+  pid_t process = getpid();
+
+  Search() {
+    auto driver = std::make_unique<Cuda::Driver>();
+    report.words = look(*driver);
+    if (report.found) cuda = new Cuda(std::move(driver));
+  }
+
+  /// Opens the driver and fills `report`; one line in words.
+  std::string look(Cuda::Driver& driver) {
+    const KernelImage image = built_kernels();
+    if (image.size == 0) return "none used: this attsvm was built without nvcc, so it has no kernels";
+    driver.library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (driver.library == nullptr) return "none: there is no CUDA driver (libcuda.so.1)";
+    if (const char* missing = driver.bind()) return fmt::format("none used: the CUDA driver has no {}", missing);
+    int count = 0, device = 0, major = 0;
+    if (const int error = driver.init(0))
+      return fmt::format("none used: the CUDA driver says: {}", driver.words(error));
+    if (driver.device_count(&count) != 0 || count == 0) return "none: the CUDA driver sees no GPU";
+    char name[128] = "";
+    std::size_t memory = 0;
+    driver.device_at(&device, 0);
+    driver.device_name(name, sizeof name, device);
+    driver.device_memory(&memory, device);
+    driver.device_attribute(&major, kMajor, device);
+    report.name = name;
+    report.memory = memory;
+    if (major < 8) return fmt::format("none used: {} is older than what the kernels are made for (compute 8.0)", name);
+    for (const int error : {driver.retain(&driver.context, device), driver.use(driver.context),
+                            driver.load(&driver.module, image.data)}) {
+      if (error != 0) return fmt::format("none used: {} says: {}", name, driver.words(error));
+    }
+    report.found = true;
+    return fmt::format("{}, {:.0f} GB", name, static_cast<double>(memory) / 1e9);
+  }
+};
+
+namespace {
+
+Search& search() {
+  static Search found;
+  return found;
+}
+
+}  // namespace
+
+Cuda::Cuda(std::unique_ptr<Driver> driver) : driver_(std::move(driver)) {}
+Cuda::~Cuda() = default;
+
+Cuda* Cuda::find() {
+  Search& found = search();
+  return found.process == getpid() ? found.cuda : nullptr;
+}
+
+std::size_t Cuda::free_memory() {
+  std::size_t left = 0, all = 0;
+  driver_->enter();
+  driver_->check(driver_->memory_info(&left, &all), "tell its free memory");
+  return left;
+}
+
+bool Cuda::has(const std::string& kernel) { return driver_->named(kernel) != nullptr; }
+
+void Cuda::launch(const std::string& kernel, unsigned blocks, unsigned threads, void** arguments) {
+  driver_->enter();
+  void* function = driver_->named(kernel);
+  if (function == nullptr) throw DeviceError(fmt::format("the GPU has no kernel {}", kernel));
+  driver_->check(driver_->start(function, blocks, 1, 1, threads, 1, 1, 0, nullptr, arguments, nullptr),
+                 "start a kernel");
+}
+
+void Cuda::wait() {
+  driver_->enter();
+  driver_->check(driver_->synchronize(), "end its work");
+}
+
+Cuda::Room::Room(Cuda& cuda, std::size_t bytes) : cuda_(&cuda) {
+  cuda.driver_->enter();
+  cuda.driver_->check(cuda.driver_->allocate(&address_, bytes), "give memory");
+}
+
+Cuda::Room::Room(Room&& other) noexcept : cuda_(other.cuda_), address_(std::exchange(other.address_, 0)) {}
+
+Cuda::Room& Cuda::Room::operator=(Room&& other) noexcept {
+  std::swap(cuda_, other.cuda_);
+  std::swap(address_, other.address_);
+  return *this;
+}
+
+Cuda::Room::~Room() {
+  if (address_ == 0) return;
+  cuda_->driver_->use(cuda_->driver_->context);
+  cuda_->driver_->release(address_);
+}
+
+void Cuda::Room::fill(const void* from, std::size_t bytes) {
+  cuda_->driver_->enter();
+  cuda_->driver_->check(cuda_->driver_->copy_in(address_, from, bytes), "take data");
+}
+
+void Cuda::Room::read(void* to, std::size_t bytes) const {
+  cuda_->driver_->enter();
+  cuda_->driver_->check(cuda_->driver_->copy_out(to, address_, bytes), "give data back");
+}
+
+}  // namespace internal
+
+const DeviceReport& device_report() { return internal::search().report; }
+
+}  // namespace attsvm

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "attsvm/device.h"
+
+namespace attsvm::internal {
+
+/// A call of CUDA that failed, in words. Work that throws it is done on the CPU instead.
+struct DeviceError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The kernels of this program as nvcc made them (build/…/kernels.fatbin), empty if the build had no nvcc.
+struct KernelImage {
+  const void* data = nullptr;
+  std::size_t size = 0;
+};
+KernelImage built_kernels();
+
+/// The GPU, reached through the driver's library, which is loaded when the first object is asked for. May be used by
+/// several threads at once.
+class Cuda {
+ public:
+  /// The GPU, or null: device_report() says why. A forked child has none, because CUDA does not survive a fork.
+  static Cuda* find();
+
+  /// Memory on the GPU.
+  class Room {
+   public:
+    Room() = default;
+    Room(Cuda& cuda, std::size_t bytes);
+    Room(Room&& other) noexcept;
+    Room& operator=(Room&& other) noexcept;
+    ~Room();
+    std::uint64_t address() const { return address_; }
+    void fill(const void* from, std::size_t bytes);  ///< copies to the GPU
+    void read(void* to, std::size_t bytes) const;    ///< copies from the GPU, after all launches before
+
+   private:
+    Cuda* cuda_ = nullptr;
+    std::uint64_t address_ = 0;
+  };
+
+  std::size_t free_memory();
+  /// Whether there is a kernel of this name.
+  bool has(const std::string& kernel);
+  /// Starts a kernel. `arguments` point at the values of its parameters.
+  void launch(const std::string& kernel, unsigned blocks, unsigned threads, void** arguments);
+  void wait();  ///< until all launches have ended
+
+ private:
+  struct Driver;
+  explicit Cuda(std::unique_ptr<Driver> driver);
+  ~Cuda();
+  std::unique_ptr<Driver> driver_;
+
+  friend struct Search;
+};
+
+}  // namespace attsvm::internal

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "device/cuda.h"
+#include "train/lane_runs.h"
+
+namespace attsvm::internal {
+
+/// A run that lanes can take, with what it needs and where its result goes.
+struct DeviceEntrant {
+  const AttentionTask& task;
+  const TrainSettings& settings;
+  const Head& head;
+  const LaneInput& input;
+  const Parameters& start;
+  TrainedRun& out;
+};
+
+/// The GPU for batches of runs with these settings, or null: if the threads are for the CPU alone, there is none, its
+/// kernels do not know the optimizer, or (Device::automatic) this CPU has no fused multiply-add, so that results would
+/// not have the same bits.
+Cuda* device_for(const TrainSettings& settings, const Threads& threads);
+
+/// Whether a batch of runs takes long enough on a CPU for Device::automatic to start the GPU.
+bool worth_a_device(const LaneShape& shape, const TrainSettings& settings, std::size_t runs);
+
+/// Trains runs of one shape on the GPU, with the bits of the CPU's lanes. False if the GPU refused, for example because
+/// its memory is full; nothing is changed then.
+bool train_on_device(Cuda& cuda, std::span<const DeviceEntrant> entrants, Threads& threads);
+
+}  // namespace attsvm::internal
