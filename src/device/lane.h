@@ -29,6 +29,28 @@ struct LaneRule {
   double queries;  ///< n
 };
 
+ATTSVM_LANE unsigned long long bits_of(double x) {
+#ifdef __CUDA_ARCH__
+  return static_cast<unsigned long long>(__double_as_longlong(x));
+#else
+  unsigned long long bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+#endif
+}
+
+ATTSVM_LANE double number_of(unsigned long long bits) {
+#ifdef __CUDA_ARCH__
+  return __longlong_as_double(static_cast<long long>(bits));
+#else
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+#endif
+}
+
+ATTSVM_LANE bool nonzero(double x) { return bits_of(x) << 1 != 0; }  // cheaper on a GPU than comparing doubles
+
 /// e^x for x ≤ 0 with the bits of exp_nonpositive (base/kernels/lanes-inl.h).
 ATTSVM_LANE double exp_below(double x) {
   const double rounder = 0x1.8p52;
@@ -46,17 +68,7 @@ ATTSVM_LANE double exp_below(double x) {
   q = fma(q, r, 0x1.0000000000001p-1);
   q = fma(r * r, q, r);
   const double one = q + 1.0;
-#ifdef __CUDA_ARCH__
-  const double power = __longlong_as_double(__double_as_longlong(one) + (__double_as_longlong(k) << 52));
-#else
-  long long bits, shift;
-  double power;
-  memcpy(&bits, &one, 8);
-  memcpy(&shift, &k, 8);
-  bits += static_cast<long long>(static_cast<unsigned long long>(shift) << 52);
-  memcpy(&power, &bits, 8);
-#endif
-  return x >= -708.0 ? power : 0.0;
+  return x >= -708.0 ? number_of(bits_of(one) + (bits_of(k) << 52)) : 0.0;
 }
 
 /// What a query hands to the others of its run.
@@ -70,21 +82,26 @@ template <class Numbers, class Scores>
 ATTSVM_LANE QueryFacts soften(Numbers& a, const Scores& gamma, int T, int seen) {
   double peak = a[0], score = gamma[0], low = kNone;
   ATTSVM_UNROLL for (int t = 1; t < T; ++t) {
+    const double own = gamma[t];
     if (t >= seen) a[t] = kNone;
-    score = a[t] > peak ? gamma[t] : score;
+    score = a[t] > peak ? own : score;
     peak = a[t] > peak ? a[t] : peak;
   }
+  const auto gap_of = [&](int t) {
+    const double gap = gamma[t] - score;  // loaded in any case: a load under a condition would be a branch
+    return t < seen ? gap : 0.0;
+  };
   ATTSVM_UNROLL for (int t = 0; t < T; ++t) {
     a[t] -= peak;
-    const bool apart = t < seen && gamma[t] != score;
-    low = apart && a[t] > low ? a[t] : low;
+    const double gap = gap_of(t);
+    low = nonzero(gap) && a[t] > low ? a[t] : low;
   }
   double all = 0, tied = 0, lead = 0;
   ATTSVM_UNROLL for (int t = 0; t < T; ++t) {
-    const double gap = t < seen ? gamma[t] - score : 0.0;
-    a[t] = exp_below(gap != 0 ? a[t] - low : a[t]);
+    const double gap = gap_of(t);
+    a[t] = exp_below(nonzero(gap) ? a[t] - low : a[t]);
     all += a[t];
-    tied = gap == 0 ? tied + a[t] : tied;
+    tied = nonzero(gap) ? tied : tied + a[t];
     lead = fma(a[t], gap, lead);
   }
   const double scale = exp_below(low);
@@ -92,8 +109,8 @@ ATTSVM_LANE QueryFacts soften(Numbers& a, const Scores& gamma, int T, int seen) 
   lead *= inverse;
   const double drift = scale * lead;
   ATTSVM_UNROLL for (int t = 0; t < T; ++t) {
-    const double gap = t < seen ? gamma[t] - score : 0.0;
-    a[t] *= gap != 0 ? gap - drift : -lead;
+    const double gap = gap_of(t);
+    a[t] *= nonzero(gap) ? gap - drift : -lead;
   }
   return {score + drift, low, inverse};
 }

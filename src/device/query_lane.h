@@ -24,7 +24,7 @@ struct Column {
 /// Numbers in registers.
 template <int kCount>
 struct Held {
-  double at[kCount];
+  double at[static_cast<unsigned>(kCount)];
   ATTSVM_LANE double& operator[](int k) { return at[k]; }
   ATTSVM_LANE const double& operator[](int k) const { return at[k]; }
 };

@@ -1,5 +1,7 @@
 #include "train/device_runs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
