@@ -14,10 +14,12 @@ namespace {
 using Outcome = ProximalSolver::Outcome;
 using test::selected;
 
+constexpr double kRounding = 1e-6;  // of what a model computes in float, relative
+
 /// What heads of trained models look like in head space: n queries choose by x·z among T tokens each, whose coordinates
 /// decay to `least`, as those of the queries do. Queries with the smallest tenth of the gaps are left out, and numbers
-/// are those of float.
-AttentionTask like_a_head(Index n, Index T, Index d, double least, std::uint64_t seed) {
+/// are those of float. Every text stands there `copies` times, apart by the rounding of float.
+AttentionTask like_a_head(Index n, Index T, Index d, double least, std::uint64_t seed, Index copies = 1) {
   struct Choice {
     double gap;
     Index query, token;
@@ -46,10 +48,20 @@ AttentionTask like_a_head(Index n, Index T, Index d, double least, std::uint64_t
   choices.resize(static_cast<std::size_t>(n - n / 10));
   std::vector<double> numbers, vectors;
   std::vector<std::vector<Index>> keep;
-  for (const Choice& choice : choices) {
-    numbers.insert(numbers.end(), X.data() + choice.query * T * d, X.data() + (choice.query + 1) * T * d);
-    vectors.insert(vectors.end(), Z.row(choice.query).begin(), Z.row(choice.query).end());
-    keep.push_back({choice.token});
+  std::uint64_t rounded = 0;
+  const Random roundings(seed, 0, 3);
+  for (Index copy = 0; copy < copies; ++copy) {
+    const auto append = [&](std::vector<double>& to, const double* from, Index count) {
+      for (Index j = 0; j < count; ++j) {
+        const double off = copy == 0 ? 0 : kRounding * (2 * roundings.uniform(rounded++) - 1);
+        to.push_back(from[j] * (1 + off));
+      }
+    };
+    for (const Choice& choice : choices) {
+      append(numbers, X.row(choice.query * T).data(), T * d);
+      append(vectors, Z.row(choice.query).data(), d);
+      keep.push_back({choice.token});
+    }
   }
   return test::make_task(static_cast<Index>(keep.size()), T, numbers, vectors, keep);
 }
@@ -94,6 +106,18 @@ TEST(Proximal, HeadsAreSolvedInBothNorms) {
     const MarginSolution nuclear = test::proven(problem, {.norm = Norm::nuclear()});
     EXPECT_EQ(nuclear.status, MarginStatus::optimal) << least;
     EXPECT_EQ(nuclear.method, "interior point, Newton on the face") << least;
+  }
+}
+
+/// Texts that a model read twice have the same rows but for its rounding. Neither method can tell which of two twins
+/// has the multiplier until it is nearly done.
+TEST(Proximal, TwinRowsAreSolvedInBothNorms) {
+  for (const std::uint64_t seed : {5U, 6U, 7U}) {
+    const MarginProblem problem = selected(like_a_head(120, 24, 16, 1e-2, seed, 2));
+    EXPECT_EQ(test::optimum(problem).method, "proximal Newton") << seed;
+    const MarginSolution nuclear = test::proven(problem, {.norm = Norm::nuclear()});
+    EXPECT_EQ(nuclear.status, MarginStatus::optimal) << seed;
+    EXPECT_EQ(nuclear.method, "interior point, Newton on the face") << seed;
   }
 }
 
