@@ -6,9 +6,9 @@
 #include "margin/frobenius/interior_point.h"
 #include "margin/frobenius/proximal.h"
 #include "margin/frobenius/wide_active_set.h"
+#include "margin/nuclear/rounds.h"
 #include "margin/nuclear/wide_path.h"
 #include "margin/pursuit.h"
-#include "margin/rows/row_products.h"
 #include "margin/rows/row_spread.h"
 #include "margin/rows/tolerances.h"
 #include "margin/streaming/nuclear_working_set.h"
@@ -26,8 +26,6 @@ constexpr Index kMostUnknowns = 2048;  // for the interior point method, which f
 constexpr Index kRowsPerUnknown = 8;  // far more rows stall the working set (docs/tried.md); where that begins, by hand
 constexpr double kStartTolerance = 1e-2;     // for the Frobenius answer from which a large nuclear solve starts
 constexpr Index kLastRows = 10'000;          // rows up to which the exact solver is a last resort: 0.8 GB
-constexpr Index kNuclearRounds = 20;         // of a nuclear solve on a part of the rows; heads take one to three
-constexpr double kMissed = 1e-10;            // relative, by how much W misses a row that has to join such a part
 constexpr Index kExactNumbers = 25'000'000;  // rows · d up to which the exact solver may copy all rows as a last resort
 // Measured: rows of random tokens have a spread above 0.7 and take the working set a twentieth of the time, heads have
 // one of at most 0.11 and take it up to forty times as long, or stall it.
@@ -259,41 +257,12 @@ void nuclear_solver(Pursuit& p) {
   offer_nuclear(p, p.memory.nuclear.method());
 }
 
-/// Solves for the rows that the Frobenius answer meets with the least slack, and again with those that W then misses.
 void nuclear_rounds(Pursuit& p) {
-  const Index rows = p.problem.rows();
-  Eigen::VectorXd slack = p.memory.frobenius.slack;
-  for (Index k = 0; k < rows; ++k) slack(k) /= p.problem.rhs(k);
-  Eigen::VectorXd sorted = slack;
-  const Index most = kExactNumbers / p.problem.d();
-  std::nth_element(sorted.data(), sorted.data() + most, sorted.data() + rows);
-  const double widest = sorted(most);
-  std::vector<std::uint8_t> chosen(static_cast<std::size_t>(rows));
-  for (Index k = 0; k < rows; ++k) chosen[static_cast<std::size_t>(k)] = slack(k) < widest ? 1 : 0;
-  RowProducts products(p.problem, p.memory.threads);
-  IndexList list;
-  RowMatrix K, Q;
-  Eigen::VectorXd value(rows), dual;
-  for (Index round = 0; round < kNuclearRounds; ++round) {
-    list.clear();
-    for (Index k = 0; k < rows; ++k) {
-      if (chosen[static_cast<std::size_t>(k)] != 0) list.push(k);
-    }
-    p.memory.nuclear.solve(p.problem, p.memory.frobenius, p.tolerance, std::ref(p.stop), &list);
-    p.memory.nuclear.write(K, Q, dual);
-    const RowMatrix W = K * Q.transpose();
-    products.values(Eigen::Map<const Eigen::VectorXd>(W.data(), W.size()), value);
-    bool missed = false;
-    for (Index k = 0; k < rows; ++k) {
-      std::uint8_t& in = chosen[static_cast<std::size_t>(k)];
-      if (in != 0 || !(value(k) < (1 - kMissed) * p.problem.rhs(k))) continue;
-      missed = true;
-      in = 1;
-    }
-    if (!missed || p.stop.stopped()) break;
-    p.iterations += p.memory.nuclear.iterations();
-  }
-  offer_nuclear(p, p.memory.nuclear.method());
+  const Index iterations = solve_in_rounds(p.memory.nuclear, p.problem, p.memory.frobenius, p.tolerance,
+                                           kExactNumbers / p.problem.d(), p.memory.threads, std::ref(p.stop));
+  MarginSolution& candidate = p.fresh();
+  p.memory.nuclear.write(candidate.K, candidate.Q, candidate.dual);
+  p.offer(p.memory.nuclear.method(), iterations);
 }
 
 /// A last resort for small problems that nearly conflict or have a degenerate optimum, on which rounding keeps double

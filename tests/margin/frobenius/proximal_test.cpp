@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "margin/certify/certificate.h"
+#include "margin/nuclear/rounds.h"
 #include "margin/rows/row_spread.h"
 #include "margin_support.h"
 
@@ -118,6 +119,24 @@ TEST(Proximal, TwinRowsAreSolvedInBothNorms) {
     const MarginSolution nuclear = test::proven(problem, {.norm = Norm::nuclear()});
     EXPECT_EQ(nuclear.status, MarginStatus::optimal) << seed;
     EXPECT_EQ(nuclear.method, "interior point, Newton on the face") << seed;
+  }
+}
+
+/// What problems of millions of rows get: the solver sees few of the rows, and those that W misses join.
+TEST(Proximal, NuclearRoundsFindTheRowsThatMatter) {
+  const MarginProblem problem = selected(like_a_head(120, 24, 16, 1e-2, 5));
+  const MarginSolution frobenius = test::optimum(problem);
+  Threads pool(1);
+  for (const Index most : {Index{40}, Index{300}, problem.rows()}) {
+    NuclearSolver solver;
+    EXPECT_GT(solve_in_rounds(solver, problem, frobenius, 1e-8, most, pool, [](const SolveProgress&) { return false; }),
+              0);
+    MarginSolution found{.norm = Norm::nuclear()};
+    solver.write(found.K, found.Q, found.dual);
+    Certifier(pool).certify(problem, 1e-8, found);
+    EXPECT_EQ(found.status, MarginStatus::optimal) << most << ": " << found.gap;
+    const Verification verdict = verify(problem.task(), stored(problem, found, 1e-8), {.tolerance = 1e-8});
+    EXPECT_TRUE(verdict.valid) << verdict.reason;
   }
 }
 
