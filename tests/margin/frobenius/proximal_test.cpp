@@ -122,6 +122,16 @@ TEST(Proximal, TwinRowsAreSolvedInBothNorms) {
   }
 }
 
+/// The rows that support head 0.0 of Whisper's decoder on 200 queries, twins among them. What is left of a proximal
+/// step drowns in the rounding of λ before the twins have settled, and a line search would stand still.
+TEST(Proximal, StepsBelowTheRoundingOfTheirMultipliersAreTakenWhole) {
+  Threads pool(1);
+  const AttentionTask task = load_task(ATTSVM_FIXTURES "/heads/twin_rows.npz", pool);
+  const Answer found = answer(selected(task));
+  EXPECT_EQ(found.outcome, Outcome::converged);
+  EXPECT_LE(found.solution.iterations, 60);
+}
+
 /// What problems of millions of rows get: the solver sees few of the rows, and those that W misses join.
 TEST(Proximal, NuclearRoundsFindTheRowsThatMatter) {
   const MarginProblem problem = selected(like_a_head(120, 24, 16, 1e-2, 5));
