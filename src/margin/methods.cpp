@@ -6,6 +6,7 @@
 #include "margin/frobenius/interior_point.h"
 #include "margin/frobenius/proximal.h"
 #include "margin/frobenius/wide_active_set.h"
+#include "margin/nuclear/rounds.h"
 #include "margin/nuclear/wide_path.h"
 #include "margin/pursuit.h"
 #include "margin/rows/row_spread.h"
@@ -180,6 +181,11 @@ bool suits_nuclear_solver_alone(const Pursuit& p) {
   return suits_nuclear_working_set(p) && suits_nuclear_solver(p) && is_lopsided(p);
 }
 
+/// Rows as above, but too many of them to copy.
+bool needs_nuclear_rounds(const Pursuit& p) {
+  return suits_nuclear_working_set(p) && !suits_nuclear_solver(p) && is_lopsided(p);
+}
+
 bool is_left_to_nuclear_solver(const Pursuit& p) { return suits_nuclear_solver(p) && !suits_nuclear_solver_alone(p); }
 
 bool suits_wide_path(const Pursuit& p) {
@@ -251,6 +257,14 @@ void nuclear_solver(Pursuit& p) {
   offer_nuclear(p, p.memory.nuclear.method());
 }
 
+void nuclear_rounds(Pursuit& p) {
+  const Index iterations = solve_in_rounds(p.memory.nuclear, p.problem, p.memory.frobenius, p.tolerance,
+                                           kExactNumbers / p.problem.d(), p.memory.threads, std::ref(p.stop));
+  MarginSolution& candidate = p.fresh();
+  p.memory.nuclear.write(candidate.K, candidate.Q, candidate.dual);
+  p.offer(p.memory.nuclear.method(), iterations);
+}
+
 /// A last resort for small problems that nearly conflict or have a degenerate optimum, on which rounding keeps double
 /// precision from reaching the tolerance.
 void wide_path(Pursuit& p) {
@@ -311,6 +325,7 @@ constexpr std::array kNuclear{
     Pursuit::Method{has_nuclear_start, nuclear_warm_start},
     Pursuit::Method{always, frobenius_start},
     Pursuit::Method{suits_nuclear_solver_alone, nuclear_solver},
+    Pursuit::Method{needs_nuclear_rounds, nuclear_rounds},
     Pursuit::Method{suits_nuclear_working_set, nuclear_working_set},
     Pursuit::Method{is_left_to_nuclear_solver, nuclear_solver},
     Pursuit::Method{suits_wide_path, wide_path},

@@ -172,3 +172,10 @@ def test_refused_outputs(attsvm, heads, tmp_path):
         done = attsvm("audit", heads, *words)
         assert done.code == 2 and message in done.err and len(done.lines()) == 1, done.err
     assert (tmp_path / "there.html").read_text() == "mine" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_progress(stopped, heads, tmp_path):
+    """A terminal sees how many heads are done and how long the others will take, also after the audit has gone on."""
+    for sign in (r"[1-7] of 8 heads; \d[^\r]* left", r"[2-7] of 8 heads; \d[^\r]* left"):
+        result = stopped("audit", heads, *SETTINGS, "--threads", "1", "-o", tmp_path / "audit.npz", sign=sign)
+        assert result.code == 130 and (tmp_path / "audit.npz.journal").exists(), result

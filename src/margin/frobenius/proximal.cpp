@@ -22,6 +22,7 @@ constexpr double kHopelessGrowth = 1e9;  // of the bound, from which the rows co
 constexpr double kAhead = 3;             // mean value of rows at the start, relative to their right-hand sides
 constexpr double kSettled = 1e-2;        // change of W in a Newton step, relative to the gap, that ends a proximal step
 constexpr double kRounding = 1e-11;      // the same relative to W, where the gap is smaller
+constexpr double kNoise = 10;            // the same in units of σ times the rounding of a value, by which λ is off
 constexpr double kLevel = 1e-8;          // slope that counts as none, relative to that at the start of a step
 constexpr int kHalvings = 40;            // of the interval of the line search
 constexpr Index kStrip = 64;             // rows of the Gram matrix that a thread computes at a time
@@ -70,7 +71,8 @@ ProximalSolver::Outcome ProximalSolver::solve(double tolerance, const Eigen::Vec
       gather_face();
       if (!solve_face()) return Outcome::stalled;
       judge_dual();
-      const bool settled = W_step_.norm() <= std::max(kSettled * gap(), kRounding) * newton_W_.norm();
+      const bool settled =
+          W_step_.norm() <= std::max({kSettled * gap(), kRounding, kNoise * kEpsilon * sigma_}) * newton_W_.norm();
       const double length = settled ? 1 : step_length();
       exact = length == 1;
       if (exact) {

@@ -74,6 +74,7 @@ void NuclearFace::choose_rows(double balance) {
       lambda_[k] = 0;
     }
   }
+  twins_.merge(*rows_, value_.data(), active_, lambda_.data());
 }
 
 /// M = W + A(λ) = U diag(σ) Vᵀ + (U Vᵀ + rest), rest orthogonal to both and of norm at most 1.

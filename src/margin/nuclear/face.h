@@ -3,6 +3,7 @@
 #include "base/decompositions.h"
 #include "margin/nuclear/coupled_inverse.h"
 #include "margin/nuclear/schur.h"
+#include "margin/nuclear/twin_rows.h"
 
 namespace attsvm::internal {
 
@@ -46,6 +47,7 @@ class NuclearFace {
   Tangent at_;
   Index P_ = 0, Q_ = 0, m_ = 0, steps_ = 0;
   IndexList active_;
+  TwinRows twins_;
   Buffer<double> lambda_, value_, x_;
   Eigen::MatrixXd W_, A_, M_, gram_, U_, V_, low_, rest_, error_;  // low_: M's part above 1; rest_: A beyond U Vᵀ
   Eigen::MatrixXd right_rows_, coupling_, product_, transposed_, answer_, block_, step_A_;

@@ -23,9 +23,10 @@ void expand(const QrBasis* basis, Index size, const Eigen::MatrixXd& U, RowMatri
 
 }  // namespace
 
-void NuclearRows::load(const MarginProblem& problem, double size) {
+void NuclearRows::load(const MarginProblem& problem, double size, const IndexList* only) {
   problem_ = &problem;
-  const Index rows = problem.rows(), d = problem.d(), dz = problem.dz(), dp = pad4(d), zp = pad4(dz);
+  const Index rows = only != nullptr ? only->size() : problem.rows(), d = problem.d(), dz = problem.dz(), dp = pad4(d),
+              zp = pad4(dz);
   const auto groups = static_cast<Index>(problem.groups().size());
   scale_ = size > 0 ? size : 1;
   for (auto* buffer : {&rhs_, &size_}) buffer->grow(rows);
@@ -36,16 +37,21 @@ void NuclearRows::load(const MarginProblem& problem, double size) {
   zeta_.grow(groups * zp);
   count_ = queries_ = 0;
   with_equations_ = 0;
+  Index next = 0;
   for (const MarginGroup& group : problem.groups()) {
     double* zeta = zeta_.data() + queries_ * zp;
     std::copy_n(group.z, dz, zeta);
     std::fill(zeta + dz, zeta + zp, 0.0);
     const double zeta_norm = Eigen::Map<Eigen::VectorXd>(zeta, dz).stableNorm();
-    if (zeta_norm == 0) continue;  // its rows have the value 0 for every W
+    if (zeta_norm == 0) {  // its rows have the value 0 for every W
+      for (Index k = group.first_row; only != nullptr && k < group.first_row + group.rows; ++k) only->meets(k, next);
+      continue;
+    }
     for (Index j = 0; j < dz; ++j) zeta[j] /= zeta_norm;
     const Index before = count_;
     const EquationBasis* equations = take_equations(group);
     for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
+      if (only != nullptr && !only->meets(k, next)) continue;
       double* delta = delta_.data() + count_ * dp;
       double rhs = problem.rhs(k);
       equations == nullptr ? problem.delta(group, k, delta) : equations->row(k, delta, rhs);

@@ -14,8 +14,9 @@ namespace attsvm::internal {
 /// padded with zeros to multiples of 4. Keeps its memory between calls.
 class NuclearRows {
  public:
-  /// `size`: about the Frobenius norm of the smallest W that meets the rows.
-  void load(const MarginProblem& problem, double size);
+  /// `size`: about the Frobenius norm of the smallest W that meets the rows. `only`: the rows to load (ascending), none
+  /// of them an equation; null: all.
+  void load(const MarginProblem& problem, double size, const IndexList* only = nullptr);
   /// Takes the rows `list` (ascending) of `all`, in its coordinates. Solvers can read the result; the functions that
   /// convert to the units of the problem do not work on it.
   void take(const NuclearRows& all, const IndexList& list);

@@ -53,7 +53,8 @@ void balanced_factors(const RowMatrix& W, RowMatrix& K, RowMatrix& Q) {
 }
 
 NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const MarginSolution& frobenius,
-                                            double tolerance, const std::function<bool(const SolveProgress&)>& stop) {
+                                            double tolerance, const std::function<bool(const SolveProgress&)>& stop,
+                                            const IndexList* only) {
   problem_ = &problem;
   iterations_ = 0;
   const double size = frobenius.W.stableNorm();
@@ -63,7 +64,7 @@ NuclearSolver::Outcome NuclearSolver::solve(const MarginProblem& problem, const 
     method_ = "rank one";
     return Outcome::converged;
   }
-  rows_.load(problem, size);
+  rows_.load(problem, size, only);
   std::optional<SingleThreadBlas> blas;
   if (needs_blas()) blas.emplace();
   if (rows_.count() <= kBarrierRows && follow_barrier(frobenius, stop)) return Outcome::converged;

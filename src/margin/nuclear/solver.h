@@ -23,9 +23,9 @@ class NuclearSolver {
   using Outcome = SolveOutcome;
 
   /// `frobenius`: the answer of the same problem in that norm, not infeasible. `stop` is called in every
-  /// iteration and ends the solve by returning true.
+  /// iteration and ends the solve by returning true. `only`: the rows to solve for (NuclearRows::load); null: all.
   Outcome solve(const MarginProblem& problem, const MarginSolution& frobenius, double tolerance,
-                const std::function<bool(const SolveProgress&)>& stop);
+                const std::function<bool(const SolveProgress&)>& stop, const IndexList* only = nullptr);
 
   /// Newton's method on the face of a nuclear answer of the same or a similar problem. False: it does not converge.
   bool refine(const MarginProblem& problem, const MarginSolution& near);

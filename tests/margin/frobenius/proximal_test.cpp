@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "margin/certify/certificate.h"
+#include "margin/nuclear/rounds.h"
 #include "margin/rows/row_spread.h"
 #include "margin_support.h"
 
@@ -14,10 +15,12 @@ namespace {
 using Outcome = ProximalSolver::Outcome;
 using test::selected;
 
+constexpr double kRounding = 1e-6;  // of what a model computes in float, relative
+
 /// What heads of trained models look like in head space: n queries choose by x·z among T tokens each, whose coordinates
 /// decay to `least`, as those of the queries do. Queries with the smallest tenth of the gaps are left out, and numbers
-/// are those of float.
-AttentionTask like_a_head(Index n, Index T, Index d, double least, std::uint64_t seed) {
+/// are those of float. Every text stands there `copies` times, apart by the rounding of float.
+AttentionTask like_a_head(Index n, Index T, Index d, double least, std::uint64_t seed, Index copies = 1) {
   struct Choice {
     double gap;
     Index query, token;
@@ -46,10 +49,20 @@ AttentionTask like_a_head(Index n, Index T, Index d, double least, std::uint64_t
   choices.resize(static_cast<std::size_t>(n - n / 10));
   std::vector<double> numbers, vectors;
   std::vector<std::vector<Index>> keep;
-  for (const Choice& choice : choices) {
-    numbers.insert(numbers.end(), X.data() + choice.query * T * d, X.data() + (choice.query + 1) * T * d);
-    vectors.insert(vectors.end(), Z.row(choice.query).begin(), Z.row(choice.query).end());
-    keep.push_back({choice.token});
+  std::uint64_t rounded = 0;
+  const Random roundings(seed, 0, 3);
+  for (Index copy = 0; copy < copies; ++copy) {
+    const auto append = [&](std::vector<double>& to, const double* from, Index count) {
+      for (Index j = 0; j < count; ++j) {
+        const double off = copy == 0 ? 0 : kRounding * (2 * roundings.uniform(rounded++) - 1);
+        to.push_back(from[j] * (1 + off));
+      }
+    };
+    for (const Choice& choice : choices) {
+      append(numbers, X.row(choice.query * T).data(), T * d);
+      append(vectors, Z.row(choice.query).data(), d);
+      keep.push_back({choice.token});
+    }
   }
   return test::make_task(static_cast<Index>(keep.size()), T, numbers, vectors, keep);
 }
@@ -94,6 +107,46 @@ TEST(Proximal, HeadsAreSolvedInBothNorms) {
     const MarginSolution nuclear = test::proven(problem, {.norm = Norm::nuclear()});
     EXPECT_EQ(nuclear.status, MarginStatus::optimal) << least;
     EXPECT_EQ(nuclear.method, "interior point, Newton on the face") << least;
+  }
+}
+
+/// Texts that a model read twice have the same rows but for its rounding. Neither method can tell which of two twins
+/// has the multiplier until it is nearly done.
+TEST(Proximal, TwinRowsAreSolvedInBothNorms) {
+  for (const std::uint64_t seed : {5U, 6U, 7U}) {
+    const MarginProblem problem = selected(like_a_head(120, 24, 16, 1e-2, seed, 2));
+    EXPECT_EQ(test::optimum(problem).method, "proximal Newton") << seed;
+    const MarginSolution nuclear = test::proven(problem, {.norm = Norm::nuclear()});
+    EXPECT_EQ(nuclear.status, MarginStatus::optimal) << seed;
+    EXPECT_EQ(nuclear.method, "interior point, Newton on the face") << seed;
+  }
+}
+
+/// The rows that support head 0.0 of Whisper's decoder on 200 queries, twins among them. What is left of a proximal
+/// step drowns in the rounding of λ before the twins have settled, and a line search would stand still.
+TEST(Proximal, StepsBelowTheRoundingOfTheirMultipliersAreTakenWhole) {
+  Threads pool(1);
+  const AttentionTask task = load_task(ATTSVM_FIXTURES "/heads/twin_rows.npz", pool);
+  const Answer found = answer(selected(task));
+  EXPECT_EQ(found.outcome, Outcome::converged);
+  EXPECT_LE(found.solution.iterations, 60);
+}
+
+/// What problems of millions of rows get: the solver sees few of the rows, and those that W misses join.
+TEST(Proximal, NuclearRoundsFindTheRowsThatMatter) {
+  const MarginProblem problem = selected(like_a_head(120, 24, 16, 1e-2, 5));
+  const MarginSolution frobenius = test::optimum(problem);
+  Threads pool(1);
+  for (const Index most : {Index{40}, Index{300}, problem.rows()}) {
+    NuclearSolver solver;
+    EXPECT_GT(solve_in_rounds(solver, problem, frobenius, 1e-8, most, pool, [](const SolveProgress&) { return false; }),
+              0);
+    MarginSolution found{.norm = Norm::nuclear()};
+    solver.write(found.K, found.Q, found.dual);
+    Certifier(pool).certify(problem, 1e-8, found);
+    EXPECT_EQ(found.status, MarginStatus::optimal) << most << ": " << found.gap;
+    const Verification verdict = verify(problem.task(), stored(problem, found, 1e-8), {.tolerance = 1e-8});
+    EXPECT_TRUE(verdict.valid) << verdict.reason;
   }
 }
 
