@@ -48,8 +48,8 @@ __all__ = [
     "InfeasibleError", "InputError", "Interrupted", "LocalOptima", "Margin", "MissingFileError",
     "NextTokenCheck", "Path", "PriorityGraph", "Report", "Row", "Run", "Runs", "Share", "SmallestSize", "Solution",
     "Solutions", "SolveProgress", "Spread", "StudyFacts", "StudyProgress", "StudyReport",
-    "StudyResult", "SupportToken", "Task", "Tie", "TrainProgress", "Verification", "audit", "capacity", "check", "claims",
-    "correlation", "generate", "kinds", "list_claims", "list_studies", "load", "load_run", "load_solution",
+    "StudyResult", "SupportToken", "Task", "Tie", "TrainProgress", "Verification", "audit", "capacity", "check",
+    "claims", "correlation", "generate", "kinds", "list_claims", "list_studies", "load", "load_run", "load_solution",
     "load_task", "local_optima", "margin", "path", "report", "reproduce", "save", "solve", "solve_many", "sweep",
     "train", "train_many", "verify", "with_positions", "__version__",
 ]

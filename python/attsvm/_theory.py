@@ -9,7 +9,7 @@ from ._results import FieldsResult, table
 from ._run import Run, Steps
 from ._solve import solve_state
 from ._task import Task, unwrap
-from ._types import Integers, Optimizer
+from ._types import Floats, Integers, Optimizer, Status
 
 
 def correlation(A: Any, B: Any) -> float:
@@ -92,6 +92,23 @@ class NextTokenCheck(Check):
     """
 
     __slots__ = ()
+    graph: list[PriorityGraph]
+    graphs: int
+    components: int
+    orders: int
+    edges: int
+    words: list[str]
+    separable: bool | None
+    objective_fro: float
+    objective_nuc: float
+    finite_dimension: int | None
+    finite_norm: float
+    finite_loss: float
+    correlation_fro: Floats
+    correlation_nuc: Floats
+    finite_distance: Floats
+    complete: bool
+    unsolved: dict[str, Status]
 
     def _shown(self) -> list[tuple[str, Any]]:
         shown = [(name, self._values[name]) for name in ("graphs", "components", "orders", "edges", "separable")]
