@@ -1,6 +1,7 @@
 # The playground: the library compiled to WebAssembly, in a page of its own. What it needs besides the page is Emscripten
 # and Boost's headers.
 option(ATTSVM_PLAYGROUND "Compile the library a second time, to WebAssembly, for the playground" ON)
+set(ATTSVM_PLAYGROUND_MODULE "" CACHE FILEPATH "Take the WebAssembly module that another build has compiled")
 set(wasm ${CMAKE_CURRENT_BINARY_DIR}/playground.wasm)
 set(web ${PROJECT_SOURCE_DIR}/web)
 find_program(ATTSVM_EMXX em++)
@@ -15,7 +16,10 @@ attsvm_missing_for(playground reason ATTSVM_NODE:npm ATTSVM_NPM:npm ATTSVM_EMXX:
 if(NOT ATTSVM_PLAYGROUND)
   set(reason "this attsvm was built without its playground, as pip does to save time; `make build` builds the program with it")
 endif()
-if(NOT reason)
+if(ATTSVM_PLAYGROUND_MODULE)
+  set(wasm ${ATTSVM_PLAYGROUND_MODULE})
+  attsvm_missing_for(playground reason ATTSVM_NODE:npm ATTSVM_NPM:npm)
+elseif(NOT reason)
   set(library)
   foreach(folder base device task margin train theory report)
     file(GLOB_RECURSE files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cpp ${PROJECT_SOURCE_DIR}/src/${folder}/*.h)

@@ -34,8 +34,8 @@ from ._solution import Row, Solution, Solutions, SolveProgress
 from ._solve import solve, solve_many
 from ._studies import Finding, StudyFacts, StudyProgress, StudyReport, StudyResult, list_studies, reproduce, sweep
 from ._task import Task, generate, kinds
-from ._theory import (Check, Claim, ClaimResult, LocalOptima, SupportToken, Tie, check, claims, correlation,
-                      list_claims, local_optima)
+from ._theory import (Check, Claim, ClaimResult, LocalOptima, NextTokenCheck, PriorityGraph, SupportToken, Tie, check,
+                      claims, correlation, list_claims, local_optima)
 from ._train import train, train_many
 from ._verification import Verification, verify
 
@@ -45,10 +45,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Audit", "Capacity", "Check", "Claim", "ClaimResult", "ConvergenceWarning", "ExistingFileError", "Finding", "Heads",
-    "InfeasibleError", "InputError", "Interrupted", "LocalOptima", "Margin", "MissingFileError", "Path", "Report",
-    "Row", "Run", "Runs", "Share", "SmallestSize", "Solution", "Solutions", "SolveProgress", "Spread", "StudyFacts", "StudyProgress", "StudyReport",
-    "StudyResult", "SupportToken", "Task", "Tie", "TrainProgress", "Verification", "audit", "capacity", "check", "claims",
-    "correlation", "generate", "kinds", "list_claims", "list_studies", "load", "load_run", "load_solution",
+    "InfeasibleError", "InputError", "Interrupted", "LocalOptima", "Margin", "MissingFileError",
+    "NextTokenCheck", "Path", "PriorityGraph", "Report", "Row", "Run", "Runs", "Share", "SmallestSize", "Solution",
+    "Solutions", "SolveProgress", "Spread", "StudyFacts", "StudyProgress", "StudyReport",
+    "StudyResult", "SupportToken", "Task", "Tie", "TrainProgress", "Verification", "audit", "capacity", "check",
+    "claims", "correlation", "generate", "kinds", "list_claims", "list_studies", "load", "load_run", "load_solution",
     "load_task", "local_optima", "margin", "path", "report", "reproduce", "save", "solve", "solve_many", "sweep",
     "train", "train_many", "verify", "with_positions", "__version__",
 ]

@@ -57,7 +57,7 @@ class Run(Result):
 
         Parameters
         ----------
-        task : Task with a head
+        task : Task with a head, or of next-token prediction
         W : array (d, dz), or (r, d, dz) or a list of r matrices
             The weights at the end, or at r points of the training, tensors too.
         K, Q : arrays (d, w) and (dz, w), or (r, d, w) and (r, dz, w), instead of W

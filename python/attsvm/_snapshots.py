@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import _arguments as arguments
-from ._run import Steps
+from ._run import Run, Steps
 from ._task import Task
 from ._types import Floats, Integers, Loss, Optimizer, Parametrization
 
@@ -39,6 +39,14 @@ def _steps(steps: Steps | None, count: int) -> Integers:
     return np.array(list_of_steps, dtype=np.int64)
 
 
+def _kept(task: Task, runs: list[Run]) -> Floats:
+    """(r,) mean weight of the tokens that the last point selects, or of the labels."""
+    if task.kind == "next-token":
+        return np.array([run.label_attention.mean() for run in runs])
+    chosen = np.arange(len(runs[-1].selected)), runs[-1].selected
+    return np.array([run.attention[chosen].mean() for run in runs])
+
+
 def run_of(task: Task, W: Any, K: Any, Q: Any, steps: Steps | None, optimizer: Optimizer | None,
            loss: Loss) -> tuple[dict[str, Any], dict[str, Any]]:
     """The arrays and facts of a `Run`. Every point is one from which training takes no step."""
@@ -59,10 +67,8 @@ def run_of(task: Task, W: Any, K: Any, Q: Any, steps: Steps | None, optimizer: O
     runs = [train(task, param=param, width=width, optimizer="ngd" if optimizer is None else optimizer, init=start, steps=0,
                   loss=loss, progress=False) for start in starts]
     last = runs[-1]
-    chosen = np.arange(len(last.selected)), last.selected
     arrays: dict[str, Any] = {name: value for name, value in last.to_dict().items() if isinstance(value, np.ndarray)}
-    arrays.update(record_step=at, record_W=np.stack([run.W for run in runs]),
-                  record_attention=np.array([run.attention[chosen].mean() for run in runs]))
+    arrays.update(record_step=at, record_W=np.stack([run.W for run in runs]), record_attention=_kept(task, runs))
     for name in ("loss", "log_loss", "norm", "log_gradient"):
         arrays[f"record_{name}"] = np.array([getattr(run, name) for run in runs])
     for value in arrays.values():

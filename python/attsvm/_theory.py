@@ -9,7 +9,7 @@ from ._results import FieldsResult, table
 from ._run import Run, Steps
 from ._solve import solve_state
 from ._task import Task, unwrap
-from ._types import Integers, Optimizer
+from ._types import Floats, Integers, Optimizer, Status
 
 
 def correlation(A: Any, B: Any) -> float:
@@ -67,14 +67,67 @@ class Check(FieldsResult):
         return shown
 
 
+class PriorityGraph(NamedTuple):
+    """What the sequences of a next-token task that end in one token say about the order of tokens."""
+    last: int  #: the token that they end in
+    word: str  #: its word, "#17" without a vocabulary
+    sequences: int  #: how many there are
+    tokens: list[int]  #: that occur in them, ascending
+    components: list[list[int]]  #: of several tokens, which no W can order
+    edges: list[tuple[int, int]]  #: (label, other token of its sequence)
+
+
+class NextTokenCheck(Check):
+    """A next-token task, and a run on it, checked against the theory.
+
+    `graph`, a list of PriorityGraph, one per last token; in all of them `graphs`, `components` of several tokens,
+    `edges` and `orders`, the edges between components; `words`, one line per component that cannot be ordered, with a
+    shortest cycle; `separable`, whether a W keeps all orders (None: not decided); `objective_fro`, `objective_nuc`, the
+    norms of the graph SVM (NaN where there is none); `finite_dimension`, `finite_norm` and `finite_loss`, the part of W
+    that stays finite and its loss (None and NaN if too many tokens are tied); `complete` and `unsolved` as in Check.
+
+    With a run also `record_step`, and at every recorded point `correlation_fro`, `correlation_nuc` and
+    `finite_distance` (r,), how far the part of W is from its limit (empty if there is none); `rho` and what Check has
+    beside it, to the graph SVM, except `advice` and `answer`.
+    """
+
+    __slots__ = ()
+    graph: list[PriorityGraph]
+    graphs: int
+    components: int
+    orders: int
+    edges: int
+    words: list[str]
+    separable: bool | None
+    objective_fro: float
+    objective_nuc: float
+    finite_dimension: int | None
+    finite_norm: float
+    finite_loss: float
+    correlation_fro: Floats
+    correlation_nuc: Floats
+    finite_distance: Floats
+    complete: bool
+    unsolved: dict[str, Status]
+
+    def _shown(self) -> list[tuple[str, Any]]:
+        shown = [(name, self._values[name]) for name in ("graphs", "components", "orders", "edges", "separable")]
+        shown += [(name, self._values[name][-1]) for name in ("correlation_fro", "finite_distance")
+                  if len(self._values[name])]
+        if self._values.get("implied_norm"):
+            shown += [("implied_norm", self.implied_norm), ("rho", self.rho[self.implied_norm][-1])]
+        return shown
+
+
 def check(task: Task, run: Any = None, *, steps: Steps | None = None, optimizer: Optimizer | None = None,
           select: Any = None, norms: Any = (), threshold: float = 1e-3, time_limit: float | None = None,
           threads: int | None = None, progress: bool | None = None) -> Check:
-    """Checks a selection against the theory, or what a run selected and how close it is to its SVM.
+    """Checks a selection against the theory, or what a run selected and how close it is to its SVM. Of a next-token
+    task it checks the labels instead of a selection, and returns a `NextTokenCheck`.
 
     Parameters
     ----------
-    task : Task with a head
+    task : Task with a head, or of next-token prediction
     run : Run, or weights: W (d, dz), or r of them; optional
         Its attention selects tokens; with a nonlinear head, all tokens with attention of at least `threshold` are kept.
         InputError if it is a run of another task.
@@ -99,12 +152,22 @@ def check(task: Task, run: Any = None, *, steps: Steps | None = None, optimizer:
     True
     >>> check.implied_norm, check.rho_rises["fro"], round(float(check.rho["fro"][-1]), 2)
     ('fro', True, 0.95)
+
+    After token 1 the label was once 0 and once 1, where the other was there too:
+
+    >>> task = attsvm.Task(ids=[0, 2, 1, 1, 0, 1], offsets=[0, 3, 6], embeddings=[[1, 0], [0, 1], [1, 1]], next=[0, 1])
+    >>> attsvm.check(task)
+    NextTokenCheck(graphs=1, components=1, orders=1, edges=3, separable=True)
+    >>> attsvm.check(task).words
+    ['after «#1»: «#0» before «#1», and back']
     """
     core, wanted = unwrap(task), arguments.norms(norms)
     limit, workers = arguments.positive(time_limit, "time_limit"), arguments.threads(threads)
     if run is None:
         if wanted:
             raise ValueError("norms need a run: they are about its margins")
+        if task.kind == "next-token":
+            return _check_next_token(task, None, select, wanted, limit, workers, progress)
         chosen = None if select is None else arguments.selection(select, core.longest)
         with _progress.bar(progress, "check", None, solve_state) as bar:
             values, interrupted = _core.check_selection(core, chosen, limit, workers, bar)
@@ -115,6 +178,8 @@ def check(task: Task, run: Any = None, *, steps: Steps | None = None, optimizer:
             run = Run.from_snapshots(task, run, steps=steps, optimizer=optimizer)
         elif steps is not None or optimizer is not None:
             raise ValueError("steps and optimizer go with weights; a Run has its own")
+        if task.kind == "next-token":
+            return _check_next_token(task, run, None, wanted, limit, workers, progress)
         with _progress.bar(progress, "check", None, solve_state) as bar:
             values, interrupted = _core.check_run(core, run._core_arrays(), wanted,
                                                   arguments.number(threshold, "threshold"), limit, workers, bar)
@@ -123,7 +188,23 @@ def check(task: Task, run: Any = None, *, steps: Steps | None = None, optimizer:
     for name in ("support", "ambiguous"):
         values[name] = [SupportToken(*one) for one in values[name]]
     values["ties"] = [Tie(*one) for one in values["ties"]]
-    result = Check(values)
+    return _checked(Check(values), interrupted)
+
+
+def _check_next_token(task: Task, run: Run | None, select: Any, norms: list[str], limit: float, workers: int,
+                      progress: bool | None) -> Check:
+    if select is not None:
+        raise ValueError("select cannot be used with a next-token task: it has labels instead of a selection")
+    arrays = None if run is None else run._core_arrays()
+    with _progress.bar(progress, "check", None, solve_state) as bar:
+        values, interrupted = _core.check_next_token(unwrap(task), arrays, norms, limit, workers, bar)
+    values["graph"] = [PriorityGraph(*one) for one in values["graph"]]
+    if run is not None and "record_step" in run.to_dict():
+        values["record_step"] = run.record_step
+    return _checked(NextTokenCheck(values), interrupted)
+
+
+def _checked(result: Check, interrupted: bool) -> Check:
     if interrupted:
         raise Interrupted("check was interrupted; .result has what is known", result)
     warn_of_unsolved("check", result.unsolved)

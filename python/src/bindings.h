@@ -13,6 +13,7 @@ void bind_task(nb::module_& module);
 void bind_solution(nb::module_& module);
 void bind_run(nb::module_& module);
 void bind_theory(nb::module_& module);
+void bind_next_token(nb::module_& module);
 void bind_studies(nb::module_& module);
 void bind_capacity(nb::module_& module);
 void bind_audit(nb::module_& module);

@@ -97,6 +97,7 @@ NB_MODULE(_core, module) {
   bind_solution(module);
   bind_run(module);
   bind_theory(module);
+  bind_next_token(module);
   bind_studies(module);
   bind_capacity(module);
   bind_audit(module);

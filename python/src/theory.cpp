@@ -1,18 +1,54 @@
+#include "theory.h"
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "base/refuse.h"
-#include "bindings.h"
 #include "io/stored_run.h"
 #include "report/run_answer.h"
 #include "solution.h"
-#include "theory/unsolved.h"
 
 namespace attsvm::python {
-namespace {
 
 Array list_of(const std::vector<double>& numbers) { return Array::own(numbers, {static_cast<Index>(numbers.size())}); }
+
+nb::object objective_of(const MarginSolution* solution) {
+  const bool there = solution != nullptr && solution->status == MarginStatus::optimal;
+  return there ? nb::cast(solution->objective) : nb::cast(std::numeric_limits<double>::quiet_NaN());
+}
+
+std::function<bool(const SolveProgress&)> watched(Watch& watch) {
+  return [&](const SolveProgress& now) { return watch.stop([&] { return state_of(now); }); };
+}
+
+Fields unsolved_fields(const Unsolved& open) {
+  Fields result;
+  for (const auto& [norm, status] : open) result[norm.c_str()] = std::string(name_of(status));
+  return result;
+}
+
+void add_shares(Fields& result, std::span<const MarginShares> list, const std::optional<ImpliedNorm>& implied) {
+  Fields rho, status, rises, exponent, margin;
+  for (const MarginShares& shares : list) {
+    const std::string norm = shares.norm.name();
+    rho[norm.c_str()] = to_python(list_of(shares.rho));
+    status[norm.c_str()] = std::string(name_of(shares.status));
+    rises[norm.c_str()] = shares.trend.rises ? nb::cast(*shares.trend.rises) : nb::none();
+    exponent[norm.c_str()] = shares.trend.exponent;
+    margin[norm.c_str()] = shares.margin;
+  }
+  result["implied_norm"] = implied ? nb::cast(implied->norm.name()) : nb::none();
+  result["implied_norm_proven"] = implied && implied->proven;
+  result["implied_norm_why"] = implied ? nb::cast(std::string(implied->why)) : nb::none();
+  result["rho"] = rho;
+  result["rho_status"] = status;
+  result["rho_rises"] = rises;
+  result["rho_exponent"] = exponent;
+  result["largest_margin"] = margin;
+}
+
+namespace {
 
 Items support_list(const std::vector<SupportToken>& tokens) {
   nb::list list;
@@ -20,11 +56,6 @@ Items support_list(const std::vector<SupportToken>& tokens) {
     list.append(nb::make_tuple(token.query, token.token, token.score_gap, token.slack));
   }
   return list;
-}
-
-nb::object objective_of(const MarginSolution* solution) {
-  const bool there = solution != nullptr && solution->status == MarginStatus::optimal;
-  return there ? nb::cast(solution->objective) : nb::cast(std::numeric_limits<double>::quiet_NaN());
 }
 
 Fields to_dict(const AttentionTask& task, const Check& check) {
@@ -54,15 +85,8 @@ Fields to_dict(const AttentionTask& task, const Check& check) {
     result["R"] = check.equivalence->holds_together() ? check.equivalence->R : std::numeric_limits<double>::quiet_NaN();
   }
   result["complete"] = check.complete;
-  Fields open;
-  for (const auto& [norm, status] : unsolved(check)) open[norm.c_str()] = std::string(name_of(status));
-  result["unsolved"] = open;
+  result["unsolved"] = unsolved_fields(unsolved(check));
   return result;
-}
-
-/// Hands the state of solves to the watch.
-std::function<bool(const SolveProgress&)> watched(Watch& watch) {
-  return [&](const SolveProgress& now) { return watch.stop([&] { return state_of(now); }); };
 }
 
 /// WeightMargin of W; without a selection, W selects.
@@ -99,28 +123,6 @@ Fields margin_of_weights(const AttentionTask& task, const GivenArray& weights, c
   return result;
 }
 
-/// The shares of the largest margin along a run, by the name of the norm.
-void add_shares(Fields& result, const Check& check) {
-  Fields rho, status, rises, exponent, margin;
-  for (const MarginShares& shares : check.shares) {
-    const std::string norm = shares.norm.name();
-    rho[norm.c_str()] = to_python(list_of(shares.rho));
-    status[norm.c_str()] = std::string(name_of(shares.status));
-    rises[norm.c_str()] = shares.trend.rises ? nb::cast(*shares.trend.rises) : nb::none();
-    exponent[norm.c_str()] = shares.trend.exponent;
-    margin[norm.c_str()] = shares.margin;
-  }
-  result["implied_norm"] = check.implied ? nb::cast(check.implied->norm.name()) : nb::none();
-  result["implied_norm_proven"] = check.implied && check.implied->proven;
-  result["implied_norm_why"] = check.implied ? nb::cast(std::string(check.implied->why)) : nb::none();
-  result["rho"] = rho;
-  result["rho_status"] = status;
-  result["rho_rises"] = rises;
-  result["rho_exponent"] = exponent;
-  result["largest_margin"] = margin;
-  result["advice"] = check.advice;
-}
-
 /// (fields, interrupted)
 Answer<Fields, bool> check_task(const AttentionTask& task, const nb::object& select, double time_limit, int threads,
                                 nb::object bar) {
@@ -155,7 +157,8 @@ Answer<Fields, bool> check_trained(const AttentionTask& given, const Fields& arr
   }
   watch.finish();
   Fields result = to_dict(task, *check);
-  add_shares(result, *check);
+  add_shares(result, check->shares, check->implied);
+  result["advice"] = check->advice;
   result["answer"] = answer_of(*check, run).text;
   return nb::make_tuple(result, watch.interrupted());
 }

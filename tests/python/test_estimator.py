@@ -11,6 +11,7 @@ feature or one sample (a prompt of one coordinate keeps few selections; it says 
 """
 
 import pickle
+import warnings
 
 import attsvm
 import numpy as np
@@ -204,6 +205,19 @@ def test_sequences_of_different_lengths_and_masks():
     for wrong, words in ((mask[0], "mask"), (mask & False, "visible"), (mask[:, 1:], "visible")):
         with pytest.raises(ValueError, match=words):
             attsvm.AttentionSVM().fit(X, y, mask=wrong)
+
+
+def test_a_large_soft_margin_reaches_what_its_documentation_says():
+    rng = np.random.default_rng(0)
+    x, z, W = rng.normal(size=(400, 64, 8)), rng.normal(size=(400, 8)), rng.normal(size=(8, 8))
+    y = np.einsum("ntd,de,ne->nt", x, W, z).argmax(axis=1)
+    wrong = rng.random(400) < 0.1
+    given = np.where(wrong, rng.integers(64, size=400), y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = attsvm.AttentionSVM(C=1.0, tolerance=1e-6).fit(x, given, queries=z)
+    assert attsvm.verify(attsvm.Task(x, queries=z, select=given), model.solution_, tolerance=1e-6).valid
+    assert model.score(x, y, z) > 0.9
 
 
 def test_it_warns_where_the_solver_stalled():

@@ -155,19 +155,21 @@ def test_pythons_that_are_missing_are_named(tmp_path):
 
 def test_the_conda_recipe():
     recipe = rattler_build.Stage0Recipe.from_file(ROOT / "packaging/conda/recipe.yaml")
-    variants = rattler_build.VariantConfig({"python": ["3.9", "3.12"], "c_stdlib": ["sysroot"],
+    variants = rattler_build.VariantConfig({"python": ["3.9", "3.10", "3.12"], "c_stdlib": ["sysroot"],
                                             "c_stdlib_version": ["2.28"]})
     rendered = [variant.recipe.to_dict() for variant in recipe.render(variants)]
     version = re.search(r"project\(attsvm VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
     assert {one["package"]["version"] for one in rendered} == {version}
     program, python = ([one for one in rendered if one["package"]["name"] == name] for name in ("libattsvm", "attsvm"))
-    assert program and len(python) == 1, "3.9 is too old"
+    assert program and len(python) == 2, "3.9 is too old"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     tools, needs = ([need.replace(">=", " >=") for need in list]
                     for list in (project["build-system"]["requires"], project["project"]["dependencies"]))
-    found = python[0]["requirements"]
-    assert set(found["host"]) == {"pip", "python", *tools, *program[0]["requirements"]["host"]}
-    assert found["run"] == ["python", *needs]
+    for_old = {tool.split(";")[0] for tool in tools if tool.endswith("; python_version < '3.11'")}
+    always = {"pip", "python", *program[0]["requirements"]["host"], *(tool for tool in tools if ";" not in tool)}
+    hosts = sorted((set(one["requirements"]["host"]) for one in python), key=len)
+    assert for_old and hosts == [always, always | for_old]
+    assert all(one["requirements"]["run"] == ["python", *needs] for one in python)
     for one in rendered:
         assert (ROOT / "packaging/conda" / one["build"]["script"]).exists()
 

@@ -27,6 +27,10 @@ loaded: tuple[attsvm.Task, attsvm.Run, attsvm.Solution] = (
 found: attsvm.Margin = attsvm.margin(task, W)
 verdict: str | None = attsvm.report(task, run, out="page.html").verdict
 queries: NDArray[np.float64] | None = task.queries
+judged: attsvm.Check = attsvm.check(task)
+if isinstance(judged, attsvm.NextTokenCheck):
+    graphs: list[attsvm.PriorityGraph] = judged.graph
+    edges: list[tuple[int, int]] = graphs[0].edges
 """
 WRONG = """
 import attsvm
@@ -39,6 +43,9 @@ number: int = attsvm.solve(task).norm
 attsvm.solve(task, norm=("l", 3))
 if attsvm.solve(task).status == "stuck":
     pass
+judged = attsvm.check(task)
+if isinstance(judged, attsvm.NextTokenCheck):
+    count: str = judged.graphs
 """
 
 
@@ -99,4 +106,4 @@ def test_a_users_file(checker, tmp_path):
     (tmp_path / "user.py").write_text(USER)
     assert checker(tmp_path) == []
     (tmp_path / "user.py").write_text(WRONG)
-    assert lines(checker(tmp_path)) == [5, 6, 7, 8, 9, 10]
+    assert lines(checker(tmp_path)) == [5, 6, 7, 8, 9, 10, 14]
