@@ -2,7 +2,7 @@
 # ATTSVM_NO_INSTALL=1 installs nothing and names what is missing.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-full bench bench-peers build-bench bench-python audit-demo python wheels deb docs format
+.PHONY: help build demo test test-full soak bench bench-peers build-bench bench-python audit-demo python wheels deb docs format
 
 RELEASE := build/release/attsvm
 
@@ -24,6 +24,12 @@ test:  ## build and run every test, AddressSanitizer and fuzzers in short form
 test-full:  ## the same at length: ThreadSanitizer, every test under every sanitizer, long fuzzing, clang-tidy on all files
 	@scripts/install_packages page gpu test wheels
 	@scripts/run_tests --full
+
+soak:  ## an hour of failing memory, kills, signals, hostile files and forgeries; goes on where it stopped (SECONDS=N)
+	@scripts/install_packages test
+	@[ -f build/dev/build.ninja ] || cmake --preset dev >/dev/null
+	@cmake --build --preset dev --target attsvm_program failing_malloc
+	@/usr/bin/python3 tests/soak.py --seconds $(or $(SECONDS),3600)
 
 bench: build-bench  ## measure speed and memory against the limits of this machine (QUICK=1: less of it)
 	@bench/run $(if $(QUICK),--quick)

@@ -43,9 +43,12 @@ void print_capacity(const CapacitySettings& settings, const Capacity& c) {
   print_field("theory", kLabel,
               c.always ? fmt::format("every selection is separable, with probability 1: {}", c.why)
                        : fmt::format("not every selection need be separable: {}", c.why));
-  print_field("predicted", kLabel,
-              fmt::format("{:.3g}: load {:.3g} = n * {:.3g}/(d*dz), half are separable at 1; Cover's count says {:.3g}",
-                          c.predicted, c.load, c.dimension, c.cover));
+  print_field(
+      "predicted", kLabel,
+      std::isnan(c.dimension)
+          ? "not known: stopped before"
+          : fmt::format("{:.3g}: load {:.3g} = n * {:.3g}/(d*dz), half are separable at 1; Cover's count says {:.3g}",
+                        c.predicted, c.load, c.dimension, c.cover));
   print_field(
       "separable", kLabel,
       fmt::format("{}{}", share_words(c.separable), c.undecided > 0 ? fmt::format("; {} undecided", c.undecided) : ""));

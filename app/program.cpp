@@ -1,8 +1,11 @@
 #include "program.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <exception>
@@ -10,6 +13,8 @@
 #include <system_error>
 
 #include "base/nearest.h"
+#include "base/out_of_memory.h"
+#include "io/cut_files.h"
 #include "options.h"
 
 namespace attsvm::internal {
@@ -105,6 +110,35 @@ std::string unknown_option(const CLI::App& verb, int argc, const char* const* ar
   return {};
 }
 
+/// Writes "attsvm: ", both texts and a line break to stderr; in one call and without asking for memory, so that it can
+/// be called where memory is short and in a signal handler.
+void write_line(const char* first, const char* second) noexcept {
+  std::array<char, 4096> line{};
+  std::size_t size = 0;
+  for (const char* text : {"attsvm: ", first, second, "\n"}) {
+    for (; *text != '\0' && size < line.size(); ++text) line[size++] = *text;
+  }
+  [[maybe_unused]] const auto put = ::write(STDERR_FILENO, line.data(), size);
+}
+
+/// While one is alive, an input file that becomes shorter than it was ends the program. What was computed from it up to
+/// then is lost, and no output file has been written.
+class CutFileWatch {
+ public:
+  CutFileWatch() : before_(on_cut_file(end_program)) {}
+  ~CutFileWatch() { on_cut_file(before_); }
+  CutFileWatch(const CutFileWatch&) = delete;
+  CutFileWatch& operator=(const CutFileWatch&) = delete;
+
+ private:
+  static void end_program(const char* path) {
+    write_line(path, ": became shorter while it was in use");
+    ::_exit(kBadInput);
+  }
+
+  CutFileHook before_;
+};
+
 /// Whether the reader of our output has gone, as `attsvm ... | head` does: nothing to complain about.
 bool nobody_reads(const std::system_error& error) { return error.code() == std::errc::broken_pipe; }
 
@@ -165,8 +199,7 @@ int run_verb(int argc, const char* const* argv) {
     fmt::print(stderr, "attsvm: {}\n", one_line(error.what()));
     return kBadInput;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "attsvm: out of memory; allow it more (ulimit -v), or use fewer --threads\n");
-    return kBadInput;
+    return say_out_of_memory();
   } catch (const std::system_error& error) {
     if (nobody_reads(error)) throw;
     fmt::print(stderr, "attsvm: {}\n", error.what());
@@ -179,7 +212,15 @@ int run_verb(int argc, const char* const* argv) {
 
 }  // namespace
 
+int say_out_of_memory() noexcept {
+  static std::atomic_flag said;
+  if (!said.test_and_set()) write_line("out of memory; allow it more (ulimit -v), or use fewer --threads", "");
+  return kBadInput;
+}
+
 int run_program(int argc, const char* const* argv) {
+  const CutFileWatch watch;
+  throw_where_libraries_lack_memory();
   try {
     return run_verb(argc, argv);
   } catch (const std::system_error& error) {  // also from messages about other errors

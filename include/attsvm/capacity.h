@@ -44,9 +44,9 @@ struct CapacitySettings {
   Index runs = -1;         ///< tasks of these that are trained; −1: as many as take a few seconds, 0: none
   double wanted = 0.9;     ///< look for the smallest d at which this share of selections is separable; 0: do not
   std::uint64_t seed = 0;  ///< of the draws
-  double time_limit = 0;   ///< seconds; 0: none. Checked between batches of draws
-  /// Called between batches with a name of the work and the estimated share of all work that is done; return true to
-  /// stop.
+  double time_limit = 0;   ///< seconds; 0: none
+  /// Called often, by the thread that called capacity(), with a name of the work and the estimated share of all work
+  /// that is done; return true to stop. Draws that are under way then do not count.
   std::function<bool(const std::string& work, double share)> progress{};
 };
 

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstring>
 
+#include "base/out_of_memory.h"
 #include "base/simd.h"
 #include "bindings.h"
+#include "io/cut_files.h"
 #include "program.h"
 
 namespace {
@@ -26,6 +29,22 @@ void raise_input_error(const std::exception_ptr& thrown, void* kind) {
   } catch (const attsvm::InputError& error) {
     PyErr_SetString(static_cast<PyObject*>(kind), attsvm::python::in_python(error.what()).c_str());
   }
+}
+
+std::array<char, 4096> cut_file{};  // the name of one that became shorter than it was
+
+/// Raises InputError in the main thread as soon as that runs Python again, as Python does with its own signals. Until
+/// then the thread that looked for the lost part reads zeros.
+void raise_soon(const char* path) {
+  std::strncpy(cut_file.data(), path, cut_file.size() - 1);
+  Py_AddPendingCall(
+      [](void*) {
+        const std::string message = std::string(cut_file.data()) + ": became shorter while it was in use";
+        const nanobind::object error = nanobind::module_::import_("attsvm").attr("InputError");
+        PyErr_SetString(error.ptr(), message.c_str());
+        return -1;
+      },
+      nullptr);
 }
 
 }  // namespace
@@ -59,6 +78,8 @@ std::string in_python(std::string_view message) {
 
 NB_MODULE(_core, module) {
   using namespace attsvm::python;
+  attsvm::internal::on_cut_file(&raise_soon);
+  attsvm::internal::throw_where_libraries_lack_memory();
   module.doc() = "The C++ library as the package attsvm uses it.";
   module.attr("version") = ATTSVM_VERSION;
   nb::exception<attsvm::InputError> error(module, "InputError", PyExc_ValueError);

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <vector>
 
+#include "io/cut_files.h"
+
 namespace attsvm::python {
 namespace {
 
@@ -34,6 +36,7 @@ Idle& shared_idle() {
 }  // namespace
 
 Workspace::Workspace(int threads) : asked_(threads) {
+  internal::refuse_cut_files();
   Idle& waiting = shared_idle();
   {
     const std::lock_guard lock(waiting.mutex);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/refuse.h"
+#include "io/cut_files.h"
 #include "io/output.h"
 
 namespace attsvm::internal {
@@ -38,9 +39,18 @@ InputFile::InputFile(const std::string& path) {
     refuse("{}", why);
   }
   bytes_ = {static_cast<const std::byte*>(memory), size};
+  try {
+    range_ = std::make_unique<const MappedRange>(path, bytes_);
+  } catch (...) {
+    close();
+    throw;
+  }
 }
 
-InputFile::~InputFile() {
+InputFile::~InputFile() { close(); }
+
+void InputFile::close() {
+  range_.reset();
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
   ::close(descriptor_);
 }

@@ -7,13 +7,15 @@
 
 namespace attsvm::internal {
 
+class MappedRange;
+
 using Bytes = std::span<const std::byte>;
 
 /// Why the last system call failed, by errno.
 std::string system_reason();
 
 /// A file opened for reading: its bytes are mapped, and read() copies. Its errors do not name the file; the caller adds
-/// the name. Truncating the file while it is mapped ends the process (SIGBUS).
+/// the name. What happens if somebody truncates the file while it is mapped: io/cut_files.h.
 class InputFile {
  public:
   /// InputError if the file cannot be opened or is not a regular file.
@@ -28,9 +30,11 @@ class InputFile {
 
  private:
   explicit InputFile(const std::string& path);
+  void close();
 
   int descriptor_ = -1;
   Bytes bytes_;
+  std::unique_ptr<const MappedRange> range_;
 };
 
 /// A file that appears under its name complete or not at all: bytes go to a temporary file, which commit() renames.

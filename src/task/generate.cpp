@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/memory.h"
 #include "base/refuse.h"
 #include "task/draw.h"
 
@@ -87,6 +88,8 @@ Recipe complete(Recipe r) {
   const double largest = static_cast<double>(std::max(r.T, r.dz)) * static_cast<double>(std::max(r.n, r.d)) *
                          static_cast<double>(std::max({r.d, r.dz, r.vocabulary})) * 8;
   if (largest > kMost) refuse("n = {}, T = {}, d = {}, dz = {} is too large", r.n, r.T, r.d, r.dz);
+  if (r.law != Law::next_token)  // whose tokens are ids
+    require_memory(8 * static_cast<double>(r.n) * static_cast<double>(r.T) * static_cast<double>(r.d), "this task");
   if (r.law == Law::orthonormal && r.T > r.d) refuse("T = {}; orthonormal tokens need T <= d = {}", r.T, r.d);
   const bool has_selection = r.law == Law::planted || r.law == Law::infeasible;
   if (has_selection && r.pattern != QueryPattern::cross && r.pattern != QueryPattern::prompt) {

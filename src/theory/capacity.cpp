@@ -1,11 +1,14 @@
 #include "attsvm/capacity.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
-#include <limits>
+#include <functional>
+#include <thread>
 
 #include "attsvm/margin.h"
 #include "attsvm/train.h"
+#include "base/limits.h"
 #include "base/refuse.h"
 #include "base/time_limit.h"
 #include "base/wilson.h"
@@ -31,8 +34,7 @@ class Spreading {
  public:
   void add(double value) { values_.push_back(value); }
   Spread spread() const {
-    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-    Spread spread{.count = std::ssize(values_), .mean = kNone, .deviation = kNone, .least = kNone, .most = kNone};
+    Spread spread{.count = std::ssize(values_), .mean = kNaN, .deviation = kNaN, .least = kNaN, .most = kNaN};
     if (values_.empty()) return spread;
     double sum = 0, squares = 0;
     for (const double value : values_) sum += value;
@@ -80,6 +82,22 @@ void require_sizes(const CapacitySettings& s) {
   require_time_limit(s.time_limit);
 }
 
+/// A question that all threads may ask: only the thread that constructed it passes it on, and a yes stays.
+class StopQuestion {
+ public:
+  explicit StopQuestion(std::function<bool()> ask) : ask_(std::move(ask)) {}
+  bool operator()() {
+    if (!stopped_ && std::this_thread::get_id() == owner_ && ask_()) stopped_ = true;
+    return stopped_;
+  }
+  bool answered_yes() const { return stopped_; }
+
+ private:
+  std::function<bool()> ask_;
+  std::thread::id owner_ = std::this_thread::get_id();
+  std::atomic<bool> stopped_ = false;
+};
+
 /// One call of capacity().
 class Estimate {
  public:
@@ -94,19 +112,19 @@ class Estimate {
     answer_.always = always.holds;
     answer_.why = always.why;
     answer_.cover = static_cast<double>(answer_.rows) / (2 * static_cast<double>(answer_.unknowns));
-    const std::vector<double> law = dimension_law(settings_.T, settings_.d, settings_.seed, threads_);
-    answer_.dimension = mean_dimension(law);
+    const std::vector<double> law = dimension_law(settings_.T, settings_.d, settings_.seed, threads_, std::ref(stop_));
+    answer_.dimension = law.empty() ? kNaN : mean_dimension(law);
     answer_.load = static_cast<double>(settings_.n) * answer_.dimension / static_cast<double>(answer_.unknowns);
-    answer_.predicted = always.holds ? 1 : separable_chance(law, settings_.n, answer_.unknowns);
+    answer_.predicted = always.holds ? 1 : law.empty() ? kNaN : separable_chance(law, settings_.n, answer_.unknowns);
 
     for_batches(recipe_, settings_.draws, "draws", 1, [&](const Draws& draws) { add_draws(draws); });
     for_batches(recipe_, runs_, "runs", kRunCost, [&](const Draws& draws) { add_runs(draws); });
-    if (settings_.wanted > 0 && !stopped_) {
+    if (settings_.wanted > 0 && !stop_()) {
       answer_.smallest_d = smallest_size(
           recipe_, settings_.wanted, kMostNumbers / (settings_.n * settings_.T), settings_.seed,
-          [&](const Recipe& recipe) { return separable_share(recipe); }, threads_);
+          [&](const Recipe& recipe) { return separable_share(recipe); }, std::ref(stop_), threads_);
     }
-    answer_.complete = !stopped_;
+    answer_.complete = !stop_.answered_yes();
     answer_.margin = margin_.spread();
     answer_.rank = rank_.spread();
     answer_.rank_floor = floor_.spread();
@@ -124,15 +142,27 @@ class Estimate {
   bool for_batches(const Recipe& recipe, Index count, const char* name, double cost,
                    const std::function<void(const Draws&)>& work) {
     const Index batch = std::clamp(kBatchNumbers / (recipe.n * recipe.T * recipe.d), Index{1}, kMostOfBatch);
-    for (Index first = 0; first < count && !stopped_; first += batch) {
-      const double share = std::min(done_ / all_, 0.99);
-      stopped_ = limit_.over() || (settings_.progress && settings_.progress(name, share));
-      if (stopped_) break;
+    name_ = name;
+    for (Index first = 0; first < count && !stop_(); first += batch) {
       const Index here = std::min(batch, count - first);
       work({settings_.seed, first, here});
       done_ += cost * static_cast<double>(here);
     }
-    return !stopped_;
+    return !stop_.answered_yes();
+  }
+
+  /// As solve_many, but stops in the middle of a solve too.
+  std::vector<MarginSolution> solutions_of(const std::vector<MarginProblem>& problems, const Norm& norm = {}) {
+    std::vector<MarginSolution> solutions(problems.size());
+    const SolveSettings settings{.norm = norm, .progress = [&](const SolveProgress&) { return stop_(); }};
+    std::atomic<std::size_t> next = 0;
+    threads_.for_each(threads_.count(), [&](Index) {
+      Threads alone(1);
+      MarginSolver solver(alone);
+      for (std::size_t k; (k = next.fetch_add(1, std::memory_order_relaxed)) < problems.size() && !stop_();)
+        solutions[k] = solver.solve(problems[k], settings);
+    });
+    return solutions;
   }
 
   std::vector<MarginProblem> problems_of(const std::vector<AttentionTask>& tasks, const Draws& draws, Index head) {
@@ -145,7 +175,7 @@ class Estimate {
   void add_draws(const Draws& draws) {
     const std::vector<AttentionTask> tasks = draw_selections(recipe_, draws, threads_);
     const std::vector<MarginProblem> problems = problems_of(tasks, draws, 0);
-    const std::vector<MarginSolution> fro = solve_many(problems, {}, threads_);
+    const std::vector<MarginSolution> fro = solutions_of(problems);
     std::vector<MarginProblem> separable;
     std::vector<std::size_t> which;
     for (std::size_t k = 0; k < tasks.size(); ++k) {
@@ -153,7 +183,8 @@ class Estimate {
       separable.push_back(problems[k]);
       which.push_back(k);
     }
-    const std::vector<MarginSolution> nuc = solve_many(separable, {.norm = Norm::nuclear()}, threads_);
+    const std::vector<MarginSolution> nuc = solutions_of(separable, Norm::nuclear());
+    if (stop_.answered_yes()) return;  // this batch does not count
     std::vector<bool> all(tasks.size()), open(tasks.size()), narrow(tasks.size());
     for (std::size_t k = 0; k < tasks.size(); ++k) all[k] = fro[k].status == MarginStatus::optimal;
     for (std::size_t k = 0; k < which.size(); ++k) {
@@ -170,7 +201,7 @@ class Estimate {
         width_margin_.add(std::min(1.0, std::sqrt(static_cast<double>(settings_.width) / floor)));
     }
     for (Index head = 1; head < settings_.heads; ++head) {
-      const std::vector<MarginSolution> other = solve_many(problems_of(tasks, draws, head), {}, threads_);
+      const std::vector<MarginSolution> other = solutions_of(problems_of(tasks, draws, head));
       for (std::size_t k = 0; k < tasks.size(); ++k) {
         all[k] = all[k] && other[k].status != MarginStatus::infeasible;
         open[k] = open[k] || !is_settled(other[k].status);
@@ -193,11 +224,7 @@ class Estimate {
     const std::vector<TrainedRun> runs = train_many(tasks, {.steps = kRunSteps, .time_limit = left}, threads_);
     const auto selected = selected_by(tasks, runs, threads_), best = optimal_of(tasks);
     for (std::size_t k = 0; k < tasks.size(); ++k) {
-      if (runs[k].stop == TrainStop::asked) {
-        stopped_ = true;
-      } else {
-        answer_.global.add(selected[k] == best[k]);
-      }
+      if (runs[k].stop != TrainStop::asked) answer_.global.add(selected[k] == best[k]);
     }
   }
 
@@ -205,7 +232,7 @@ class Estimate {
     Share share;
     const bool finished = for_batches(recipe, settings_.draws, "smallest d", kSearchCost, [&](const Draws& draws) {
       const std::vector<AttentionTask> tasks = draw_selections(recipe, draws, threads_);
-      for (const MarginSolution& one : solve_many(problems_of(tasks, draws, 0), {}, threads_)) {
+      for (const MarginSolution& one : solutions_of(problems_of(tasks, draws, 0))) {
         if (is_settled(one.status)) share.add(one.status == MarginStatus::optimal);
       }
     });
@@ -225,7 +252,10 @@ class Estimate {
   double done_ = 0,
          all_ = static_cast<double>(settings_.draws) * (1 + (settings_.wanted > 0 ? kSearchCost * kSearchSizes : 0)) +
                 kRunCost * static_cast<double>(runs_);
-  bool stopped_ = false;
+  const char* name_ = "projections";
+  StopQuestion stop_{[this] {
+    return limit_.over() || (settings_.progress && settings_.progress(name_, std::min(done_ / all_, 0.99)));
+  }};
   Capacity answer_;
   Spreading margin_, rank_, floor_, width_margin_, support_;
 };

@@ -47,7 +47,7 @@ Index first_near(Index guess, Index low, Index high, const std::function<bool(In
 }  // namespace
 
 CapacitySearch smallest_size(Recipe recipe, double wanted, Index most, std::uint64_t seed, const CountSeparable& count,
-                             Threads& threads) {
+                             const std::function<bool()>& stop, Threads& threads) {
   const auto sized = [&](Index d) {
     Recipe other = recipe;
     other.d = d;
@@ -59,11 +59,13 @@ CapacitySearch smallest_size(Recipe recipe, double wanted, Index most, std::uint
   CapacitySearch search{.wanted = wanted, .low = 1, .high = certain};
   const auto expected = [&](Index d) {
     const Recipe other = sized(d);
-    return always_separable(other).holds ||
-           separable_chance(dimension_law(recipe.T, d, seed, threads), recipe.n, d * query_size_of(other)) >= wanted;
+    if (always_separable(other).holds) return true;
+    const std::vector<double> law = dimension_law(recipe.T, d, seed, threads, stop);
+    return law.empty() || separable_chance(law, recipe.n, d * query_size_of(other)) >= wanted;
   };
   const Index top = std::min(certain, most);
   search.predicted = top == certain || expected(top) ? first_of(0, top, expected) : 0;
+  if (stop()) search.predicted = 0;
   if (search.predicted == 0) return search;
 
   std::map<Index, CapacityPoint> known;

@@ -10,8 +10,9 @@ namespace attsvm::internal {
 /// Counts the separable selections of a recipe; nullopt if it was stopped.
 using CountSeparable = std::function<std::optional<Share>(const Recipe&)>;
 
-/// Looks for the smallest d of the recipe at which the chance is `wanted`. `most`: the largest d to draw.
+/// Looks for the smallest d of the recipe at which the chance is `wanted`. `most`: the largest d to draw. `stop` is
+/// asked by all threads.
 CapacitySearch smallest_size(Recipe recipe, double wanted, Index most, std::uint64_t seed, const CountSeparable& count,
-                             Threads& threads);
+                             const std::function<bool()>& stop, Threads& threads);
 
 }  // namespace attsvm::internal

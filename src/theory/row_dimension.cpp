@@ -2,6 +2,7 @@
 
 #include <Eigen/QR>
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "base/random.h"
@@ -22,13 +23,14 @@ Eigen::VectorXd fitted(const Eigen::MatrixXd& A, const std::vector<Index>& chose
 
 }  // namespace
 
-Index projection_face(const Eigen::MatrixXd& A, const Eigen::VectorXd& g) {
+Index projection_face(const Eigen::MatrixXd& A, const Eigen::VectorXd& g, const std::function<bool()>& stop) {
   constexpr double kRounding = 1e-10;
   const double scale = kRounding * g.norm() * A.colwise().norm().maxCoeff();
   std::vector<Index> chosen;
   std::vector<double> multiplier;
   Eigen::VectorXd rest = g;
   for (Index round = 0; round < 3 * A.cols(); ++round) {
+    if (stop && stop()) break;
     Index best = 0;
     Eigen::VectorXd pull = A.transpose() * rest;
     for (const Index c : chosen) pull(c) = 0;
@@ -36,7 +38,8 @@ Index projection_face(const Eigen::MatrixXd& A, const Eigen::VectorXd& g) {
     chosen.push_back(best);
     multiplier.push_back(0);
     Eigen::VectorXd fit = fitted(A, chosen, g);
-    while (fit.minCoeff() <= 0) {  // go towards the fit until a multiplier is 0, and drop its column
+    while (fit.minCoeff() <= 0 &&
+           !(stop && stop())) {  // go towards the fit until a multiplier is 0, and drop its column
       double way = 1;
       std::size_t first = 0;
       for (std::size_t c = 0; c < chosen.size(); ++c) {
@@ -64,18 +67,23 @@ Index projection_face(const Eigen::MatrixXd& A, const Eigen::VectorXd& g) {
   return static_cast<Index>(chosen.size());
 }
 
-std::vector<double> dimension_law(Index T, Index d, std::uint64_t seed, Threads& threads) {
+std::vector<double> dimension_law(Index T, Index d, std::uint64_t seed, Threads& threads,
+                                  const std::function<bool()>& stop) {
   if (T == 2) return {0.5, 0.5};
   std::vector<Index> counts(kProjections);
+  std::atomic<bool> stopped = false;
   threads.for_each(kProjections, [&](Index k) {
+    if (stop && stop()) stopped = true;
+    if (stopped) return;
     const Random random(seed, static_cast<std::uint32_t>(k), kConeStream);
     Eigen::MatrixXd X(d, T);
     random.normals({X.data(), static_cast<std::size_t>(X.size())});
     X.colwise().normalize();
     Eigen::VectorXd g(d);
     random.normals({g.data(), static_cast<std::size_t>(d)}, static_cast<std::uint64_t>(X.size()));
-    counts[static_cast<std::size_t>(k)] = projection_face(X.rightCols(T - 1).colwise() - X.col(0), g);
+    counts[static_cast<std::size_t>(k)] = projection_face(X.rightCols(T - 1).colwise() - X.col(0), g, stop);
   });
+  if (stopped || (stop && stop())) return {};
   std::vector<double> law(static_cast<std::size_t>(*std::max_element(counts.begin(), counts.end())) + 1);
   for (const Index count : counts) law[static_cast<std::size_t>(count)] += 1.0 / kProjections;
   return law;

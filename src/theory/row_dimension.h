@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "attsvm/generate.h"
@@ -14,7 +15,9 @@ namespace attsvm::internal {
 // − 2 Σ_j P(k_1 + … + k_n = D + 1 + 2j) (conic kinematic formula). For T = 2 this is Cover's count.
 
 /// P(k), k = 0 … min(T−1,d), of unit Gaussian tokens, counted over random draws; T = 2: known.
-std::vector<double> dimension_law(Index T, Index d, std::uint64_t seed, Threads& threads);
+/// `stop` is asked often, by all threads; once it says yes, the law is empty.
+std::vector<double> dimension_law(Index T, Index d, std::uint64_t seed, Threads& threads,
+                                  const std::function<bool()>& stop = {});
 
 /// The mean of k.
 double mean_dimension(const std::vector<double>& law);
@@ -23,7 +26,7 @@ double mean_dimension(const std::vector<double>& law);
 double separable_chance(const std::vector<double>& law, Index n, Index D);
 
 /// How many columns of A the projection of g onto the cone that they generate needs: the least squares solution with
-/// multipliers ≥ 0, by the active set method of Lawson and Hanson.
-Index projection_face(const Eigen::MatrixXd& A, const Eigen::VectorXd& g);
+/// multipliers ≥ 0, by the active set method of Lawson and Hanson. Meaningless if `stop` says yes.
+Index projection_face(const Eigen::MatrixXd& A, const Eigen::VectorXd& g, const std::function<bool()>& stop = {});
 
 }  // namespace attsvm::internal

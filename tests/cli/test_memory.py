@@ -50,6 +50,37 @@ def test_a_buffer_of_openblas_that_does_not_fit(attsvm, draw, tmp_path):
     assert 2 in codes and codes[-1] == 0, codes
 
 
+def test_requests_that_fail(attsvm, draw, tmp_path):
+    """One request of many that malloc refuses, and all from there on: in our code, and in the libraries'."""
+    task, solution = draw(), tmp_path / "solution.npz"
+    assert attsvm("solve", task, "-o", solution).code == 0
+    verbs = {**VERBS, "verify": lambda task, out: ["verify", task, solution], "info": lambda task, out: ["info", task],
+             "soft": lambda task, out: ["solve", task, "--soft", "10", "-o", out]}
+    few = int(os.environ.get("ATTSVM_ALLOCATIONS", 3))
+    refused = 0
+    for verb, arguments in verbs.items():
+        out = tmp_path / f"{verb}.out"
+
+        def at(where, count):
+            counting = {"ATTSVM_FAIL_AT": str(where), "ATTSVM_FAIL_COUNT": str(count), "ATTSVM_COUNT_REQUESTS": "1",
+                        "LD_PRELOAD": os.environ["ATTSVM_FAILING_MALLOC"]}
+            return attsvm(*arguments(task, out), "--quiet", "--threads", "1", env={**os.environ, **counting})
+
+        whole = at(0, 0)
+        requests = int(whole.err.split()[0])
+        assert whole.code == 0 and requests > 100, whole
+        for count in (1, 10**9):
+            for where in [1, 2, *range(30, requests, requests // few + 1)]:
+                out.unlink(missing_ok=True)
+                done = at(where, count)
+                lines = [line for line in done.lines() if not line.endswith(" requests")]
+                assert done.code in (0, 2), (verb, where, count, done)
+                if done.code == 2:
+                    refused += 1
+                    assert len(lines) == 1 and "memory" in lines[0] and not out.exists(), (verb, where, count, done)
+    assert refused > few * len(verbs)
+
+
 def test_a_hangup_stops_as_an_interrupt_does(draw, tmp_path):
     task, out = draw(), tmp_path / "run.npz"
     program = subprocess.Popen([os.environ["ATTSVM_PROGRAM"], "train", task, "--steps", "1e9", "-o", out, "--quiet"],

@@ -134,19 +134,31 @@ TEST(Capacity, KnowsWhatTheoryDecides) {
 
 TEST(Capacity, StopsWithTheCountsSoFar) {
   Threads threads(1);
-  Index calls = 0;
   const Capacity found = capacity({.n = 4,
                                    .T = 3,
                                    .d = 4,
                                    .draws = 100,
                                    .progress =
-                                       [&](const std::string&, double share) {
+                                       [&](const std::string& work, double share) {
                                          EXPECT_LT(share, 1);
-                                         return ++calls == 2;
+                                         return work == "draws" && share > 0;
                                        }},
                                   threads);
   EXPECT_FALSE(found.complete);
   EXPECT_EQ(found.separable.of, 32);
+}
+
+TEST(Capacity, StopsAmongTheProjectionsAndInTheMiddleOfADraw) {
+  Threads threads(2);
+  for (const std::string_view where : {"projections", "draws"}) {
+    Index calls = 0;
+    const auto progress = [&](const std::string& work, double) { return work == where && ++calls > 1; };
+    const Capacity found = capacity({.n = 40, .T = 30, .d = 20, .draws = 1, .progress = progress}, threads);
+    EXPECT_FALSE(found.complete);
+    EXPECT_EQ(std::isnan(found.predicted), where == "projections") << where;
+    EXPECT_EQ(found.separable.of, 0);
+    EXPECT_FALSE(found.smallest_d);
+  }
 }
 
 TEST(Capacity, RefusesSizesInOneLine) {

@@ -27,11 +27,11 @@ bool WideSoftSet::solve(const MarginProblem& problem, const std::vector<double>&
   iterations_ = 0;
   list_variables(problem, lift);
   start_from(problem, penalty, guess);
-  if (!settle()) return false;
+  if (!settle(stop)) return false;
   for (const Index limit = kStepsPerRow * (rows_.count() + 10); iterations_ < limit; ++iterations_) {
     const Index v = best_gain();
     if (v < 0) return true;
-    if (stop() || !bring_in(v) || !settle()) return false;
+    if (stop() || !bring_in(v) || !settle(stop)) return false;
   }
   return false;
 }
@@ -229,9 +229,11 @@ Index WideSoftSet::advance(const WideVector& set_step, Index extra, const Wide& 
   return blocking;
 }
 
-/// Moves the set to the point where no member gains; members that reach 0 on the way leave.
-bool WideSoftSet::settle() {
+/// Moves the set to the point where no member gains; members that reach 0 on the way leave. False: stopped, or rounding
+/// made the set singular.
+bool WideSoftSet::settle(const std::function<bool()>& stop) {
   for (;;) {
+    if (stop()) return false;
     refresh();
     WideVector gain;
     for (const Index v : set_) {

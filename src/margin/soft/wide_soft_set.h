@@ -44,7 +44,7 @@ class WideSoftSet {
 
   void list_variables(const MarginProblem& problem, double lift);
   void start_from(const MarginProblem& problem, const std::vector<double>& penalty, const Eigen::VectorXd& guess);
-  bool settle();
+  bool settle(const std::function<bool()>& stop);
   Index best_gain() const;
   bool bring_in(Index v);
   Index advance(const WideVector& set_step, Index extra, const Wide& extra_step, bool bounded);

@@ -1,0 +1,9 @@
+#pragma once
+
+namespace attsvm::internal {
+
+/// Makes FLINT and GMP throw std::bad_alloc where they would print a message and abort. Global to the process, so the
+/// program and the Python module ask for it, and the library does not.
+void throw_where_libraries_lack_memory();
+
+}  // namespace attsvm::internal

@@ -1,0 +1,93 @@
+"""Every verb ends soon after a signal, at whatever it is. Measured in processor time, because machines are busy."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from test_memory import caught
+
+PROGRAM = os.environ["ATTSVM_PROGRAM"]
+TICKS = os.sysconf("SC_CLK_TCK")
+MOST = 1.0  # seconds of work after the signal; the aim is 0.2, but not every processor is quick
+
+LONG = {
+    "frobenius": lambda task, folder: ["solve", task, "-o", folder / "out"],
+    "nuclear": lambda task, folder: ["solve", task, "--norm", "nuc", "-o", folder / "out"],
+    "spectral": lambda task, folder: ["solve", task, "--norm", "spec", "-o", folder / "out"],
+    "largest": lambda task, folder: ["solve", task, "--norm", "max", "-o", folder / "out"],
+    "l1": lambda task, folder: ["solve", task, "--norm", "l1", "-o", folder / "out"],
+    "powers": lambda task, folder: ["solve", task, "--norm", "lp:3", "-o", folder / "out"],
+    "soft": lambda task, folder: ["solve", task, "--soft", "10", "-o", folder / "out"],
+    "train": lambda task, folder: ["train", task, "--steps", "1e9", "-o", folder / "out"],
+    "train_muon": lambda task, folder: ["train", task, "--param", "KQ", "--optimizer", "muon", "--steps", "1e9", "-o", folder / "out"],
+    "check": lambda task, folder: ["check", task],
+    "path": lambda task, folder: ["path", task, "-o", folder / "out"],
+    "capacity_projections": lambda task, folder: ["capacity", "--n", "20", "--T", "800", "--d", "600"],
+    "capacity_draws": lambda task, folder: ["capacity", "--n", "300", "--T", "40", "--d", "80"],
+    "claims": lambda task, folder: ["claims"],
+    "reproduce": lambda task, folder: ["reproduce", "local-convergence", "--out", folder / "out"],
+    "generate": lambda task, folder: ["generate", "separable", "--n", "20000", "--T", "50", "--d", "100", "-o", folder / "out"],
+    "verify": lambda task, folder: ["verify", task, folder / "solution.npz"],
+    "info": lambda task, folder: ["info", task],
+    "report": lambda task, folder: ["report", task, "-o", folder / "out"],
+}
+
+
+@pytest.fixture(scope="module")
+def large(attsvm, tmp_path_factory):
+    """A task on which no verb is done within a tenth of a second, and a solution of it."""
+    folder = tmp_path_factory.mktemp("large")
+    assert attsvm("generate", "random", "--n", 200, "--T", 30, "--d", 60, "--seed", 1, "-o", folder / "task.npz").code == 0
+    assert attsvm("solve", folder / "task.npz", "-o", folder / "solution.npz").code == 0
+    return folder
+
+
+def work_of(process):
+    """Seconds of processor time so far."""
+    with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def ended(program):
+    """Waits for the end; the exit code, and all processor time."""
+    _, status, used = os.wait4(program.pid, 0)
+    program.returncode = os.waitstatus_to_exitcode(status)
+    return program.returncode, used.ru_utime + used.ru_stime
+
+
+@pytest.mark.parametrize("verb", LONG)
+def test_a_signal_ends_every_verb(large, tmp_path, verb):
+    number = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP][list(LONG).index(verb) % 3]
+    (tmp_path / "solution.npz").symlink_to(large / "solution.npz")
+    words = [PROGRAM, *map(str, LONG[verb](large / "task.npz", tmp_path)), "--threads", "1", "--quiet", "--json"]
+    program = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while work_of(program.pid) < 0.15 and not done(program):
+        time.sleep(0.005)
+    before = work_of(program.pid)
+    os.kill(program.pid, number)
+    code, after = ended(program)
+    assert code in (0, 2, 3, 130, -number), code  # or it was done first
+    assert after - before < MOST, (code, after - before)
+
+
+def done(program):
+    """Whether it has ended, without taking note of it."""
+    with open(f"/proc/{program.pid}/stat", encoding="utf-8") as file:
+        return file.read().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_second_signal_ends_at_once(large, tmp_path):
+    program = subprocess.Popen([PROGRAM, "train", large / "task.npz", "--steps", "1e9", "--quiet", "-o", tmp_path / "run.npz"],
+                               stdout=subprocess.DEVNULL)
+    while not caught(program.pid, signal.SIGTERM):
+        assert program.poll() is None
+    program.send_signal(signal.SIGSTOP)  # both arrive before it can look
+    program.send_signal(signal.SIGTERM)
+    program.send_signal(signal.SIGINT)
+    program.send_signal(signal.SIGCONT)
+    assert program.wait(timeout=120) in (-signal.SIGTERM, -signal.SIGINT)
+    assert list(tmp_path.glob("run.npz")) == []
