@@ -80,7 +80,7 @@ def test_experiments_have_the_bytes_of_one_process(attsvm, tmp_path):
 
 
 def test_claims_have_the_bytes_of_one_process(attsvm, tmp_path):
-    command = ("claims", "rank", "p-W-lemma", "global", "--tasks", 4, "--json")
+    command = ("claims", "rank", "p-W-lemma", "global", "--tasks", 16, "--json")
     for name in ("one", "three"):
         (tmp_path / name).mkdir()
     one = attsvm(*command, cwd=tmp_path / "one")
