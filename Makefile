@@ -10,7 +10,7 @@ help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build:  ## build the program: build/release/attsvm
-	@scripts/install_packages page gpu
+	@scripts/install_packages page gpu mpi
 	@[ -f build/release/build.ninja ] || cmake --preset release >/dev/null
 	@cmake --build --preset release
 
@@ -18,11 +18,11 @@ demo: build  ## the main job in seconds
 	@scripts/demo $(RELEASE)
 
 test:  ## build and run every test, AddressSanitizer and fuzzers in short form
-	@scripts/install_packages page gpu test
+	@scripts/install_packages page gpu mpi test
 	@scripts/run_tests
 
 test-full:  ## the same at length: ThreadSanitizer, every test under every sanitizer, long fuzzing, clang-tidy on all files
-	@scripts/install_packages page gpu test wheels
+	@scripts/install_packages page gpu mpi test wheels
 	@scripts/run_tests --full
 
 soak:  ## an hour of failing memory, kills, signals, hostile files and forgeries; goes on where it stopped (SECONDS=N)

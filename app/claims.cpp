@@ -1,12 +1,18 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <optional>
 
+#include "io/file.h"
 #include "io/output.h"
 #include "options.h"
+#include "ranks/portions.h"
 #include "session.h"
 
 namespace attsvm::internal {
@@ -20,10 +26,17 @@ struct ClaimsOptions {
 
 struct Tested {
   const Claim* claim;
-  ClaimResult result;
+  Index tasks = 0, held = 0;
+  double worst = 0;
+  bool complete = true;
   double seconds = 0;
-  std::string file;  // where the counter-example was written; empty if there is none
+  std::vector<ClaimFigure> figures;
+  std::string words, file;  // of the counter-example, and where it was written; empty if there is none
 };
+
+/// Any number as text, infinity and NaN included, which JSON does not have.
+std::string number_text(double number) { return fmt::format("{}", number); }
+double text_number(const std::string& text) { return std::strtod(text.c_str(), nullptr); }
 
 std::vector<const Claim*> chosen(const std::vector<std::string>& names) {
   std::vector<const Claim*> list;
@@ -37,17 +50,57 @@ std::vector<const Claim*> chosen(const std::vector<std::string>& names) {
   return list;
 }
 
-/// Tests one claim and writes its counter-example, if there is one.
-Tested test(const Claim& claim, const ClaimsOptions& options, const ClaimSettings& settings, Threads& threads) {
+/// The bytes of a task file.
+std::string task_bytes(const AttentionTask& task, const std::map<std::string, Array>& extras) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / fmt::format("attsvm-claim-{}.npz", ::getpid());
+  save_task(path.string(), task, extras, true);
+  const auto file = InputFile::open(path.string());
+  std::filesystem::remove(path);
+  return {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()};
+}
+
+/// Tests one claim, on any rank. The text begins with the length of the words in it; a counter-example's file follows
+/// them.
+std::string test(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
   const Stopwatch watch;
-  Tested tested{.claim = &claim, .result = test_claim(claim, settings, threads)};
-  tested.seconds = watch.seconds();
-  if (const auto& example = tested.result.counterexample) {
+  const ClaimResult result = test_claim(claim, settings, threads);
+  Json figures = Json::array();
+  for (const ClaimFigure& figure : result.figures) figures.push_back({figure.label, number_text(figure.value)});
+  const auto& example = result.counterexample;
+  const std::string words = Json{{"tasks", result.tasks},
+                                 {"held", result.held},
+                                 {"worst", number_text(result.worst)},
+                                 {"complete", result.complete},
+                                 {"seconds", watch.seconds()},
+                                 {"figures", std::move(figures)},
+                                 {"words", example ? Json(example->words) : Json(nullptr)}}
+                                .dump();
+  return fmt::format("{} {}{}", words.size(), words, example ? task_bytes(example->task, example->extras) : "");
+}
+
+/// What test() found, whose counter-example is written here.
+Tested tested(const Claim& claim, const ClaimsOptions& options, const std::string& text) {
+  std::size_t begin = 0;
+  const std::size_t length = std::stoul(text, &begin);
+  const std::string_view rest = std::string_view(text).substr(begin + 1);
+  const Json words = Json::parse(rest.substr(0, length));
+  Tested one{.claim = &claim,
+             .tasks = words.at("tasks"),
+             .held = words.at("held"),
+             .worst = text_number(words.at("worst")),
+             .complete = words.at("complete"),
+             .seconds = words.at("seconds")};
+  for (const Json& figure : words.at("figures")) one.figures.push_back({figure[0], text_number(figure[1])});
+  if (!words.at("words").is_null()) {
+    one.words = words.at("words");
     make_folder(options.out);
-    tested.file = (std::filesystem::path(options.out) / fmt::format("{}.npz", claim.name)).string();
-    save_task(tested.file, example->task, example->extras, true);
+    one.file = (std::filesystem::path(options.out) / fmt::format("{}.npz", claim.name)).string();
+    OutputFile file(one.file, true);
+    file.write(std::as_bytes(std::span(rest.substr(length))));
+    file.commit();
   }
-  return tested;
+  return one;
 }
 
 Json to_json(const Claim& claim) {
@@ -62,16 +115,16 @@ Json to_json(const std::vector<Tested>& all, const ClaimsOptions& options, int t
   Json list = Json::array();
   for (const Tested& one : all) {
     Json figures = Json::object();
-    for (const ClaimFigure& figure : one.result.figures) figures[figure.label] = figure.value;
+    for (const ClaimFigure& figure : one.figures) figures[figure.label] = figure.value;
     Json entry = to_json(*one.claim);
-    entry["tasks"] = one.result.tasks;
-    entry["held"] = one.result.held;
-    entry["worst"] = one.result.worst;
+    entry["tasks"] = one.tasks;
+    entry["held"] = one.held;
+    entry["worst"] = one.worst;
     entry["seconds"] = one.seconds;
     entry["counterexample"] = one.file.empty() ? Json(nullptr) : Json(one.file);
-    entry["words"] = one.file.empty() ? Json(nullptr) : Json(one.result.counterexample->words);
+    entry["words"] = one.file.empty() ? Json(nullptr) : Json(one.words);
     entry["figures"] = std::move(figures);
-    entry["stopped"] = !one.result.complete;
+    entry["stopped"] = !one.complete;
     list.push_back(std::move(entry));
   }
   return {{"claims", list},
@@ -87,14 +140,13 @@ void print_text(std::string_view text) {
 }
 
 void print(const Tested& one) {
-  const ClaimResult& result = one.result;
-  fmt::print("{:<22} held on {:>4} of {:<4}  worst {:<10} {:>6.1f} s{}\n", one.claim->name, result.held, result.tasks,
-             std::isfinite(result.worst) ? fmt::format("{:.3g}", result.worst) : "-", one.seconds,
-             result.complete ? "" : "  (stopped early)");
+  fmt::print("{:<22} held on {:>4} of {:<4}  worst {:<10} {:>6.1f} s{}\n", one.claim->name, one.held, one.tasks,
+             std::isfinite(one.worst) ? fmt::format("{:.3g}", one.worst) : "-", one.seconds,
+             one.complete ? "" : "  (stopped early)");
   print_text(one.claim->statement);
   print_text(fmt::format("worst: {}", one.claim->measure));
-  for (const ClaimFigure& figure : result.figures) fmt::print("    {:>10.4g}  {}\n", figure.value, figure.label);
-  if (!one.file.empty()) print_text(fmt::format("{}: {}", one.file, result.counterexample->words));
+  for (const ClaimFigure& figure : one.figures) fmt::print("    {:>10.4g}  {}\n", figure.value, figure.label);
+  if (!one.file.empty()) print_text(fmt::format("{}: {}", one.file, one.words));
   std::fflush(stdout);
 }
 
@@ -103,10 +155,9 @@ void print_total(const std::vector<Tested>& all, const std::string& stopped, dou
   Index held = 0, tasks = 0;
   std::vector<std::string> exceptions;
   for (const Tested& one : all) {
-    held += one.result.held;
-    tasks += one.result.tasks;
-    if (one.result.held < one.result.tasks)
-      exceptions.push_back(fmt::format("{} ({} of {})", one.claim->name, one.result.held, one.result.tasks));
+    held += one.held;
+    tasks += one.tasks;
+    if (one.held < one.tasks) exceptions.push_back(fmt::format("{} ({} of {})", one.claim->name, one.held, one.tasks));
   }
   const std::string total =
       fmt::format("{} held on {} of {}{}, {:.1f} s", counted(static_cast<Index>(all.size()), "claim"), held,
@@ -141,36 +192,74 @@ ExitCode run_claims(Session& session, ClaimsOptions& options) {
   session.set_device(threads);
   if (options.names == std::vector<std::string>{"list"}) return list_claims(session, threads.count());
   const auto list = chosen(options.names);
-  if (std::filesystem::exists(options.out)) make_folder(options.out);  // fails before the work if it is a file
-  ProgressLine line(session);
   const Stopwatch watch;
-  ClaimSettings settings = options.settings;
-  const auto has_time = [&] {  // the limit holds for all claims together
-    if (options.settings.time_limit > 0) settings.time_limit = options.settings.time_limit - watch.seconds();
-    return (settings.time_limit > 0 || options.settings.time_limit == 0) && !Session::interrupted();
-  };
-  std::vector<Tested> all;
-  const Claim* now = nullptr;
-  settings.progress = [&](const ClaimProgress& progress) {
-    const double part = static_cast<double>(progress.done) / static_cast<double>(progress.tasks);
-    line.show((static_cast<double>(all.size()) + part) / static_cast<double>(list.size()), [&] {
-      return fmt::format("{} ({} of {}): {} of {} tasks done", now->name, all.size() + 1, list.size(), progress.done,
-                         progress.tasks);
-    });
-    return Session::interrupted();
+  const auto time_left = [&] {  // the limit holds for all claims together; 0: none
+    const double limit = options.settings.time_limit;
+    return limit > 0 ? std::max(limit - watch.seconds(), 1e-3) : 0;
   };
   Session::watch_interrupts();
-  for (const Claim* claim : list) {
-    if (!has_time()) break;
-    now = claim;
-    Tested tested = test(*claim, options, settings, threads);
-    line.clear();
-    if (!tested.result.complete && tested.result.tasks == 0) break;
-    if (!session.json) print(tested);
-    all.push_back(std::move(tested));
+  std::function<void(const ClaimProgress&)> show;  // only where a claim runs on this thread
+  const auto work = [&](const std::string& portion) {
+    ClaimSettings settings = options.settings;
+    settings.time_limit = time_left();
+    settings.progress = [&](const ClaimProgress& progress) {
+      if (show) show(progress);
+      return Session::interrupted();
+    };
+    return test(*list[std::stoul(portion)], settings, threads);
+  };
+  if (!ranks().first()) {
+    ranks().help(work);
+    return kDone;
   }
+  if (std::filesystem::exists(options.out)) make_folder(options.out);  // fails before the work if it is a file
+  ProgressLine line(session);
+  std::map<std::size_t, std::string> found;  // by claim: those that are done
+  std::vector<Tested> all;                   // up to the first that is not
+  std::size_t next = 0;
+  const auto now_at = [&](double share, const std::string& rest) {
+    const std::size_t done = all.size() + found.size();
+    line.show((static_cast<double>(done) + share) / static_cast<double>(list.size()),
+              [&] { return fmt::format("{} of {} claims done{}", done, list.size(), rest); });
+  };
+  if (ranks().count() == 1) {
+    show = [&](const ClaimProgress& progress) {
+      now_at(static_cast<double>(progress.done) / static_cast<double>(progress.tasks),
+             fmt::format("; {}: {} of {} tasks", list[next - 1]->name, progress.done, progress.tasks));
+    };
+  }
+  const auto take = [&](const std::string& portion, const std::string& result) {
+    line.clear();
+    found.emplace(std::stoul(portion), result);
+    for (auto first = found.begin(); first != found.end() && first->first == all.size(); first = found.begin()) {
+      Tested one = tested(*list[all.size()], options, first->second);
+      found.erase(first);
+      if (!one.complete && one.tasks == 0) {
+        next = list.size();
+        return;
+      }
+      if (!session.json) print(one);
+      all.push_back(std::move(one));
+    }
+  };
+  const auto out_of_time = [&] {
+    return options.settings.time_limit > 0 && watch.seconds() >= options.settings.time_limit;
+  };
+  Portions portions(ranks(), work);
+  portions.run({.next = [&]() -> std::optional<std::string> {
+                  if (next == list.size()) return std::nullopt;
+                  return std::to_string(next++);
+                },
+                .done = take,
+                .over =
+                    [&] {
+                      if (ranks().count() > 1) now_at(0, "");
+                      return Session::interrupted() || out_of_time();
+                    }});
+  if (!Session::interrupted()) portions.finish(take);
+  line.clear();
   const double seconds = watch.seconds();
-  const bool complete = all.size() == list.size() && all.back().result.complete;
+  const bool complete = all.size() == list.size() && all.back().complete;
   if (session.json) {
     Session::print_json("claims", seconds, to_json(all, options, threads.count()));
   } else {

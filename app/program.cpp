@@ -16,6 +16,8 @@
 #include "base/out_of_memory.h"
 #include "io/cut_files.h"
 #include "options.h"
+#include "ranks/launcher.h"
+#include "ranks/ranks.h"
 
 namespace attsvm::internal {
 namespace {
@@ -142,6 +144,25 @@ class CutFileWatch {
 /// Whether the reader of our output has gone, as `attsvm ... | head` does: nothing to complain about.
 bool nobody_reads(const std::system_error& error) { return error.code() == std::errc::broken_pipe; }
 
+/// Verbs whose work all ranks share. The others run on rank 0, and the other ranks wait.
+constexpr std::array<std::string_view, 3> kShared{"claims", "reproduce", "sweep"};
+
+bool is_ours(const CLI::App& program) {
+  if (ranks().first()) return true;
+  const auto chosen = program.get_subcommands();
+  return !chosen.empty() && std::find(kShared.begin(), kShared.end(), chosen.front()->get_name()) != kShared.end();
+}
+
+/// Ends the verb with a message. Rank 0 prints it, or the message of a rank that it waits for.
+int complain(ExitCode code, const std::string& message) {
+  if (ranks().first()) {
+    fmt::print(stderr, "attsvm: {}\n", message);
+  } else {
+    ranks().fail(message);
+  }
+  return code;
+}
+
 int run_verb(int argc, const char* const* argv) {
   try {
     CLI::App program("attsvm: the support vector machines that softmax attention solves", "attsvm");
@@ -189,24 +210,31 @@ int run_verb(int argc, const char* const* argv) {
       const bool surplus = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
       if (surplus && !chosen.empty()) what = unknown_option(*chosen.front(), argc, argv);
       if (what.empty()) what = one_line(error.what());
-      fmt::print(stderr, "attsvm: {} (see attsvm {}--help)\n", what, verb);
-      return kBadInput;
+      return complain(kBadInput, fmt::format("{} (see attsvm {}--help)", what, verb));
     }
+    if (!is_ours(program)) return kDone;
+    session.quiet = session.quiet || !ranks().first();
     const ExitCode code = session.verb();
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "stdout cannot be written");
     return code;
   } catch (const InputError& error) {
-    fmt::print(stderr, "attsvm: {}\n", one_line(error.what()));
-    return kBadInput;
+    return complain(kBadInput, one_line(error.what()));
   } catch (const std::bad_alloc&) {
     return say_out_of_memory();
   } catch (const std::system_error& error) {
     if (nobody_reads(error)) throw;
-    fmt::print(stderr, "attsvm: {}\n", error.what());
-    return kBadInput;
+    return complain(kBadInput, error.what());
   } catch (const std::exception& error) {
-    fmt::print(stderr, "attsvm: internal error, please report it: {}\n", error.what());
-    return kInternalError;
+    return complain(kInternalError, fmt::format("internal error, please report it: {}", error.what()));
+  }
+}
+
+int run_rank(int argc, const char* const* argv) {
+  try {
+    return run_verb(argc, argv);
+  } catch (const std::system_error& error) {  // also from messages about other errors
+    if (nobody_reads(error)) return kNobodyReads;
+    throw;
   }
 }
 
@@ -222,11 +250,15 @@ int run_program(int argc, const char* const* argv) {
   const CutFileWatch watch;
   throw_where_libraries_lack_memory();
   try {
-    return run_verb(argc, argv);
-  } catch (const std::system_error& error) {  // also from messages about other errors
-    if (nobody_reads(error)) return kNobodyReads;
-    throw;
+    join_ranks();
+  } catch (const InputError& error) {  // of all ranks; one message is enough
+    if (launched().rank == 0) fmt::print(stderr, "attsvm: {}\n", one_line(error.what()));
+    return kBadInput;
   }
+  if (!ranks().first() && std::freopen("/dev/null", "w", stdout) == nullptr) return kInternalError;
+  const int code = run_rank(argc, argv);
+  std::fflush(stdout);  // the launcher may end all ranks as soon as one of them has ended with an error
+  return leave_ranks(code);
 }
 
 }  // namespace attsvm::internal

@@ -149,6 +149,10 @@ StudyReport run_all(const std::vector<const Study*>& studies, std::uint64_t seed
   if (!options.export_as.empty() && options.export_as != "csv" && options.export_as != "json")
     refuse("export = {}; must be csv or json", options.export_as);
   require_drawable(options.figure);
+  if (!ranks().first()) {
+    help_studies(studies, seed, threads, ranks());
+    return {.seed = seed};
+  }
   make_folder(options.folder);
   StudyReport report{.seed = seed,
                      .store = (fs::path(options.folder) / "runs.sqlite3").string(),
@@ -222,7 +226,8 @@ StudyReport reproduce(std::span<const std::string> names, const StudyOptions& op
 
 StudyReport sweep(const std::string& file, const StudyOptions& options, Threads& threads) {
   const SweepFile described = load_sweep(file);
-  if (!options.replace) require_same_sweep(*described.study, options.seed.value_or(described.seed), options.folder);
+  if (!options.replace && ranks().first())
+    require_same_sweep(*described.study, options.seed.value_or(described.seed), options.folder);
   return run_all({described.study.get()}, options.seed.value_or(described.seed), options, threads);
 }
 

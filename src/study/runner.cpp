@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "attsvm/version.h"
 
@@ -48,8 +49,77 @@ std::vector<const Json*> CellRows::results() const {
   return results;
 }
 
-StudyRunner::StudyRunner(RunStore& store, std::uint64_t seed, const StudyOptions& options, Threads& threads)
-    : store_(store), seed_(seed), options_(options), threads_(threads) {}
+/// A cell, and which of its instances are done or handed out.
+struct StudyRunner::Work {
+  const Study* study;
+  CellRows got;                     // rows 0, 1, … without a gap
+  std::map<Index, StudyRow> ahead;  // rows beyond a gap
+  Index enough = 0, most = 0;       // accepted runs wanted, and the draws they may take
+  Index accepted = 0;               // of all these rows
+  Index handed = 0;                 // instances below this one are there or handed out
+  Index computing = 0;              // handed out and not there
+  Index had = 0;                    // rows that the store had
+  std::int64_t set = -1;            // in the store; −1: not opened yet
+
+  Index rows() const { return std::ssize(got.rows) + std::ssize(ahead); }
+  bool complete() const { return set >= 0 && (got.complete || std::ssize(got.rows) >= most); }
+  double cost_left() const { return complete() ? 0 : cost_ahead(got.cell, accepted, rows(), enough); }
+
+  void add(Index instance, StudyRow row) {
+    accepted += row.accepted() ? 1 : 0;
+    ahead.insert_or_assign(instance, std::move(row));
+  }
+  void close_gaps() {
+    for (auto next = ahead.begin(); next != ahead.end() && next->first == std::ssize(got.rows); next = ahead.begin()) {
+      got.rows.push_back(std::move(next->second));
+      ahead.erase(next);
+    }
+    got.complete = got.accepted() >= enough;
+  }
+};
+
+namespace {
+
+struct Portion {
+  std::size_t cell = 0;  // among those of all studies
+  Index first = 0, count = 0;
+};
+
+std::string to_text(const Portion& portion) { return Json::array({portion.cell, portion.first, portion.count}).dump(); }
+
+Portion portion_of(const std::string& text) {
+  const Json numbers = Json::parse(text);
+  return {numbers.at(0), numbers.at(1), numbers.at(2)};
+}
+
+/// Text, so that rows are the same whether they come from here, from another rank or from the store.
+std::string to_text(const std::vector<StudyRow>& rows) {
+  Json list = Json::array();
+  for (const StudyRow& row : rows) list.push_back(Json::array({row.rejection, row.result}));
+  return list.dump();
+}
+
+std::vector<StudyRow> rows_of(const std::string& text) {
+  std::vector<StudyRow> rows;
+  for (Json& pair : Json::parse(text)) rows.push_back({pair[0].get<std::string>(), std::move(pair[1])});
+  return rows;
+}
+
+}  // namespace
+
+StudyRunner::StudyRunner(RunStore& store, std::uint64_t seed, const StudyOptions& options, Threads& threads,
+                         Ranks& crew)
+    : store_(store),
+      seed_(seed),
+      options_(options),
+      crew_(crew),
+      portions_(crew, [this, &threads](const std::string& text) {
+        const Portion portion = portion_of(text);
+        const Work& work = work_[portion.cell];
+        return to_text(work.study->run(work.got.cell, {seed_, portion.first, portion.count}, threads));
+      }) {}
+
+StudyRunner::~StudyRunner() = default;
 
 Index StudyRunner::wanted(const StudyCell& cell) const {
   const Index asked = options_.runs > 0 ? options_.runs : cell.runs;
@@ -57,74 +127,118 @@ Index StudyRunner::wanted(const StudyCell& cell) const {
 }
 
 void StudyRunner::announce(const Study& study) {
-  for (const StudyCell& cell : study.cells()) cost_ahead_ += cost_ahead(cell, 0, 0, wanted(cell));
+  for (StudyCell& cell : study.cells()) {
+    const Index enough = wanted(cell), most = most_draws(cell, enough);
+    work_.push_back({.study = &study, .got = {.cell = std::move(cell)}, .enough = enough, .most = most});
+  }
+}
+
+void StudyRunner::open(Work& work) {
+  if (work.set >= 0) return;
+  work.set = store_.find({.experiment = work.study->facts().name,
+                          .settings = work.got.cell.settings.dump(),
+                          .version = fmt::format("{}, numbers {}", ATTSVM_VERSION, kNumbers),
+                          .seed = seed_});
+  if (options_.resume) {
+    for (auto& [instance, row] : store_.instances(work.set)) work.add(instance, std::move(row));
+    work.close_gaps();
+    work.had = work.rows();
+  } else {
+    store_.forget(work.set);
+  }
+}
+
+std::optional<std::string> StudyRunner::next_portion() {
+  for (std::size_t k = now_; k < work_.size(); ++k) {
+    Work& work = work_[k];
+    open(work);
+    if (work.complete()) continue;
+    work.handed = std::max(work.handed, std::ssize(work.got.rows));
+    auto after = work.ahead.lower_bound(work.handed);
+    for (; after != work.ahead.end() && after->first == work.handed; ++after) ++work.handed;
+    const bool gap = after != work.ahead.end();
+    const Index until = gap ? std::min(after->first, work.most) : work.most;
+
+    // Rows are functions of their instance, so the sizes of portions do not affect which rows are kept.
+    const double expected =
+        std::ceil(draws_expected(work.got.cell, work.accepted, work.rows(), work.enough - work.accepted));
+    const Index missing = gap ? until - work.handed : static_cast<Index>(std::min(expected, 1e6)) - work.computing;
+    Index count = std::min({missing, work.study->batch(), until - work.handed});
+    if (crew_.count() > 1) {  // several for each rank, so that all end at about the same time
+      constexpr Index kEach = 3, kLanes = 8;
+      const Index share = (missing + kEach * crew_.count() - 1) / (kEach * crew_.count());
+      count = std::min(count, std::max(share, kLanes));
+    }
+    if (count <= 0) continue;
+    const Portion portion{k, work.handed, count};
+    work.handed += count;
+    work.computing += count;
+    if (working_since_ < 0) working_since_ = limit_.seconds();
+    return to_text(portion);
+  }
+  return std::nullopt;
+}
+
+void StudyRunner::take(const std::string& portion, const std::string& result) {
+  const Portion done = portion_of(portion);
+  Work& work = work_[done.cell];
+  std::vector<StudyRow> rows = rows_of(result);
+  store_.commit(work.set, static_cast<std::uint32_t>(done.first), rows);
+  work.computing -= done.count;
+  cost_done_ += work.got.cell.cost * static_cast<double>(done.count);
+  for (std::size_t k = 0; k < rows.size(); ++k) work.add(done.first + static_cast<Index>(k), std::move(rows[k]));
+  work.close_gaps();
 }
 
 std::vector<CellRows> StudyRunner::collect(const Study& study, Index& reused) {
+  std::size_t end = now_;
+  while (end < work_.size() && work_[end].study == &study) ++end;
+  const std::size_t begin = now_;
+  const auto take_it = [&](const std::string& portion, const std::string& result) { take(portion, result); };
+  portions_.run({.next = [&] { return next_portion(); },
+                 .done = take_it,
+                 .over =
+                     [&] {
+                       for (; now_ < end; ++now_) {
+                         open(work_[now_]);
+                         if (!work_[now_].complete()) return should_stop();
+                       }
+                       return true;
+                     }});
+  if (stop_ == StudyStop::time_limit) portions_.finish(take_it);
+  now_ = end;
+
   std::vector<CellRows> all;
-  for (StudyCell& cell : study.cells()) {
-    cost_ahead_ -= cost_ahead(cell, 0, 0, wanted(cell));
-    all.push_back({.cell = std::move(cell)});
-    collect(study, all.back(), reused);
+  for (std::size_t k = begin; k < end; ++k) {
+    Work& work = work_[k];
+    open(work);
+    CellRows& got = work.got;
+    // An earlier call may have asked for more, and a portion may go beyond the last run that is needed.
+    Index kept = 0, seen = 0;
+    while (kept < std::ssize(got.rows) && kept < work.most && seen < work.enough)
+      seen += got.rows[static_cast<std::size_t>(kept++)].accepted() ? 1 : 0;
+    got.rows.resize(static_cast<std::size_t>(kept));
+    got.complete = seen == work.enough || kept == work.most;
+    reused += std::min(work.had, kept);
+    all.push_back(got);
   }
   return all;
 }
 
-void StudyRunner::collect(const Study& study, CellRows& rows, Index& reused) {
-  const StudyCell& cell = rows.cell;
-  const Index enough = wanted(cell), most = most_draws(cell, enough);
-  const std::int64_t set = store_.find({.experiment = study.facts().name,
-                                        .settings = cell.settings.dump(),
-                                        .version = fmt::format("{}, numbers {}", ATTSVM_VERSION, kNumbers),
-                                        .seed = seed_});
-  if (options_.resume) {
-    rows.rows = store_.rows(set);
-  } else {
-    store_.forget(set);
-  }
-  const auto had = static_cast<Index>(rows.rows.size());
-
-  // Rows are functions of their instance, so batch sizes do not affect which rows are kept below.
-  Index accepted = rows.accepted();
-  while (accepted < enough && static_cast<Index>(rows.rows.size()) < most) {
-    if (should_stop(study, rows, enough)) break;
-    const auto first = static_cast<Index>(rows.rows.size());
-    const double expected = std::ceil(draws_expected(cell, accepted, first, enough - accepted));
-    const Index count = std::min({static_cast<Index>(std::min(expected, 1e6)), study.batch(), most - first});
-    const double began = limit_.seconds();
-    std::vector<StudyRow> batch = study.run(cell, {seed_, first, count}, threads_);
-    store_.commit(set, static_cast<std::uint32_t>(first), batch);
-    seconds_working_ += limit_.seconds() - began;
-    cost_done_ += cell.cost * static_cast<double>(count);
-    for (StudyRow& row : batch) {
-      accepted += row.accepted() ? 1 : 0;
-      rows.rows.push_back(std::move(row));
-    }
-  }
-
-  // An earlier call may have asked for more, and a batch may go beyond the last run that is needed.
-  Index kept = 0, seen = 0;
-  while (kept < static_cast<Index>(rows.rows.size()) && kept < most && seen < enough) {
-    seen += rows.rows[static_cast<std::size_t>(kept++)].accepted() ? 1 : 0;
-  }
-  rows.rows.resize(static_cast<std::size_t>(kept));
-  rows.complete = seen == enough || kept == most;
-  reused += std::min(had, kept);
-}
-
-bool StudyRunner::should_stop(const Study& study, const CellRows& rows, Index enough) {
+bool StudyRunner::should_stop() {
   if (stop_ != StudyStop::finished) return true;
-  const Index accepted = rows.accepted(), draws = static_cast<Index>(rows.rows.size());
+  const Work& work = work_[now_];
   if (options_.progress) {
-    const double left = cost_ahead_ + cost_ahead(rows.cell, accepted, draws, enough);
+    double left = 0;
+    for (std::size_t k = now_; k < work_.size(); ++k) left += work_[k].cost_left();
     const double now = limit_.seconds(), total = cost_done_ + left;
     const double seconds_left =
-        cost_done_ > 0 ? left * seconds_working_ / cost_done_ : std::numeric_limits<double>::quiet_NaN();
-    if (options_.progress({.study = study.facts().name,
-                           .cell = rows.cell.name,
-                           .done = accepted,
-                           .wanted = enough,
-                           .draws = draws,
+        cost_done_ > 0 ? left * (now - working_since_) / cost_done_ : std::numeric_limits<double>::quiet_NaN();
+    if (options_.progress({.study = work.study->facts().name,
+                           .cell = work.got.cell.name,
+                           .done = work.got.accepted(),
+                           .wanted = work.enough,
+                           .draws = std::ssize(work.got.rows),
                            .share = total > 0 ? cost_done_ / total : 0,
                            .seconds = now,
                            .seconds_left = seconds_left})) {
@@ -133,6 +247,18 @@ bool StudyRunner::should_stop(const Study& study, const CellRows& rows, Index en
   }
   if (stop_ == StudyStop::finished && limit_.over()) stop_ = StudyStop::time_limit;
   return stop_ != StudyStop::finished;
+}
+
+void help_studies(const std::vector<const Study*>& studies, std::uint64_t seed, Threads& threads, Ranks& crew) {
+  std::vector<std::pair<const Study*, StudyCell>> cells;
+  for (const Study* study : studies) {
+    for (StudyCell& cell : study->cells()) cells.emplace_back(study, std::move(cell));
+  }
+  crew.help([&](const std::string& text) {
+    const Portion portion = portion_of(text);
+    const auto& [study, cell] = cells.at(portion.cell);
+    return to_text(study->run(cell, {seed, portion.first, portion.count}, threads));
+  });
 }
 
 }  // namespace attsvm::internal

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "attsvm/version.h"
+#include "ranks/memory_wire.h"
 #include "study/figure.h"
 #include "study/output.h"
 #include "study/runner.h"
@@ -87,6 +88,56 @@ TEST(StudyRunner, PortionsAndInterruptionsLeaveNoTrace) {
   EXPECT_EQ(study.computed, 0);  // all runs were in the store
   EXPECT_EQ(collect(study, scratch.file("parts"), {.runs = 2}).cells[0].rows.size(), 6U);
   EXPECT_EQ(collect(study, scratch.file("parts"), {.resume = false}).reused, 0);
+}
+
+TEST(StudyRunner, RanksLeaveNoTrace) {
+  const Scratch scratch;
+  Thirds study;
+  study.batch_size = 4;
+  const std::string whole = runs_csv(collect(study, scratch.file("whole"), {}).cells, 0);
+  for (const int count : {2, 3, 4}) {
+    const std::string file = scratch.file(std::to_string(count));
+    for (const int stop_after : {3, 1000}) {  // the second call goes on from what the first one stored, gaps included
+      test::on_ranks(count, [&](Ranks& crew) {
+        Threads threads(1);
+        Thirds mine;
+        mine.batch_size = 4;
+        if (!crew.first()) {
+          help_studies({&mine}, 0, threads, crew);
+          return 0;
+        }
+        int calls = 0;
+        const StudyOptions options{.progress = [&](const StudyProgress&) { return ++calls > stop_after * 1000; }};
+        RunStore store(file);
+        StudyRunner runner(store, 0, options, threads, crew);
+        runner.announce(mine);
+        Index reused = 0;
+        const auto cells = runner.collect(mine, reused);
+        if (runner.stop() == StudyStop::finished) {
+          EXPECT_EQ(runs_csv(cells, 0), whole);
+        }
+        return 0;
+      });
+    }
+    EXPECT_EQ(runs_csv(collect(study, file, {}).cells, 0), whole);
+  }
+}
+
+TEST(StudyRunner, RowsBeyondAGapAreReused) {
+  const Scratch scratch;
+  Thirds study;
+  const std::string whole = runs_csv(collect(study, scratch.file("whole"), {}).cells, 0);
+  {
+    // What a job on several ranks leaves behind if it is killed while an early portion is still being computed.
+    RunStore from(scratch.file("whole")), to(scratch.file("gap"));
+    const RunKey key = from.keys().front();
+    const std::vector<StudyRow> rows = from.rows(from.find(key));
+    to.commit(to.find(key), 5, std::span(rows).subspan(5, 10));
+  }
+  study.computed = 0;
+  const Collected got = collect(study, scratch.file("gap"), {});
+  EXPECT_EQ(runs_csv(got.cells, 0), whole);
+  EXPECT_EQ(got.reused, 10);
 }
 
 TEST(StudyRunner, SeedsAreKeptApart) {

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace attsvm::internal {
+
+/// What rank 0 and the others write to each other.
+struct Letter {
+  enum Kind : char {
+    kPortion = 'p',  ///< to a helper: compute this
+    kResult = 'r',   ///< to rank 0: computed
+    kRefusal = 'i',  ///< to rank 0: an InputError, in words
+    kBug = 'b',      ///< to rank 0: any other exception
+    kLeave = 'l',    ///< to a helper: the job ends with exit code `number`
+    kGone = 'g',     ///< to rank 0: a helper's last letter
+  };
+  Kind kind;
+  std::uint64_t number;  ///< of the portion
+  std::string_view text;
+};
+
+inline std::string sealed(const Letter& letter) {
+  std::string bytes(1 + sizeof letter.number, letter.kind);
+  std::memcpy(bytes.data() + 1, &letter.number, sizeof letter.number);
+  return bytes.append(letter.text);
+}
+
+/// `bytes` must outlive the letter.
+inline Letter opened(std::string_view bytes) {
+  Letter letter{static_cast<Letter::Kind>(bytes[0]), 0, bytes.substr(1 + sizeof letter.number)};
+  std::memcpy(&letter.number, bytes.data() + 1, sizeof letter.number);
+  return letter;
+}
+
+}  // namespace attsvm::internal

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ranks/wire.h"
+
+namespace attsvm::internal {
+
+/// The processes that a launcher such as mpirun started together, as one of them sees them. Rank 0 reads the command,
+/// owns stores and files, and prints; the others help. A process without a launcher is rank 0 of 1, and then nothing
+/// here waits or sends.
+///
+/// Sums and portions are made so that results are the same bytes for any number of ranks: sums are taken in the order
+/// of ranks, and what a portion gives does not depend on who runs it.
+class Ranks {
+ public:
+  explicit Ranks(std::unique_ptr<Wire> wire = nullptr);
+  ~Ranks();
+
+  int rank() const { return wire_ ? wire_->rank() : 0; }
+  int count() const { return wire_ ? wire_->count() : 1; }
+  bool first() const { return rank() == 0; }
+
+  /// Computes the portions that rank 0 hands out, and returns when it hands out no more (leave). An exception of `work`
+  /// ends the job: it is thrown again on rank 0.
+  void help(const std::function<std::string(const std::string& portion)>& work);
+  /// Tells rank 0 why this rank cannot help; it throws this as an InputError when it next waits for us.
+  void fail(std::string_view why);
+  /// Every rank's last call. Rank 0 hands the others the exit code, which all return.
+  int leave(int code);
+
+ private:
+  friend class Portions;
+  std::unique_ptr<Wire> wire_;
+  bool told_ = false;  // rank 0 has ended the job
+  int code_ = 0;
+};
+
+/// The ranks of this process: alone, unless the program joined others.
+Ranks& ranks();
+/// Joins the ranks that a launcher started together with this one; called once, by the program.
+void join_ranks();
+/// leave() of those ranks, after which the process is alone.
+int leave_ranks(int code);
+
+/// InputError on every rank unless all give the same mark: "rank 3 WHAT".
+void require_same_on_all(Wire& wire, std::string_view mark, std::string_view what);
+
+/// Waits for a message.
+Message await(Wire& wire, int from);
+
+/// How long to wait between looks at the wire: not at all at first, then longer and longer, so that ranks that wait for
+/// long leave their core to others.
+class Patience {
+ public:
+  void wait();
+  void reset() { turns_ = 0; }
+
+ private:
+  int turns_ = 0;
+};
+
+}  // namespace attsvm::internal
