@@ -21,7 +21,8 @@ std::optional<ImpliedNorm> implied_norm(const TrainSettings& settings) {
   const bool factored = settings.param == Parametrization::KQ;
   const StepRule rule = rule_of(settings);
   const bool momentum = rule.averages();
-  // With decay W stays bounded; with dropout or smoothed labels it may.
+  // With decay W stays bounded; with dropout, smoothed labels or Dirichlet weights it may. Draws choose other margins.
+  if (settings.selector != Selector::soft) return std::nullopt;
   if (rule.weight_decay > 0 || settings.dropout > 0 || settings.label_smoothing > 0) return std::nullopt;
   switch (settings.optimizer) {
     case Optimizer::gd:
