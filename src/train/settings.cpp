@@ -132,6 +132,7 @@ std::optional<TrainSettings> rule_from_words(std::string_view words) {
     if (const auto epsilon = number_after("epsilon ", phrase)) settings.epsilon = epsilon;
     if (const auto decay = number_after("weight decay ", phrase)) settings.weight_decay = decay;
     if (const auto dropout = number_after("dropout ", phrase)) settings.dropout = *dropout;
+    if (const auto entropy = number_after("entropy ", phrase)) settings.entropy = *entropy;
     if (const auto smoothing = number_after("label smoothing ", phrase)) settings.label_smoothing = *smoothing;
     if (phrase.ends_with(kNewtonSchulz)) settings.newton_schulz = 1;  // how many does not matter to the rule
     if (phrase.ends_with(kSelector))
