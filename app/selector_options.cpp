@@ -1,5 +1,7 @@
 #include "selector_options.h"
 
+#include <algorithm>
+
 namespace attsvm::internal {
 
 void add_selector(CLI::App* verb, TrainSettings& settings, std::string& temperature) {
@@ -19,11 +21,9 @@ void add_selector(CLI::App* verb, TrainSettings& settings, std::string& temperat
 std::array<double, 2> parse_temperature(const std::string& text) {
   const std::string must_be = "one number, or two such as 1:0.1";
   const std::size_t colon = text.find(':');
-  const auto one = [&](const std::string& part) {
-    const auto numbers = parse_list<double>(part, "--temperature", must_be);
-    if (numbers.size() != 1) throw InputError(fmt::format("--temperature {}: must be {}", text, must_be));
-    return numbers.front();
-  };
+  if (std::count(text.begin(), text.end(), ':') > 1 || text.find(',') != std::string::npos)
+    throw InputError(fmt::format("--temperature {}: must be {}", text, must_be));
+  const auto one = [&](const std::string& part) { return parse_list<double>(part, "--temperature", must_be).front(); };
   const double first = one(text.substr(0, colon));
   return {first, colon == std::string::npos ? first : one(text.substr(colon + 1))};
 }

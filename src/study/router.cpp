@@ -14,7 +14,7 @@
 namespace attsvm::internal {
 namespace {
 
-constexpr Index kRouterRuns = 100, kRouterSteps = 1000;
+constexpr Index kRouterRuns = 200, kRouterSteps = 1000;
 constexpr std::array kRouterSelectors{Selector::soft, Selector::gumbel, Selector::dirichlet};
 constexpr std::array kRouterBetas{0.0, 1e-3, 1e-2, 1e-1, 1.0};
 constexpr std::array kRouterTemperatures{0.1, 1.0, 10.0, 100.0};
@@ -177,9 +177,13 @@ class RouterStudy final : public Study {
   template <class Place>
   static Curve shares(const Table& table, std::string label, int style, Place x) {
     Curve curve{.label = std::move(label), .mark = Mark::bars, .style = style, .x = {}, .y = {}};
+    std::vector<std::pair<double, const Json*>> found;
     for (const Json& row : table.rows) {
-      const double at = x(row);
-      if (std::isnan(at) || row.at(4) == 0) continue;
+      if (const double at = x(row); !std::isnan(at) && row.at(4) != 0) found.emplace_back(at, &row);
+    }
+    std::sort(found.begin(), found.end());
+    for (const auto& [at, of] : found) {
+      const Json& row = *of;
       const Interval interval = wilson(row.at(5), row.at(4));
       curve.x.push_back(at);
       curve.y.push_back(row.at(5));

@@ -28,9 +28,10 @@ Moving log_gamma(double x) {
   constexpr std::array kBernoulli{1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6};
   constexpr double kHalfLogTwoPi = 0.91893853320467274178;
   double product = 1, harmonic = 0;
-  for (; x < 12; x += 1) {
+  while (x < 12) {
     product *= x;
     harmonic += 1 / x;
+    x += 1;
   }
   double value = (x - 0.5) * std::log(x) - x + kHalfLogTwoPi, slope = std::log(x) - 0.5 / x, power = 1 / x;
   for (std::size_t k = 0; k < kBernoulli.size(); ++k) {
@@ -46,7 +47,7 @@ Moving log_gamma(double x) {
 /// Σ_k y^k / ((α+1) … (α+k)), which is F(y) Γ(α+1) e^y / y^α.
 Moving rising_series(double alpha, double y) {
   Moving term{1}, sum{1};
-  for (double k = 1; term.value > kEnd * sum.value; ++k) {
+  for (int k = 1; term.value > kEnd * sum.value; ++k) {
     term = term * Moving{y} / Moving{alpha + k, 1};
     sum = sum + term;
   }
@@ -55,10 +56,10 @@ Moving rising_series(double alpha, double y) {
 
 /// (1 − F(y)) Γ(α) e^y / y^α by its continued fraction (Lentz's method), y ≥ α + 1.
 Moving falling_fraction(double alpha, double y) {
-  constexpr double kMost = 10'000;
+  constexpr int kMost = 10'000;
   Moving b{y + 1 - alpha, -1}, c{1e300}, d = Moving{1} / b, h = d;
-  for (double k = 1; k < kMost; ++k) {
-    const Moving a{-k * (k - alpha), k};
+  for (int k = 1; k < kMost; ++k) {
+    const Moving a{-k * (k - alpha), static_cast<double>(k)};
     b = b + Moving{2};
     d = Moving{1} / (a * d + b);
     c = b + a / c;
