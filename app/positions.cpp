@@ -17,7 +17,8 @@ struct PositionOptions {
 
 ExitCode run_positions(const Session& session, PositionOptions& options, bool has_kind) {
   Positions& positions = options.positions;
-  if (options.table.empty() && !has_kind) throw InputError("give --kind sinusoidal, --kind rotary or --table FILE.npy");
+  if (options.table.empty() && !has_kind)
+    throw InputError("give --kind (sinusoidal, rotary, bias, slope or relative) or --table FILE.npy");
   if (!options.table.empty()) {
     if (has_kind) throw InputError("--kind and --table exclude each other: a table is a kind of its own");
     positions.kind = PositionKind::table;
@@ -32,13 +33,16 @@ ExitCode run_positions(const Session& session, PositionOptions& options, bool ha
   const AttentionTask placed =
       with_place(options.table.empty() ? options.task : options.table, [&] { return with_positions(task, positions); });
   const double seconds = watch.seconds();
+  const bool apart = of_distances(positions.kind), waves = !apart && positions.kind != PositionKind::table;
+  const DistanceRange range = apart ? distance_range(task) : DistanceRange{0, 0};
   save_task(options.out, placed, {}, session.force);
   if (session.json) {
     Session::print_json("positions", seconds,
                         {{"task", options.task},
                          {"file", options.out},
                          {"kind", name_of(positions.kind)},
-                         {"base", positions.kind == PositionKind::table ? Json() : Json(positions.base)},
+                         {"base", waves ? Json(positions.base) : Json()},
+                         {"distances", apart ? Json({range.least, range.largest}) : Json()},
                          {"table", options.table.empty() ? Json() : Json(options.table)},
                          {"tokens", placed.tokens()},
                          {"longest", placed.longest()},
@@ -46,10 +50,11 @@ ExitCode run_positions(const Session& session, PositionOptions& options, bool ha
                          {"attention", name_of(placed.kind())},
                          {"threads", threads.count()}});
   } else {
-    fmt::print("{}: {} with {} positions in the keys\n", options.out, counted(placed.tokens(), "token"),
-               name_of(positions.kind));
+    fmt::print("{}: {} with {} in the keys\n", options.out, counted(placed.tokens(), "token"),
+               apart ? fmt::format("distances {} to {} ({})", range.least, range.largest, name_of(positions.kind))
+                     : fmt::format("{} positions", name_of(positions.kind)));
   }
-  if (placed.kind() != AttentionKind::self)
+  if (!apart && placed.kind() != AttentionKind::self)
     session.warn(
         fmt::format("queries of {} attention are no tokens and stay without positions", name_of(placed.kind())));
   return kDone;
@@ -65,15 +70,22 @@ void add_positions(CLI::App& program, Session& session) {
   attsvm positions task.npz --kind sinusoidal -o placed.npz      adds waves, as the first transformers did
   attsvm positions task.npz --kind rotary -o placed.npz          turns pairs of coordinates, as LLaMA does
   attsvm positions task.npz --table learned.npy -o placed.npz    adds row t of a table to the key of token t
+  attsvm positions task.npz --kind bias -o placed.npz            logits x'Wz + b[distance], one b per distance
   attsvm solve placed.npz -o solution.npz                        every other verb takes the result
 Equal tokens cannot be told apart without positions: a selection that keeps one and drops the other has no W.
+bias, slope and relative speak of the distance from a token back to the query's own. With bias and slope the unknown is
+one vector: W row by row, then the biases from the least distance up, or the slope; with relative it is W with rows for
+distances and a column for the constant 1. Every query then has a sequence of its own, up to the last token it sees.
 Values stay as they are. Queries that are tokens (self attention) get their token's position, others none.
 Arrays whose names begin with x_ are left out: what they say of the task need not hold any more.)",
                        [&session, options, kind] { return run_positions(session, *options, (*kind)->count() > 0); });
   verb->add_option("TASK", options->task, "Task file (.npz)")->required();
   *kind = verb->add_option("--kind", options->positions.kind, "Which encoding")
-              ->transform(
-                  one_of<PositionKind>({{"sinusoidal", PositionKind::sinusoidal}, {"rotary", PositionKind::rotary}}));
+              ->transform(one_of<PositionKind>({{"sinusoidal", PositionKind::sinusoidal},
+                                                {"rotary", PositionKind::rotary},
+                                                {"bias", PositionKind::bias},
+                                                {"slope", PositionKind::slope},
+                                                {"relative", PositionKind::relative}}));
   verb->add_option("--base", options->positions.base,
                    "Pair i turns base^(2i/d) times slower than pair 0 (default: 10000)");
   verb->add_option("--table", options->table, "Vectors to add, one per position, (P,d) with P >= T (.npy)");

@@ -4,15 +4,17 @@
 #include <cmath>
 #include <memory>
 
+#include "attsvm/selector.h"
 #include "io/output.h"
 #include "io/train_into.h"
 #include "options.h"
+#include "selector_options.h"
 
 namespace attsvm::internal {
 namespace {
 
 struct TrainOptions {
-  std::string task, out, optimizer = "ngd", epsilon, betas, init, record;
+  std::string task, out, optimizer = "ngd", epsilon, betas, temperature, init, record;
   double checkpoint = 5;
   bool resume = false;
   TrainSettings settings;
@@ -35,6 +37,7 @@ void parse_numbers(TrainOptions& options) {
     if (betas.size() != 2) throw InputError(fmt::format("--betas {}: must be two numbers", options.betas));
     settings.betas = {betas[0], betas[1]};
   }
+  if (!options.temperature.empty()) settings.temperature = parse_temperature(options.temperature);
 }
 
 void parse(TrainOptions& options) {
@@ -65,6 +68,12 @@ std::string stopped(TrainStop stop) {
   return std::string(name_of(stop));
 }
 
+/// The trained head without draws: how spread its attention is, and what its hard selection does.
+struct Inference {
+  double entropy;
+  HardSelection hard;
+};
+
 struct Attention {
   double min = 1, mean = 0;
 };
@@ -83,51 +92,60 @@ Attention selected_weights(const AttentionMap& map) {
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json to_json(const TrainedRun& run, const AttentionMap& map, const TrainOptions& options, Index resumed_from,
-             int threads) {
+             const Inference& inference, int threads) {
   const TrainSettings settings = completed(options.settings);
   const OptimizerFacts& facts = facts_of(settings.optimizer);
   const Attention weights = selected_weights(map);
-  Json fields{{"loss", run.loss},
-              {"log_loss", run.log_loss},
-              {"norm", run.norm},
-              {"log_gradient_norm", run.log_gradient},
-              {"selected", map.selected},
-              {"attention_min", weights.min},
-              {"attention_mean", weights.mean},
-              {"steps", run.steps},
-              {"stopped", text_or_null(stopped(run.stop))},
-              {"param", name_of(settings.param)},
-              {"joint", settings.joint},
-              {"width", settings.param == Parametrization::KQ ? Json(run.K.cols()) : Json(nullptr)},
-              {"optimizer", optimizer_text(settings)},
-              {"momentum", facts.momentum ? Json(*settings.momentum) : Json(nullptr)},
-              {"betas", facts.betas ? Json(*settings.betas) : Json(nullptr)},
-              {"newton_schulz", settings.newton_schulz == 0 ? Json(nullptr) : Json(settings.newton_schulz)},
-              {"normalize", settings.normalize},
-              {"step", settings.step},
-              {"steps_asked", settings.steps},
-              {"schedule", name_of(settings.schedule)},
-              {"epsilon", *settings.epsilon},
-              {"epsilon_head", *settings.head_epsilon},
-              {"ridge", settings.ridge},
-              {"weight_decay", *settings.weight_decay},
-              {"dropout", settings.dropout},
-              {"batch", settings.batch == 0 ? Json(nullptr) : Json(settings.batch)},
-              {"label_smoothing", settings.label_smoothing},
-              {"stop_direction", settings.stop_direction},
-              {"arithmetic", name_of(settings.arithmetic)},
-              {"init", text_or_null(options.init)},
-              {"record", text_or_null(options.record)},
-              {"seed", settings.seed},
-              {"time_limit", options.settings.time_limit},
-              {"resumed_from", resumed_from < 0 ? Json(nullptr) : Json(resumed_from)},
-              {"threads", threads},
-              {"file", options.out}};
+  Json fields{
+      {"loss", run.loss},
+      {"log_loss", run.log_loss},
+      {"norm", run.norm},
+      {"log_gradient_norm", run.log_gradient},
+      {"selected", map.selected},
+      {"attention_min", weights.min},
+      {"attention_mean", weights.mean},
+      {"steps", run.steps},
+      {"stopped", text_or_null(stopped(run.stop))},
+      {"param", name_of(settings.param)},
+      {"joint", settings.joint},
+      {"width", settings.param == Parametrization::KQ ? Json(run.K.cols()) : Json(nullptr)},
+      {"optimizer", optimizer_text(settings)},
+      {"momentum", facts.momentum ? Json(*settings.momentum) : Json(nullptr)},
+      {"betas", facts.betas ? Json(*settings.betas) : Json(nullptr)},
+      {"newton_schulz", settings.newton_schulz == 0 ? Json(nullptr) : Json(settings.newton_schulz)},
+      {"normalize", settings.normalize},
+      {"step", settings.step},
+      {"steps_asked", settings.steps},
+      {"schedule", name_of(settings.schedule)},
+      {"epsilon", *settings.epsilon},
+      {"epsilon_head", *settings.head_epsilon},
+      {"ridge", settings.ridge},
+      {"weight_decay", *settings.weight_decay},
+      {"dropout", settings.dropout},
+      {"batch", settings.batch == 0 ? Json(nullptr) : Json(settings.batch)},
+      {"label_smoothing", settings.label_smoothing},
+      {"selector", name_of(settings.selector)},
+      {"concentration", settings.selector == Selector::dirichlet ? Json(settings.concentration) : Json(nullptr)},
+      {"entropy", settings.entropy},
+      {"temperature", settings.temperature},
+      {"attention_entropy", inference.entropy},
+      {"hard_loss", inference.hard.loss},
+      {"hard_accuracy", inference.hard.accuracy},
+      {"stop_direction", settings.stop_direction},
+      {"arithmetic", name_of(settings.arithmetic)},
+      {"init", text_or_null(options.init)},
+      {"record", text_or_null(options.record)},
+      {"seed", settings.seed},
+      {"time_limit", options.settings.time_limit},
+      {"resumed_from", resumed_from < 0 ? Json(nullptr) : Json(resumed_from)},
+      {"threads", threads},
+      {"file", options.out}};
   fields["loss_function"] = name_of(settings.loss);
   return fields;
 }
 
-void print_table(const TrainedRun& run, const AttentionMap& map, const TrainOptions& options, double seconds) {
+void print_table(const TrainedRun& run, const AttentionMap& map, const TrainOptions& options,
+                 const Inference& inference, double seconds) {
   const TrainSettings& settings = options.settings;
   const auto line = [](const char* label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
   const Attention weights = selected_weights(map);
@@ -149,6 +167,11 @@ void print_table(const TrainedRun& run, const AttentionMap& map, const TrainOpti
                    shown < map.selected.size() ? " …" : ""));
   line("attention", fmt::format("{:.6g} on the {} on average, {:.6g} at least", weights.mean,
                                 map.label_weights.empty() ? "selected token" : "label", weights.min));
+  if (settings.selector != Selector::soft || settings.entropy > 0) {
+    line("selector", fmt::format("{}; at inference {:.6g} % of the selected tokens have the label's sign",
+                                 name_of(settings.selector), 100 * inference.hard.accuracy));
+    line("entropy", fmt::format("{:.6g} on average", inference.entropy));
+  }
   line("work", fmt::format("{:.1e} s", seconds));
 }
 
@@ -216,14 +239,16 @@ ExitCode run_train(const Session& session, TrainOptions& options) {
   TrainedRun result = trainer.result();
   result.stop = stop;
   const AttentionMap map = attention_map(task, result.W, threads);
+  const Inference inference{mean_entropy(task, result.W, threads),
+                            hard_selection(task, result.head, settings.loss, map)};
   const double seconds = watch.seconds();
   line.clear();
   file.finish(result, map, stop == TrainStop::asked, threads);
   warn_of_end(session, result, options);
   if (session.json) {
-    Session::print_json("train", seconds, to_json(result, map, options, resumed_from, threads.count()));
+    Session::print_json("train", seconds, to_json(result, map, options, resumed_from, inference, threads.count()));
   } else {
-    print_table(result, map, options, seconds);
+    print_table(result, map, options, inference, seconds);
   }
   if (stop == TrainStop::asked) return Session::interrupted() ? kInterrupted : kLimit;
   return stop == TrainStop::overflow ? kLimit : kDone;
@@ -245,6 +270,8 @@ void add_train(CLI::App& program, Session& session) {
   attsvm train task.npz --steps 100000000 --time-limit 60 -o long.npz
   attsvm train task.npz --steps 100000000 --time-limit 60 -o long.npz --resume
                                                           continue where it stopped
+  attsvm train task.npz --selector gumbel --entropy 0.01 --temperature 1:0.1 -o router.npz
+                                                          hard selections, drawn ever closer to the largest logit
   attsvm train task.npz --arithmetic plain --epsilon 2.2e-16 -o plain.npz
                                                           rounding noise as in deep-learning frameworks
 The file holds the weights, the attention and the recorded points (docs/formats.md).
@@ -288,11 +315,12 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
   verb->add_option(
       "--label-smoothing", s.label_smoothing,
       "Logistic loss: count the other label with half of this, the query's own with the rest (default: 0)");
+  add_selector(verb, s, options->temperature);
   add_choice(verb, "--arithmetic", s.arithmetic,
              "Gradients that stay exact at saturation, or as frameworks compute them (default: exact)");
   verb->add_option("--init", options->init,
                    "zero, random, or a file: W0, K0, Q0, v0, or a run (default: zero; for KQ random)");
-  verb->add_option("--seed", s.seed, "Seed of the start, minibatches and dropout (default: 0)");
+  verb->add_option("--seed", s.seed, "Seed of the start, minibatches, dropout and selectors (default: 0)");
   verb->add_option("--record", options->record,
                    "Steps to record, such as 0,1,10 or every:K (default: about 100 from the first to the last, closer "
                    "together at the beginning)");

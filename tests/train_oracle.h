@@ -91,10 +91,10 @@ struct Dual {
 };
 
 /// mean ℓ(y_i h(V_iᵀ softmax(X_i W z_i))); W row-major (d,dz), v the head's weights. Label smoothing is for the
-/// logistic loss.
+/// logistic loss. Adds `entropy` times the mean entropy of the softmax.
 template <class T>
 T plain_loss(const AttentionTask& task, Loss loss, const std::vector<T>& W, const std::vector<T>& v,
-             double smoothing = 0) {
+             double smoothing = 0, double entropy = 0) {
   using std::exp;
   using std::log;
   const auto at = [](const std::vector<T>& list, Index k) -> const T& { return list[static_cast<std::size_t>(k)]; };
@@ -105,7 +105,7 @@ T plain_loss(const AttentionTask& task, Loss loss, const std::vector<T>& W, cons
     const ConstRows X = task.keys(task.sequence(i)), V = task.values(task.sequence(i));
     const ConstVector z = task.query(i);
     std::vector<T> weights, mixed(static_cast<std::size_t>(dv), T(0));
-    T sum(0);
+    T sum(0), heat(0);  // heat: Σ weight · logit
     for (Index t = 0; t < task.visible(i); ++t) {
       T logit(0);
       for (Index j = 0; j < d; ++j) {
@@ -113,7 +113,9 @@ T plain_loss(const AttentionTask& task, Loss loss, const std::vector<T>& W, cons
       }
       weights.push_back(exp(logit));
       sum = sum + weights.back();
+      if (entropy > 0) heat = heat + weights.back() * logit;
     }
+    if (entropy > 0) total = total + T(entropy) * (log(sum) - heat / sum);
     for (Index t = 0; t < task.visible(i); ++t) {
       for (Index j = 0; j < dv; ++j) {
         T& x = mixed[static_cast<std::size_t>(j)];
@@ -154,13 +156,13 @@ std::vector<Dual<T>> to_duals(const double* numbers, Index count) {
 /// ∂L/∂W, then ∂L/∂v, entry by entry.
 template <class T>
 std::vector<T> oracle_gradient(const AttentionTask& task, Loss loss, const RowMatrix& W, const Eigen::VectorXd& v,
-                               double smoothing = 0) {
+                               double smoothing = 0, double entropy = 0) {
   auto weights = to_duals<T>(W.data(), W.size()), head = to_duals<T>(v.data(), v.size());
   std::vector<T> gradient;
   for (auto* list : {&weights, &head}) {
     for (Dual<T>& entry : *list) {
       entry.slope = T(1);
-      gradient.push_back(plain_loss(task, loss, weights, head, smoothing).slope);
+      gradient.push_back(plain_loss(task, loss, weights, head, smoothing, entropy).slope);
       entry.slope = T(0);
     }
   }

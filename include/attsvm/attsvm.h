@@ -15,6 +15,7 @@
 #include "attsvm/norm.h"
 #include "attsvm/positions.h"
 #include "attsvm/report.h"
+#include "attsvm/selector.h"
 #include "attsvm/task.h"
 #include "attsvm/theory.h"
 #include "attsvm/threads.h"

@@ -72,7 +72,8 @@ struct RecordPlan {
   bool operator==(const RecordPlan&) const = default;  ///< whether both record the same steps
 };
 
-/// A recorded point of a run. Loss and gradient are those of all queries, without dropout.
+/// A recorded point of a run. Loss and gradient are those of all queries, without dropout, at
+/// temperature 1 and by the softmax.
 struct Record {
   Index step = 0;           ///< steps taken before
   double loss = 0;          ///< L = mean ℓ(y_i f_i), which may round to 0
@@ -120,10 +121,23 @@ enum class Init : std::uint8_t {
   random,  ///< uniform in ±1/√d for W and K, in ±1/√dz for Q
 };
 
+/// How a query takes its attention from its logits in a training step. Records, loss and attention of a finished run
+/// are those of the softmax, whatever it was trained with; attsvm/selector.h has those of the hard selection.
+enum class Selector : std::uint8_t {
+  soft,  ///< the softmax s
+  /// Forward one token, drawn from s by Gumbel noise: argmax_t a_t + G_t. Backward (straight through) as if the output
+  /// had been that of softmax(a + G).
+  gumbel,
+  /// Weights drawn from the Dirichlet distribution with parameters concentration·s, whose mean is s. The gradient is
+  /// that of the draw at fixed uniform numbers (implicit reparametrization).
+  dirichlet,
+};
+
 std::string_view name_of(Parametrization param);  ///< the name that files, JSON and messages use
 std::string_view name_of(Optimizer optimizer);    ///< the name that files, JSON and messages use
 std::string_view name_of(Schedule schedule);      ///< the name that files, JSON and messages use
 std::string_view name_of(Init init);              ///< the name that files, JSON and messages use
+std::string_view name_of(Selector selector);      ///< the name that files, JSON and messages use
 
 namespace internal {
 struct PresentPoint;
@@ -170,9 +184,14 @@ struct TrainSettings {  // NOLINT(clang-analyzer-optin.performance.Padding): in 
   /// Logistic loss: a query has its own label with weight 1 − label_smoothing/2 and the other one with the rest, 0 ≤
   /// label_smoothing < 1. Its loss is least at u = log(2/label_smoothing − 1) instead of at infinity.
   double label_smoothing = 0;
+  Selector selector = Selector::soft;  ///< how attention is taken from logits
+  double concentration = 10;           ///< of Selector::dirichlet: the sum of the parameters
+  double entropy = 0;  ///< β ≥ 0: adds β times the mean entropy of the softmax to what is minimised, not to the loss
+  /// Steps divide logits by a temperature, which goes from the first to the second number geometrically.
+  std::array<double, 2> temperature{1, 1};
   Arithmetic arithmetic = Arithmetic::exact;  ///< how loss and gradients are computed
   Init init = Init::usual;                    ///< where the run begins
-  std::uint64_t seed = 0;                     ///< for the random start, minibatches and dropout
+  std::uint64_t seed = 0;                     ///< for the random start, minibatches, dropout and selectors
   std::uint32_t instance = 0;  ///< runs with the same seed and different instances draw different random numbers
   RecordPlan record{};         ///< which points it records
   double stop_direction = 0;  ///< stop if W/‖W‖_F moved by at most this while the number of steps doubled, and by no

@@ -8,9 +8,12 @@ from ._errors import InputError
 from ._task import Task, unwrap
 
 
-def with_positions(task: Task, kind: Literal["sinusoidal", "rotary"] | None = None, *, base: float = 10_000,
-                   table: Any = None) -> Task:
-    """The task with positions in its keys, and so in queries that are tokens.
+_KINDS = ("sinusoidal", "rotary", "bias", "slope", "relative")
+
+
+def with_positions(task: Task, kind: Literal["sinusoidal", "rotary", "bias", "slope", "relative"] | None = None, *,
+                   base: float = 10_000, table: Any = None) -> Task:
+    """The task with positions in its keys, and so in queries that are tokens; distances are in keys alone.
 
     Equal tokens cannot be told apart without positions: a selection that keeps one and drops the other has no W. Values
     stay as they are, and so do queries of cross and prompt attention.
@@ -18,9 +21,13 @@ def with_positions(task: Task, kind: Literal["sinusoidal", "rotary"] | None = No
     Parameters
     ----------
     task : Task, but not of next-token prediction
-    kind : {"sinusoidal", "rotary"}, optional
+    kind : {"sinusoidal", "rotary", "bias", "slope", "relative"}, optional
         Add sin and cos of t/base^(2i/d) to coordinates 2i and 2i+1 of the key of token t, or turn coordinates i and
-        i + d/2 by t/base^(2i/d).
+        i + d/2 by t/base^(2i/d). The others speak of the distance from a token back to the query's own, or to the last
+        token that the query sees. "bias": logits xᵀWz + b with one unknown b per distance; the task becomes prompt
+        attention whose unknown is W, row by row, and then b, from the least distance up. "slope": logits xᵀWz - m times
+        the distance; the slope m is the last unknown. "relative": W has a row more per distance and a column more for a
+        constant 1 in the queries.
     base : float
         How much slower than the first coordinate the slowest one turns.
     table : array or tensor (at least T, d), optional
@@ -32,8 +39,8 @@ def with_positions(task: Task, kind: Literal["sinusoidal", "rotary"] | None = No
     ('infeasible', 'optimal')
     """
     if (kind is None) == (table is None):
-        raise InputError("give a kind, 'sinusoidal' or 'rotary', or a table of positions, and not both")
-    if kind is not None and kind not in ("sinusoidal", "rotary"):
-        raise InputError(f"kind = {kind!r}; must be 'sinusoidal' or 'rotary'")
+        raise InputError("give a kind or a table of positions, and not both")
+    if kind is not None and kind not in _KINDS:
+        raise InputError(f"kind = {kind!r}; must be one of {', '.join(_KINDS)}")
     return Task._of(_core.with_positions(unwrap(task), kind or "table", arguments.number(base, "base"),
                                          None if table is None else arguments.array(table, "table")), {})

@@ -12,7 +12,7 @@ from ._errors import Interrupted
 from ._files import existing, load_run, writable
 from ._run import Run, Runs, TrainProgress
 from ._task import Task, task_at_fault, unwrap, unwrap_all
-from ._types import Arithmetic, Device, Loss, Optimizer, Parametrization, PathLike, Schedule
+from ._types import Arithmetic, Device, Loss, Optimizer, Parametrization, PathLike, Schedule, Selector
 
 _Start = dict[str, NDArray[Any]]
 
@@ -42,7 +42,8 @@ def _pair(given: Any, name: str) -> list[float] | None:
 def _settings(*, param: str, joint: bool, width: int | None, optimizer: Any, momentum: float | None, betas: Any,
               newton_schulz: int | None, normalize: bool, step: float, steps: int, schedule: str, epsilon: Any,
               ridge: float, weight_decay: float | None, dropout: float, batch: int | None, loss: str,
-              label_smoothing: float, arithmetic: str, seed: int, record: Any,
+              label_smoothing: float, selector: str, concentration: float, entropy: float, temperature: Any,
+              arithmetic: str, seed: int, record: Any,
               stop_direction: float | None) -> dict[str, Any]:
     epsilons = [None if one is None else arguments.number(one, "epsilon")
                 for one in (epsilon if np.ndim(epsilon) else [epsilon])]
@@ -75,6 +76,10 @@ def _settings(*, param: str, joint: bool, width: int | None, optimizer: Any, mom
                 dropout=arguments.number(dropout, "dropout"),
                 batch=0 if batch is None else arguments.integer(batch, "batch", 1),
                 loss=arguments.word(loss, "loss"), label_smoothing=arguments.number(label_smoothing, "label_smoothing"),
+                selector=arguments.word(selector, "selector"),
+                concentration=arguments.number(concentration, "concentration"),
+                entropy=arguments.number(entropy, "entropy"),
+                temperature=_pair(temperature if np.iterable(temperature) else [temperature] * 2, "temperature"),
                 arithmetic=arguments.word(arithmetic, "arithmetic"),
                 seed=arguments.seed(seed), instance=0, record=None if record is None else (at, every),
                 stop_direction=arguments.positive(stop_direction, "stop_direction"))
@@ -118,6 +123,7 @@ def train(task: Task, *, param: Parametrization = "W", joint: bool = False, widt
           newton_schulz: int | None = None, normalize: bool = False, step: float = 0.1, steps: int = 2000,
           schedule: Schedule = "constant", epsilon: Any = None, ridge: float = 0.0, weight_decay: float | None = None,
           dropout: float = 0.0, batch: int | None = None, loss: Loss = "logistic", label_smoothing: float = 0.0,
+          selector: Selector = "soft", concentration: float = 10.0, entropy: float = 0.0, temperature: Any = 1.0,
           arithmetic: Arithmetic = "exact", init: Any = None, seed: int = 0, record: Any = None,
           stop_direction: float | None = None, out: PathLike | None = None, resume: bool = False, force: bool = False,
           time_limit: float | None = None, threads: int | None = None, progress: bool | None = None,
@@ -152,6 +158,14 @@ def train(task: Task, *, param: Parametrization = "W", joint: bool = False, widt
     loss : "logistic", "exponential" or "linear"
     label_smoothing : float
         Weight, shared equally by both labels, that the logistic loss takes from the query's own label.
+    selector : "soft", "gumbel" or "dirichlet"
+        How steps take attention from logits: as the softmax; as one token that Gumbel noise draws, with the softmax's
+        gradient (straight through); or as weights drawn from the Dirichlet distribution with parameters
+        `concentration` times the softmax. Records show the softmax.
+    entropy : float
+        Weight of the attention's mean entropy, which is added to what is minimised, not to the loss.
+    temperature : float, or two
+        Steps divide logits by it; two numbers are the first and the last of a geometric schedule.
     arithmetic : "exact" or "plain"
         plain computes gradients as deep-learning frameworks do, rounding noise and underflow included.
     init : "zero", "random", array (d, dz), dict of W0, K0, Q0, v0, a Run, or a file that holds any of these; optional
@@ -182,6 +196,7 @@ def train(task: Task, *, param: Parametrization = "W", joint: bool = False, widt
                          betas=betas, newton_schulz=newton_schulz, normalize=normalize, step=step, steps=steps,
                          schedule=schedule, epsilon=epsilon, ridge=ridge, weight_decay=weight_decay,
                          dropout=dropout, batch=batch, loss=loss, label_smoothing=label_smoothing,
+                         selector=selector, concentration=concentration, entropy=entropy, temperature=temperature,
                          arithmetic=arithmetic, seed=seed, record=record, stop_direction=stop_direction)
     settings["init"], start = _start(init, param)
     if out is None and (resume or force):
@@ -205,9 +220,11 @@ def train_many(tasks: Sequence[Task], *, param: Parametrization = "W", joint: bo
                newton_schulz: int | None = None, normalize: bool = False, step: float = 0.1, steps: int = 2000,
                schedule: Schedule = "constant", epsilon: Any = None, ridge: float = 0.0,
                weight_decay: float | None = None, dropout: float = 0.0, batch: int | None = None,
-               loss: Loss = "logistic", label_smoothing: float = 0.0, arithmetic: Arithmetic = "exact",
-               init: Any = None, seed: int = 0, record: Any = None, stop_direction: float | None = None,
-               threads: int | None = None, device: Device = "auto", progress: bool | None = None) -> Runs:
+               loss: Loss = "logistic", label_smoothing: float = 0.0, selector: Selector = "soft",
+               concentration: float = 10.0, entropy: float = 0.0, temperature: Any = 1.0,
+               arithmetic: Arithmetic = "exact", init: Any = None, seed: int = 0, record: Any = None,
+               stop_direction: float | None = None, threads: int | None = None, device: Device = "auto",
+               progress: bool | None = None) -> Runs:
     """Trains many small tasks at once, several per vector register, on all cores.
 
     Arguments are those of `train`; `init` may also be a list with one start per task, and `record` is by default the
@@ -226,6 +243,7 @@ def train_many(tasks: Sequence[Task], *, param: Parametrization = "W", joint: bo
                          betas=betas, newton_schulz=newton_schulz, normalize=normalize, step=step, steps=steps,
                          schedule=schedule, epsilon=epsilon, ridge=ridge, weight_decay=weight_decay,
                          dropout=dropout, batch=batch, loss=loss, label_smoothing=label_smoothing,
+                         selector=selector, concentration=concentration, entropy=entropy, temperature=temperature,
                          arithmetic=arithmetic, seed=seed, record=record, stop_direction=stop_direction)
     starts: list[_Start] = []
     if isinstance(init, (list, tuple)):

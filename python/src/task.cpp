@@ -218,7 +218,8 @@ void bind_task(nb::module_& module) {
       "with_positions",
       [](const AttentionTask& task, const std::string& kind, double base, const std::optional<GivenArray>& table) {
         Positions positions{.base = base};
-        for (const PositionKind known : {PositionKind::sinusoidal, PositionKind::rotary, PositionKind::table}) {
+        for (const PositionKind known : {PositionKind::sinusoidal, PositionKind::rotary, PositionKind::table,
+                                         PositionKind::bias, PositionKind::slope, PositionKind::relative}) {
           if (name_of(known) == kind) positions.kind = known;
         }
         if (table) positions.table = to_array(*table);

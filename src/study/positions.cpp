@@ -25,9 +25,9 @@ struct Encoding {
   const char *name, *label;
   std::optional<PositionKind> kind;
 };
-constexpr std::array kEncodings{Encoding{"none", "no positions", std::nullopt},
-                                Encoding{"sinusoidal", "sinusoidal", PositionKind::sinusoidal},
-                                Encoding{"rotary", "rotary", PositionKind::rotary}};
+constexpr std::array kEncodings{
+    Encoding{"none", "no positions", std::nullopt}, Encoding{"sinusoidal", "sinusoidal", PositionKind::sinusoidal},
+    Encoding{"rotary", "rotary", PositionKind::rotary}, Encoding{"bias", "relative bias", PositionKind::bias}};
 
 /// Causal self attention over the words of a drawn corpus, with the tokens that the rule keeps.
 std::optional<AttentionTask> placed_task(const AttentionTask& corpus, const std::string& rule) {
@@ -68,8 +68,8 @@ class PositionsStudy final : public Study {
         .setting = fmt::format("Causal self attention over {} sequences of {} tokens, drawn uniformly from {} words "
                                "that are unit Gaussian vectors of size d. Every query keeps the token before it, "
                                "or the last earlier copy of its own word. The SVM of that selection without "
-                               "positions, with sinusoidal ones added to the words, and with rotary ones; 200 "
-                               "draws each.",
+                               "positions, with sinusoidal ones added to the words, with rotary ones, and with a "
+                               "bias per distance; 200 draws each.",
                                kSequences, kLength, kWords),
         .paper = "Expected: tokens that are equal conflict without positions, whatever d is, and positions end that.",
         .published = false};
@@ -116,7 +116,8 @@ class PositionsStudy final : public Study {
                              {"runs", "tasks drawn"},
                              {"none", "share separable without positions"},
                              {"sinusoidal", "share separable with sinusoidal positions"},
-                             {"rotary", "share separable with rotary positions"}};
+                             {"rotary", "share separable with rotary positions"},
+                             {"bias", "share separable with a bias per distance"}};
     for (const CellRows& rows : cells) {
       const auto results = rows.results();
       Json row = Json::array({rows.cell.settings.at("rule"), rows.cell.settings.at("d"), rows.accepted()});
@@ -179,10 +180,10 @@ class PositionsStudy final : public Study {
       summary.findings.push_back(
           {.paper = fmt::format("{}: words that occur twice conflict without positions, and positions end that.",
                                 rule.title),
-           .ours =
-               fmt::format("Without positions at most {:.1f} % of the tasks have a W at any d. All have one {} with "
-                           "sinusoidal positions, and {} with rotary ones.",
-                           100 * without, enough(table, rule.name, 4), enough(table, rule.name, 5)),
+           .ours = fmt::format(
+               "Without positions at most {:.1f} % of the tasks have a W at any d. All have one {} with "
+               "sinusoidal positions, {} with rotary ones, and {} with a bias per distance.",
+               100 * without, enough(table, rule.name, 4), enough(table, rule.name, 5), enough(table, rule.name, 6)),
            .why = ""});
     }
   }

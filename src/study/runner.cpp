@@ -14,7 +14,7 @@ namespace {
 
 /// Raise by one with every change that gives a study other numbers from the same settings and seed: rows stored before
 /// are then not reused.
-constexpr int kNumbers = 7;
+constexpr int kNumbers = 8;
 
 /// How many draws `missing` more accepted runs will take, estimated from those accepted so far.
 double draws_expected(const StudyCell& cell, Index accepted, Index draws, Index missing) {

@@ -27,6 +27,10 @@ Json json_of(const TrainSettings& given) {
   if (settings.momentum != usual.momentum) json["momentum"] = *settings.momentum;
   if (settings.betas != usual.betas) json["betas"] = *settings.betas;
   if (settings.newton_schulz != usual.newton_schulz) json["newton_schulz"] = settings.newton_schulz;
+  if (settings.selector != usual.selector) json["selector"] = name_of(settings.selector);
+  if (settings.selector == Selector::dirichlet) json["concentration"] = settings.concentration;
+  if (settings.entropy != usual.entropy) json["entropy"] = settings.entropy;
+  if (settings.temperature != usual.temperature) json["temperature"] = settings.temperature;
   return json;
 }
 
@@ -49,6 +53,10 @@ TrainSettings training_of(const Json& json) {
   if (json.contains("momentum")) settings.momentum = json.at("momentum").get<double>();
   if (json.contains("betas")) settings.betas = json.at("betas").get<std::array<double, 2>>();
   settings.newton_schulz = json.value("newton_schulz", Index{0});
+  settings.selector = value_named<Selector>(json.value("selector", "soft")).value();
+  settings.concentration = json.value("concentration", settings.concentration);
+  settings.entropy = json.value("entropy", 0.0);
+  settings.temperature = json.value("temperature", settings.temperature);
   return settings;
 }
 

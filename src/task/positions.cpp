@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/refuse.h"
+#include "task/distances.h"
 #include "task/rotation.h"
 #include "task/task_fields.h"
 
@@ -57,6 +58,10 @@ void rotate_rows(Eigen::Ref<RowMatrix> rows, const std::vector<Index>& position,
 
 }  // namespace internal
 
+bool of_distances(PositionKind kind) {
+  return kind == PositionKind::bias || kind == PositionKind::slope || kind == PositionKind::relative;
+}
+
 std::string_view name_of(PositionKind kind) {
   switch (kind) {
     case PositionKind::sinusoidal:
@@ -65,6 +70,12 @@ std::string_view name_of(PositionKind kind) {
       return "rotary";
     case PositionKind::table:
       return "table";
+    case PositionKind::bias:
+      return "bias";
+    case PositionKind::slope:
+      return "slope";
+    case PositionKind::relative:
+      return "relative";
   }
   return "unknown";
 }
@@ -77,6 +88,7 @@ AttentionTask with_positions(const AttentionTask& task, const Positions& positio
     refuse("base = {}; must be a finite number above 1", positions.base);
   if ((positions.kind == PositionKind::table) != positions.table.given())
     refuse("{}", positions.table.given() ? "a table goes with positions of the kind table alone" : "table is missing");
+  if (of_distances(positions.kind)) return with_distances(task, positions.kind);
   if (positions.kind == PositionKind::rotary && d % 2 != 0)
     refuse("keys of size d = {} cannot be rotated; d must be even", d);
 
@@ -97,6 +109,10 @@ AttentionTask with_positions(const AttentionTask& task, const Positions& positio
     case PositionKind::table:
       add_table(keys, position, positions.table);
       break;
+    case PositionKind::bias:
+    case PositionKind::slope:
+    case PositionKind::relative:
+      break;  // returned above
   }
   const std::vector<Index> shape = given.shape;
   arrays.keys = Array::own(keys);

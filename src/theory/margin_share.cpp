@@ -21,6 +21,7 @@ std::optional<ImpliedNorm> implied_norm(const TrainSettings& settings) {
   const bool factored = settings.param == Parametrization::KQ;
   const StepRule rule = rule_of(settings);
   const bool momentum = rule.averages();
+  const bool ordinary = settings.selector == Selector::soft && settings.entropy == 0;  // else nothing is proven
   // With decay W stays bounded; with dropout or smoothed labels it may.
   if (rule.weight_decay > 0 || settings.dropout > 0 || settings.label_smoothing > 0) return std::nullopt;
   switch (settings.optimizer) {
@@ -28,10 +29,10 @@ std::optional<ImpliedNorm> implied_norm(const TrainSettings& settings) {
     case Optimizer::ngd:
     case Optimizer::polyak:
       if (factored) return ImpliedNorm{Norm::nuclear(), false, "gradient descent on K and Q"};
-      return ImpliedNorm{Norm::frobenius(), !momentum, "gradient descent on W"};
+      return ImpliedNorm{Norm::frobenius(), ordinary && !momentum, "gradient descent on W"};
     case Optimizer::mirror:
       if (factored) return std::nullopt;
-      return ImpliedNorm{Norm::entrywise(settings.power), true, "mirror descent on W"};
+      return ImpliedNorm{Norm::entrywise(settings.power), ordinary, "mirror descent on W"};
     case Optimizer::adam:
     case Optimizer::adamw:
     case Optimizer::signum:
@@ -44,7 +45,7 @@ std::optional<ImpliedNorm> implied_norm(const TrainSettings& settings) {
       if (factored && settings.norm == Norm::frobenius())
         return ImpliedNorm{Norm::nuclear(), false, "gradient descent on K and Q"};
       if (factored && settings.norm != Norm::spectral()) return std::nullopt;
-      return ImpliedNorm{settings.norm, settings.norm == Norm::frobenius() && !factored && !momentum,
+      return ImpliedNorm{settings.norm, ordinary && settings.norm == Norm::frobenius() && !factored && !momentum,
                          "steepest descent in this norm"};
   }
   throw std::logic_error("unknown optimizer");

@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include "attsvm/train.h"
+#include "attsvm/selector.h"
 #include "base/kernels/stream.h"
 #include "train/products.h"
 
@@ -106,6 +106,21 @@ double mean_weight(const AttentionTask& task, const RowMatrix& W, std::span<cons
   });
   double sum = 0;
   for (const double weight : weights) sum += weight;
+  return sum / static_cast<double>(task.queries());
+}
+
+double mean_entropy(const AttentionTask& task, const RowMatrix& W, Threads& threads) {
+  std::vector<double> entropies(static_cast<std::size_t>(task.queries()));
+  for_queries(task, threads, [&](Index i, std::vector<double>& u) {
+    std::vector<double> logs(static_cast<std::size_t>(task.visible(i)));
+    log_softmax(task, W, i, u, logs.data());
+    for (const double log_weight : logs) {
+      const double weight = std::exp(log_weight);
+      if (weight > 0) entropies[static_cast<std::size_t>(i)] -= weight * log_weight;
+    }
+  });
+  double sum = 0;
+  for (const double entropy : entropies) sum += entropy;
   return sum / static_cast<double>(task.queries());
 }
 

@@ -27,6 +27,14 @@ double log_mean(std::span<const QueryGradient> queries, Term term) {
 
 bool ScaledMatrix::is_zero() const { return log_scale == kLogZero || (direction.array() == 0).all(); }
 
+void ScaledMatrix::divide(double divisor, Arithmetic arithmetic) {
+  if (arithmetic == Arithmetic::plain) {
+    direction /= divisor;
+  } else {
+    log_scale -= std::log(divisor);
+  }
+}
+
 double ScaledMatrix::log_norm() const { return is_zero() ? kLogZero : log_scale + std::log(direction.stableNorm()); }
 
 struct GradientPass::State {
@@ -81,7 +89,8 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
   if (state.labels) return state.labels->evaluate(W, choice, out);
   const AttentionTask& task = state.task;
   const bool all = choice.queries.empty(), exact = state.settings.arithmetic == Arithmetic::exact;
-  const bool fast = exact && head.kind == HeadKind::linear && choice.dropout == 0 && !state.settings.excess &&
+  const bool fast = exact && head.kind == HeadKind::linear && choice.dropout == 0 &&
+                    choice.selector == Selector::soft && choice.entropy == 0 && !state.settings.excess &&
                     !state.settings.head_gradient;
   const Index count = all ? task.queries() : static_cast<Index>(choice.queries.size());
   const Index d = task.key_size(), dz = task.query_size(), width = head.v.size();
@@ -126,10 +135,13 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
                              row + 1 < end ? task.seen_keys(query_of(row + 1)).data() : nullptr};
       double* feature = state.settings.head_gradient ? state.features.row(row).data() : nullptr;
       QueryScratch& scratch = state.scratch[static_cast<std::size_t>(chunk)];
-      state.queries[static_cast<std::size_t>(row)] =
-          fast    ? linear_query(input, scratch, state.g.row(row).data())
-          : exact ? exact_query(input, scratch, state.g.row(row).data(), feature)
-                  : plain_query(input, scratch, state.g.row(row).data(), feature);
+      double* g = state.g.row(row).data();
+      QueryGradient& query = state.queries[static_cast<std::size_t>(row)];
+      query = fast                                     ? linear_query(input, scratch, g)
+              : choice.selector == Selector::dirichlet ? dirichlet_query(input, scratch, g, feature)
+              : exact                                  ? exact_query(input, scratch, g, feature)
+                                                       : plain_query(input, scratch, g, feature);
+      if (choice.entropy > 0) add_entropy(input, scratch, query, g);
     }
   };
   if (chunks == 1) {

@@ -14,7 +14,8 @@ struct ScaledMatrix {
   double log_scale = 0;
 
   bool is_zero() const;
-  double log_norm() const;  ///< log ‖·‖_F, −infinity for zero
+  void divide(double divisor, Arithmetic arithmetic);  ///< divisor > 0; in plain arithmetic log_scale stays 0
+  double log_norm() const;                             ///< log ‖·‖_F, −infinity for zero
 };
 
 /// What one pass over the task finds at a point (W, v).
@@ -26,11 +27,14 @@ struct LossGradient {
   ScaledMatrix v;         ///< ∂L/∂v as one column, if wanted; B and λ are never trained
 };
 
-/// Which queries a pass takes, and which attention weights it drops.
+/// Which queries a pass takes, and how it takes attention from logits. Plain arithmetic has the soft selector alone.
 struct PassChoice {
   std::span<const Index> queries{};  ///< in any order; empty: all
   double dropout = 0;                ///< chance of dropping a weight s_t; the others are divided by 1 − dropout
-  std::uint64_t seed = 0;  ///< which weights are dropped depends on seed, instance, step, query and token alone
+  Selector selector = Selector::soft;
+  double concentration = 0;  ///< of Selector::dirichlet
+  double entropy = 0;        ///< β: the gradient, but not the loss, has β times the mean entropy of the softmax
+  std::uint64_t seed = 0;    ///< what is drawn depends on seed, instance, step, query and token alone
   std::uint32_t instance = 0;
   Index step = 0;
 };

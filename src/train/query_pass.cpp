@@ -7,66 +7,17 @@
 
 #include "base/random.h"
 #include "train/losses.h"
-#include "train/products.h"
+#include "train/query_parts.h"
 #include "train/streams.h"
 
 namespace attsvm::internal {
 namespace {
 
-constexpr double kSmall = -600;  // e^{kSmall}, and all weights that count beside it, are normal doubles
-
-struct Query {
-  const double *X, *V;
-  Index T, d, dv, first;  // first: number of its first token as TokenScores counts
-  double y;
-
-  explicit Query(const QueryInput& in)
-      : X(in.task.seen_keys(in.query).data()),
-        V(in.task.seen_values(in.query).data()),
-        T(in.task.visible(in.query)),
-        d(in.task.key_size()),
-        dv(in.task.value_size()),
-        first(in.task.seen_row(in.query)),
-        y(in.task.label(in.query)) {}
-
-  const double* x(Index t) const { return X + t * d; }
-  ConstVector v(Index t) const { return {V + t * dv, dv}; }
-};
-
-/// Σ items in the order of PyTorch's softmax on four lanes. Once attention saturates, plain arithmetic yields rounding
-/// noise; to follow published runs there, sums must round in the same order.
-double lane_sum(const double* items, Index count) {
-  std::array<double, 4> lanes{};
-  const Index used = std::min<Index>(count, 4);
-  std::copy(items, items + used, lanes.begin());
-  for (Index t = 4; t < count; ++t) lanes[static_cast<std::size_t>(t % 4)] += items[t];
-  double sum = lanes[0];
-  for (Index lane = 1; lane < used; ++lane) sum += lanes[static_cast<std::size_t>(lane)];
-  return sum;
-}
-
-/// Logits, and weights e^{a_t − a_p} relative to the peak p; returns p. den = Σ weights.
-Index attend(const QueryInput& in, const Query& query, QueryScratch& scratch, double& den) {
-  scratch.logits.grow(query.T);
-  scratch.weights.grow(query.T);
-  double *a = scratch.logits.data(), *w = scratch.weights.data();
-  dots(query.X, query.T, query.d, in.u, a);
-  const Index peak = std::max_element(a, a + query.T) - a;
-  const double top = a[peak];
-  for (Index t = 0; t < query.T; ++t) {
-    a[t] -= top;
-    w[t] = std::exp(a[t]);
-  }
-  den = lane_sum(w, query.T);
-  return peak;
-}
-
 /// Factors of the attention weights: 1/(1−dropout) for kept ones, 0 for dropped ones. Null if there is no dropout.
 const double* draw_kept(const QueryInput& in, Index T, QueryScratch& scratch) {
   if (in.choice.dropout == 0) return nullptr;
   const Random random(in.choice.seed, in.choice.instance, kDropout);
-  const auto all = static_cast<std::uint64_t>(in.task.visible().total());
-  const std::uint64_t first = static_cast<std::uint64_t>(in.choice.step) * all + in.first_weight;
+  const std::uint64_t first = first_draw(in);
   scratch.kept.grow(T);
   for (Index t = 0; t < T; ++t) {
     const bool dropped = random.uniform(first + static_cast<std::uint64_t>(t)) < in.choice.dropout;
@@ -75,23 +26,13 @@ const double* draw_kept(const QueryInput& in, Index T, QueryScratch& scratch) {
   return scratch.kept.data();
 }
 
-/// V ᵀ s
-void mix_values(const Query& query, const double* weights, double den, const double* kept, Eigen::VectorXd& output) {
-  output.setZero(query.dv);
-  for (Index t = 0; t < query.T; ++t) {
-    const double weight = weights[t] * (kept != nullptr ? kept[t] : 1) / den;
-    if (weight != 0) output += weight * query.v(t);
-  }
-}
-
-/// ∂h/∂v at the output
-void write_feature(const Head& head, const Eigen::VectorXd& output, double factor, double* feature) {
-  Eigen::Map<Eigen::VectorXd> out(feature, head.v.size());
-  if (head.kind == HeadKind::hidden) {
-    out = factor * (head.B.transpose() * output).cwiseMax(0.0);
-  } else {
-    out = factor * output;
-  }
+/// Writes Gumbel noise to `kept`: with it added to logits, the largest is at t with probability s_t.
+void draw_noise(const QueryInput& in, Index T, QueryScratch& scratch) {
+  const Random random(in.choice.seed, in.choice.instance, kGumbel);
+  const std::uint64_t first = first_draw(in);
+  scratch.kept.grow(T);
+  for (Index t = 0; t < T; ++t)
+    scratch.kept[t] = -std::log(-std::log(below_one(random.uniform(first + static_cast<std::uint64_t>(t)))));
 }
 
 /// log(ℓ(u) − ℓ(best)) of a linear head: best − u = Σ s_t (γ_best − γ_t) has no negative term.
@@ -119,11 +60,16 @@ void add_excess(const QueryInput& in, const Query& query, const QueryScratch& sc
 
 QueryGradient exact_query(const QueryInput& in, QueryScratch& scratch, double* g, double* feature) {
   const Query query(in);
+  const bool linear = in.head.kind == HeadKind::linear, one = in.choice.selector == Selector::gumbel;
+  if (one) draw_noise(in, query.T, scratch);
   double den = 0;
-  const Index p = attend(in, query, scratch, den), T = query.T;
-  const double *e = scratch.logits.data(), *kept = draw_kept(in, T, scratch);
-  const bool linear = in.head.kind == HeadKind::linear;
-  if (!linear || feature != nullptr) mix_values(query, scratch.weights.data(), den, kept, scratch.output);
+  const Index p = attend(in, query, scratch, den, one ? scratch.kept.data() : nullptr), T = query.T;
+  const double* kept = one ? nullptr : draw_kept(in, T, scratch);
+  if (one) {
+    scratch.output = query.v(p);
+  } else if (!linear || feature != nullptr) {
+    mix_values(query, scratch.weights.data(), den, kept, scratch.output);
+  }
 
   // Scores minus the peak's; a dropped token scores 0.
   scratch.gaps.grow(T);
@@ -145,41 +91,8 @@ QueryGradient exact_query(const QueryInput& in, QueryScratch& scratch, double* g
     }
   }
 
-  // γ̄ − γ_p = e^top·lead. The sum leaves out tokens that tie with the peak, because they may outweigh all others.
-  double top = kLogZero, lead = 0;
-  for (Index t = 0; t < T; ++t) {
-    if (gap[t] != 0) top = std::max(top, e[t]);
-  }
-  scratch.relative.grow(T);
-  double* relative = scratch.relative.data();  // e^{e_t − top}
-  const double lift = std::exp(-std::max(top, kSmall));
-  for (Index t = 0; t < T; ++t) {
-    if (gap[t] == 0) continue;
-    relative[t] = top > kSmall ? scratch.weights[t] * lift : std::exp(e[t] - top);
-    lead += relative[t] * gap[t] / den;
-  }
-  const double drift = top == kLogZero ? 0 : std::exp(top) * lead;
-
-  // g = Σ_{t≠p} s_t (γ_t − γ̄)(x_t − x_p), each factor of x_t − x_p as mantissa · e^exponent.
-  const auto exponent = [&](Index t) {
-    const bool silent =
-        t == p || top == kLogZero || (e[t] == 0 && std::equal(query.x(t), query.x(t) + query.d, query.x(p)));
-    return silent ? kLogZero : gap[t] != 0 ? e[t] : e[t] + top;
-  };
-  double scale = kLogZero;
-  for (Index t = 0; t < T; ++t) scale = std::max(scale, exponent(t));
-  const bool overflow = !std::isfinite(den);
-  std::fill(g, g + query.d, overflow ? std::numeric_limits<double>::quiet_NaN() : 0.0);
-  for (Index t = 0; t < T && scale != kLogZero; ++t) {
-    if (t == p) continue;
-    const double power = scale != top ? std::exp(exponent(t) - scale) : gap[t] != 0 ? relative[t] : scratch.weights[t];
-    const double factor = power * (gap[t] != 0 ? gap[t] - drift : -lead) / den;
-    if (factor == 0) continue;
-    const double *x = query.x(t), *x_p = query.x(p);
-    for (Index j = 0; j < query.d; ++j) g[j] += factor * (x[j] - x_p[j]);
-  }
-
-  const double f = linear ? peak_score + drift : in.head.value(scratch.output);
+  const Pull pulled = pull(query, scratch, den, p, gap, g, one);
+  const double f = linear ? peak_score + (one ? 0 : pulled.drift) : in.head.value(scratch.output);
   const double u = query.y * f;
   QueryGradient out;
   const LossTerms terms = loss_terms(in.settings.loss, u, in.settings.label_smoothing);
@@ -187,7 +100,7 @@ QueryGradient exact_query(const QueryInput& in, QueryScratch& scratch, double* g
   out.u = u;
   out.loss = terms.value;
   out.log_slope = terms.log_slope;
-  out.log_weight = overflow ? 0 : scale == kLogZero ? kLogZero : scale + out.log_slope;
+  out.log_weight = pulled.overflow ? 0 : pulled.log_scale == kLogZero ? kLogZero : pulled.log_scale + out.log_slope;
   if (feature != nullptr) write_feature(in.head, scratch.output, 1, feature);
   if (in.settings.excess) add_excess(in, query, scratch, den, out);
   return out;

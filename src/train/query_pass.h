@@ -21,8 +21,8 @@ struct QueryGradient {
 
 /// Working memory of one thread.
 struct QueryScratch {
-  Buffer<double> logits, weights, relative, gaps, kept;
-  Eigen::VectorXd output, slope;  // V ᵀ s and ∇h there
+  Buffer<double> logits, weights, relative, gaps, kept, draws;
+  Eigen::VectorXd output, slope, pulled;  // V ᵀ s, ∇h there, and a second Σ s_t (γ_t − γ̄) x_t
 };
 
 struct QueryInput {
@@ -44,6 +44,10 @@ QueryGradient exact_query(const QueryInput& in, QueryScratch& scratch, double* g
 /// exact_query for a linear head that is not trained, without dropout and without excess. Runs at memory speed: it
 /// reads the tokens of a query once from memory and once more from the cache.
 QueryGradient linear_query(const QueryInput& in, QueryScratch& scratch, double* g);
+/// exact_query for weights drawn from a Dirichlet distribution.
+QueryGradient dirichlet_query(const QueryInput& in, QueryScratch& scratch, double* g, double* feature);
+/// Adds β times the entropy of the softmax, as an exact pass through the query left `out` and g.
+void add_entropy(const QueryInput& in, QueryScratch& scratch, QueryGradient& out, double* g);
 QueryGradient plain_query(const QueryInput& in, QueryScratch& scratch, double* g, double* feature);
 
 }  // namespace attsvm::internal

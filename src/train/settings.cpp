@@ -25,6 +25,7 @@ std::string_view name_of(Parametrization param) { return name_among(param); }
 std::string_view name_of(Optimizer optimizer) { return name_among(optimizer); }
 std::string_view name_of(Schedule schedule) { return name_among(schedule); }
 std::string_view name_of(Init init) { return name_among(init); }
+std::string_view name_of(Selector selector) { return name_among(selector); }
 std::string_view name_of(TrainStop stop) { return name_among(stop); }
 
 std::string words_of(const TrainSettings& given) {
@@ -59,6 +60,9 @@ void require_count(std::string_view name, Index value, Index least) {
   if (value < least) refuse("{} = {}; must be a whole number from {} up", name, value, least);
 }
 
+constexpr double kLeastConcentration = 1e-3, kMostConcentration = 1e5;  // draws above take longer than they are worth
+constexpr double kMostTemperature = 1e6;
+
 /// The number that ends a phrase which begins so; empty if it does not.
 std::optional<double> number_after(std::string_view beginning, std::string_view phrase) {
   if (!phrase.starts_with(beginning)) return std::nullopt;
@@ -66,6 +70,26 @@ std::optional<double> number_after(std::string_view beginning, std::string_view 
   const char* last = phrase.data() + phrase.size();
   const auto [end, error] = std::from_chars(phrase.data() + beginning.size(), last, number);
   return error == std::errc() && end == last ? std::optional(number) : std::nullopt;
+}
+
+void require_usable_selector(const TrainSettings& settings) {
+  require_size("entropy", settings.entropy);
+  require(settings.concentration >= kLeastConcentration && settings.concentration <= kMostConcentration,
+          "concentration", settings.concentration,
+          fmt::format("from {} to {}", kLeastConcentration, kMostConcentration));
+  for (const double temperature : settings.temperature) {
+    require(temperature >= 1 / kMostTemperature && temperature <= kMostTemperature, "temperature", temperature,
+            fmt::format("from {} to {}", 1 / kMostTemperature, kMostTemperature));
+  }
+  const bool soft = settings.selector == Selector::soft;
+  if (settings.selector != Selector::dirichlet && settings.concentration != TrainSettings{}.concentration)
+    refuse("concentration has no meaning without selector = dirichlet");
+  if (!soft && settings.dropout > 0)
+    refuse("dropout is for the soft selector; this one is {}", name_of(settings.selector));
+  if (soft && settings.entropy == 0) return;
+  const std::string what = soft ? "entropy" : fmt::format("the {} selector", name_of(settings.selector));
+  if (settings.arithmetic == Arithmetic::plain) refuse("{} needs exact arithmetic", what);
+  if (settings.optimizer == Optimizer::polyak) refuse("polyak steps have no meaning with {}", what);
 }
 
 std::vector<std::string_view> phrases_of(std::string_view words) {
@@ -100,15 +124,20 @@ std::optional<TrainSettings> rule_from_words(std::string_view words) {
   TrainSettings settings{.step = kNaN};
   if (!param || !set_optimizer(phrases[1], settings).empty()) return std::nullopt;
   settings.param = *param;
-  constexpr std::string_view kBetas = "betas ", kSchedule = " schedule", kNewtonSchulz = " Newton-Schulz iterations";
+  constexpr std::string_view kBetas = "betas ", kSchedule = " schedule", kNewtonSchulz = " Newton-Schulz iterations",
+                             kSelector = " selector";
   for (const std::string_view phrase : phrases) {
     if (const auto momentum = number_after("momentum ", phrase)) settings.momentum = momentum;
     if (const auto step = number_after("step ", phrase)) settings.step = *step;
     if (const auto epsilon = number_after("epsilon ", phrase)) settings.epsilon = epsilon;
     if (const auto decay = number_after("weight decay ", phrase)) settings.weight_decay = decay;
     if (const auto dropout = number_after("dropout ", phrase)) settings.dropout = *dropout;
+    if (const auto entropy = number_after("entropy ", phrase)) settings.entropy = *entropy;
     if (const auto smoothing = number_after("label smoothing ", phrase)) settings.label_smoothing = *smoothing;
     if (phrase.ends_with(kNewtonSchulz)) settings.newton_schulz = 1;  // how many does not matter to the rule
+    if (phrase.ends_with(kSelector))
+      settings.selector =
+          value_named<Selector>(phrase.substr(0, phrase.size() - kSelector.size())).value_or(settings.selector);
     if (phrase.ends_with(kSchedule))
       settings.schedule =
           value_named<Schedule>(phrase.substr(0, phrase.size() - kSchedule.size())).value_or(settings.schedule);
@@ -157,6 +186,7 @@ void require_usable(const TrainSettings& settings) {
   if (settings.label_smoothing > 0 && settings.loss != Loss::logistic)
     refuse("label smoothing is for the logistic loss; this one is {}", name_of(settings.loss));
   require_count("batch", settings.batch, 0);
+  require_usable_selector(settings);
   require_count("record every", settings.record.every, 0);
   for (std::size_t k = 0; k < settings.record.at.size(); ++k) {
     const Index step = settings.record.at[k];
@@ -183,6 +213,8 @@ void require_usable(const TrainSettings& settings, const AttentionTask& task) {
     if (settings.joint) refuse("a next-token task has no head that could be trained");
     if (settings.dropout > 0) refuse("a next-token task is trained without dropout: it may drop all of the label");
     if (settings.label_smoothing > 0) refuse("a next-token task is trained without label smoothing");
+    if (settings.selector != Selector::soft) refuse("a next-token task is trained with the soft selector alone");
+    if (settings.entropy > 0) refuse("a next-token task is trained without entropy in what is minimised");
     if (settings.optimizer == Optimizer::polyak) refuse("polyak steps need a linear head; a next-token task has none");
     if (settings.arithmetic == Arithmetic::plain && settings.loss != Loss::logistic)
       refuse("plain arithmetic of a next-token task has the logistic loss only");

@@ -29,6 +29,8 @@ inline constexpr std::array<std::string_view, 2> kNames<Arithmetic>{"exact", "pl
 template <>
 inline constexpr std::array<std::string_view, 3> kNames<Init>{"usual", "zero", "random"};
 template <>
+inline constexpr std::array<std::string_view, 3> kNames<Selector>{"soft", "gumbel", "dirichlet"};
+template <>
 inline constexpr std::array<std::string_view, 5> kNames<TrainStop>{"steps", "zero gradient", "direction", "overflow",
                                                                    "asked"};
 
@@ -71,6 +73,10 @@ void for_each_setting(Visit&& visit) {
   visit(Setting{"batch", "batches of {}"}, &S::batch);
   visit(Setting{"loss", "{} loss", true}, &S::loss);
   visit(Setting{"label_smoothing", "label smoothing {}"}, &S::label_smoothing);
+  visit(Setting{"selector", "{} selector"}, &S::selector);
+  visit(Setting{"concentration", "concentration {}"}, &S::concentration);
+  visit(Setting{"entropy", "entropy {}"}, &S::entropy);
+  visit(Setting{"temperature", "temperature {}"}, &S::temperature);
   visit(Setting{"arithmetic", "{} arithmetic", true}, &S::arithmetic);
   visit(Setting{"init", "start {}"}, &S::init);
   visit(Setting{"seed", "seed {}", true}, &S::seed);
@@ -90,6 +96,8 @@ std::string text_of(const TrainSettings& settings, Value TrainSettings::*member)
     return fmt::format("{}", value.value());
   } else if constexpr (std::is_same_v<Value, std::optional<std::array<double, 2>>>) {
     return fmt::format("{},{}", value.value()[0], value.value()[1]);
+  } else if constexpr (std::is_same_v<Value, std::array<double, 2>>) {
+    return value[0] == value[1] ? fmt::format("{}", value[0]) : fmt::format("{}:{}", value[0], value[1]);
   } else if constexpr (std::is_same_v<Value, Optimizer>) {
     return optimizer_text(settings);
   } else if constexpr (std::is_enum_v<Value>) {
@@ -104,8 +112,9 @@ std::string text_of(const TrainSettings& settings, Value TrainSettings::*member)
 std::string rule_words(const TrainSettings& settings);
 
 /// What words_of() says of the rule: the parametrization, the optimizer with its power or norm, momentum, betas, step,
-/// schedule, epsilon, weight decay, dropout, label smoothing, and whether there are Newton-Schulz iterations. All else
-/// is as usual, and the step NaN if they do not say it. nullopt if the words do not begin with the first two.
+/// schedule, epsilon, weight decay, dropout, label smoothing, selector, entropy, and whether there are Newton-Schulz
+/// iterations. All else is as usual, and the step NaN if they do not say it. nullopt if the words do not begin with the
+/// first two.
 std::optional<TrainSettings> rule_from_words(std::string_view words);
 
 /// The settings as a journal holds them, by their names on the command line: runs are the same if these lines and the

@@ -11,6 +11,8 @@ enum TrainStream : std::uint32_t {
   kStartRight = 101,  // Q
   kBatches = 102,
   kDropout = 103,
+  kGumbel = 110,
+  kDirichlet = 111,
 };
 
 }  // namespace attsvm::internal

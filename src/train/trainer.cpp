@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "attsvm/train.h"
+#include "attsvm/selector.h"
 #include "base/refuse.h"
 #include "base/time_limit.h"
 #include "train/batches.h"
@@ -47,7 +47,8 @@ struct Trainer::Impl final : PresentPoint {
 
   AttentionTask task;  // keeps the memory that `pass` reads
   TrainSettings settings;
-  bool sampled;  // minibatches or dropout make the gradients random
+  bool restless;  // the gradient changes from step to step where the point does not
+  bool apart;     // what steps see is not what records show: all queries, the softmax, temperature 1
   GradientPass pass;
   Batches batches;
   Head head;
@@ -56,6 +57,7 @@ struct Trainer::Impl final : PresentPoint {
   std::unique_ptr<LaneRuns> lane{};  // small runs are computed there; `now` is then updated on demand
   ChainRule chain{};
   const std::vector<const ScaledMatrix*>* gradients = nullptr;
+  RowMatrix cooled{};  // W / temperature, where that is not 1
   LossGradient at{}, full{};
   Index step = 0;
   RowMatrix reference{};                    // W/‖W‖ at the last number of steps that was a power of two
@@ -65,7 +67,10 @@ struct Trainer::Impl final : PresentPoint {
 Trainer::Impl::Impl(const AttentionTask& given_task, const TrainSettings& given, const Start& start, Threads& threads)
     : task(given_task),
       settings((require_usable(given, task), given)),
-      sampled(settings.dropout > 0 || (settings.batch > 0 && settings.batch < task.queries())),
+      restless(settings.dropout > 0 || settings.selector != Selector::soft ||
+               (settings.batch > 0 && settings.batch < task.queries()) ||
+               settings.temperature[0] != settings.temperature[1]),
+      apart(restless || settings.entropy > 0 || settings.temperature[0] != 1),
       pass(task,
            {.loss = settings.loss,
             .label_smoothing = settings.label_smoothing,
@@ -88,13 +93,19 @@ Trainer::Impl::Impl(const AttentionTask& given_task, const TrainSettings& given,
 void Trainer::Impl::evaluate() {
   if (lane) return lane->evaluate();
   if (settings.joint) head.v = now.v();
-  pass.evaluate(now.W(), head,
+  const double temperature = scheduled_temperature(settings, step);
+  if (temperature != 1) cooled = now.W() / temperature;
+  pass.evaluate(temperature != 1 ? cooled : now.W(), head,
                 {.queries = batches.at(step),
                  .dropout = settings.dropout,
+                 .selector = settings.selector,
+                 .concentration = settings.concentration,
+                 .entropy = settings.entropy,
                  .seed = settings.seed,
                  .instance = settings.instance,
                  .step = step},
                 at);
+  if (temperature != 1) at.W.divide(temperature, settings.arithmetic);
   gradients = &chain.apply(now, at, settings.ridge, settings.arithmetic);
 }
 
@@ -128,8 +139,8 @@ bool Trainer::Impl::asked_to_stop(const TimeLimit& limit) {
 
 Record Trainer::Impl::record() {
   if (lane) return lane->record(0, step, now);
-  if (sampled) pass.evaluate(now.W(), head, {}, full);
-  const LossGradient& here = sampled ? full : at;
+  if (apart) pass.evaluate(now.W(), head, {}, full);
+  const LossGradient& here = apart ? full : at;
   return {step,
           here.loss,
           here.log_loss,
@@ -144,7 +155,7 @@ bool Trainer::Impl::gradient_is_zero() const {
   for (const ScaledMatrix* gradient : *gradients) {
     if (!gradient->is_zero()) return false;
   }
-  return !sampled && update.rests();
+  return !restless && update.rests();
 }
 
 bool Trainer::Impl::usable() const {

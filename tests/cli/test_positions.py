@@ -49,7 +49,7 @@ def test_positions_count_from_the_beginning_of_each_sequence(attsvm, task_file, 
         assert np.array_equal(placed["tokens"], tokens)
 
 
-@pytest.mark.parametrize("options", [["--kind", "sinusoidal"], ["--kind", "rotary"]])
+@pytest.mark.parametrize("options", [["--kind", kind] for kind in ("sinusoidal", "rotary", "bias", "slope", "relative")])
 def test_positions_tell_equal_tokens_apart(attsvm, task_file, tmp_path, options):
     words = np.eye(4)
     task = task_file(tokens=words[[[0, 1, 2, 1]]], query_token=[2], select=[3])
@@ -60,6 +60,55 @@ def test_positions_tell_equal_tokens_apart(attsvm, task_file, tmp_path, options)
     assert attsvm("positions", task, "-o", placed, *options).code == 0
     assert attsvm("solve", placed, "-o", solution).code == 0
     assert attsvm("verify", placed, solution).code == 0
+
+
+@pytest.mark.parametrize("kind", ["bias", "slope", "relative"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_distances_are_in_the_keys_of_each_query(attsvm, task_file, tmp_path, kind, masked):
+    """Two causal queries and a third that also sees later tokens; with a mask, it sees tokens 0, 1 and 3 of five."""
+    rng = np.random.default_rng(3)
+    X, V = rng.normal(size=(1, 5, 2)), rng.normal(size=(1, 5, 3))
+    at, seen = [1, 3, 2], [[0, 1], [0, 1, 2, 3], [0, 1, 3] if masked else [0, 1, 2, 3, 4]]
+    mask = np.zeros((3, 5), bool)
+    for i, tokens in enumerate(seen):
+        mask[i, tokens] = True
+    task = task_file(tokens=V, keys=X, query_token=at, sequence=[0, 0, 0], select=[0, 2, 3], labels=[1, -1, 1],
+                     visible=mask if masked else [2, 4, 5], head=rng.normal(size=3))
+    placed = tmp_path / "p.npz"
+    result = attsvm("positions", task, "--kind", kind, "-o", placed, "--json")
+    assert result.code == 0 and result.err == "", result
+    least, largest = -1 if masked else -2, 3
+    assert result.json()["distances"] == [least, largest] and result.json()["base"] is None
+    with np.load(placed) as file:
+        assert ("queries" in file) == (kind == "relative") and "query_token" not in file
+        assert file["offsets"].tolist() == [0, 2, 6, 10 if masked else 11] and file["select"].tolist() == [0, 2, 3]
+        assert file["labels"].tolist() == [1, -1, 1] and ("visible" in file) == masked
+        for i, tokens in enumerate(seen):
+            first, z = file["offsets"][i], X[0, at[i]]
+            assert np.array_equal(file["tokens"][first: file["offsets"][i + 1]], V[0, : tokens[-1] + 1])
+            if kind == "relative":
+                assert np.array_equal(file["queries"][i], [*z, 1])
+            for t in tokens:
+                there = -(at[i] - t) if kind == "slope" else np.arange(least, largest + 1) == at[i] - t
+                content = X[0, t] if kind == "relative" else np.outer(X[0, t], z).ravel()
+                assert np.array_equal(file["keys"][first + t], np.append(content, there))
+        if masked:
+            assert [np.flatnonzero(row).tolist() for row in file["visible"]] == seen
+    solution = tmp_path / "s.npz"
+    assert attsvm("solve", placed, "-o", solution).code in (0, 3)
+    assert attsvm("verify", placed, solution).code == 0
+    run = attsvm("train", placed, "--steps", 20, "-o", tmp_path / "r.npz", "--json")
+    assert run.code == 0 and len(run.json()["selected"]) == 3
+
+
+def test_a_bias_costs_as_much_as_its_norm(attsvm, task_file, tmp_path):
+    """Equal words: the bias alone decides, and W stays 0. Two biases 1 apart have the norm 1/sqrt(2)."""
+    task = task_file(tokens=np.ones((1, 3, 2)), query_token=[2], select=[1], visible=[2])
+    placed, solution = tmp_path / "p.npz", tmp_path / "s.npz"
+    assert attsvm("positions", task, "--kind", "bias", "-o", placed).code == 0
+    assert attsvm("solve", placed, "-o", solution).code == 0
+    assert attsvm("verify", placed, solution).code == 0
+    assert np.allclose(np.load(solution)["W"].ravel(), [0, 0, 0, 0, 0.5, -0.5], atol=1e-12)
 
 
 def test_queries_of_their_own_have_no_position(attsvm, draw, tmp_path):

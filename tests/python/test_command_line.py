@@ -92,6 +92,10 @@ def test_selections_of_sets(program, tmp_path, files):
      dict(arithmetic="plain", init="random", weight_decay=0.01)),
     (["--label-smoothing", 0.2, "--optimizer", "gd", "--steps", 50],
      dict(label_smoothing=0.2, optimizer="gd", steps=50)),
+    (["--selector", "gumbel", "--entropy", 0.01, "--temperature", "2:0.5", "--steps", 50],
+     dict(selector="gumbel", entropy=0.01, temperature=(2, 0.5), steps=50)),
+    (["--selector", "dirichlet", "--concentration", 4, "--temperature", 2, "--steps", 50],
+     dict(selector="dirichlet", concentration=4, temperature=2, steps=50)),
     (["--stop-direction", 0.001], dict(stop_direction=0.001)),
 ])
 def test_runs(program, tmp_path, files, options, settings):

@@ -101,7 +101,8 @@ TEST(ImpliedNormOfWords, IsTheOneOfTheSettings) {
         TrainSettings{.optimizer = Optimizer::mirror, .power = 3.5},
         TrainSettings{.optimizer = Optimizer::steepest, .norm = Norm::schatten(3)},
         TrainSettings{.param = Parametrization::KQ, .joint = true, .width = 3},
-        TrainSettings{.param = Parametrization::KQ, .optimizer = Optimizer::adam}}) {
+        TrainSettings{.param = Parametrization::KQ, .optimizer = Optimizer::adam}, TrainSettings{.entropy = 0.5},
+        TrainSettings{.selector = Selector::dirichlet, .concentration = 3}}) {
     const auto expected = implied_norm(settings), found = implied_norm_of_words(words_of(settings));
     ASSERT_EQ(found.has_value(), expected.has_value()) << words_of(settings);
     if (!expected) continue;
@@ -110,6 +111,13 @@ TEST(ImpliedNormOfWords, IsTheOneOfTheSettings) {
   }
   for (const char* words : {"", "W", "W, ", "W, magic, step 0.1", "V, ngd, step 0.1", "W, mirror:1", "W,ngd"})
     EXPECT_FALSE(implied_norm_of_words(words)) << words;
+}
+
+TEST(ImpliedNormOfWords, IsNotProvenForDrawsAndEntropy) {
+  EXPECT_TRUE(implied_norm({})->proven);
+  EXPECT_FALSE(implied_norm({.entropy = 0.5})->proven);
+  EXPECT_FALSE(implied_norm({.selector = Selector::gumbel})->proven);
+  EXPECT_EQ(implied_norm({.selector = Selector::gumbel})->norm, Norm::frobenius());
 }
 
 TEST(CheckRun, FollowsTheImpliedNorm) {
