@@ -11,6 +11,7 @@ enum TrainStream : std::uint32_t {
   kStartRight = 101,  // Q
   kBatches = 102,
   kDropout = 103,
+  kHeadValues = 110,  // the v's of many heads
 };
 
 }  // namespace attsvm::internal
