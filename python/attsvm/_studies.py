@@ -100,7 +100,7 @@ def list_studies() -> list[StudyFacts]:
     """The published experiments, in the order of the papers, then our own.
 
     >>> [study.name for study in list_studies()][-6:]
-    ['atlas', 'rates', 'positions', 'decay', 'capacity', 'next-token']
+    ['atlas', 'rates', 'positions', 'decay', 'capacity', 'next-token', 'heads']
     """
     return [StudyFacts(*one) for one in _core.studies()]
 
