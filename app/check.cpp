@@ -9,6 +9,7 @@
 #include "options.h"
 #include "report/run_answer.h"
 #include "run_answer.h"
+#include "theory/head_division.h"
 #include "theory/unsolved.h"
 
 namespace attsvm::internal {
@@ -16,6 +17,7 @@ namespace {
 
 struct CheckOptions {
   std::string task, run, select;
+  std::optional<Index> head;
   std::vector<std::string> norms;
   bool enumerate = false;
   CheckSettings settings;
@@ -88,6 +90,7 @@ Json to_json(const Check& check, const std::optional<StoredRun>& run, const std:
   fields["time_limit"] = options.settings.time_limit;
   fields["run"] = options.run.empty() ? Json(nullptr) : Json(options.run);
   fields["select"] = options.select.empty() ? Json(nullptr) : Json(options.select);
+  fields["head"] = options.head ? Json(*options.head) : Json(nullptr);
   fields["seed"] = nullptr;
   fields["threads"] = threads;
   return fields;
@@ -234,6 +237,61 @@ ExitCode run_next_token_check(const Session& session, const AttentionTask& task,
   return end_check(session, unsolved(check), !check.complete);
 }
 
+/// A run of many heads: each is judged by its own v against the SVM of its own selection.
+ExitCode run_heads_check(const Session& session, const AttentionTask& task, const StoredRun& run, CheckOptions& options,
+                         Threads& threads) {
+  Session::watch_interrupts();
+  const Stopwatch watch;
+  const double time_limit = options.settings.time_limit;
+  ProgressLine line(session);
+  options.settings.progress = watch_solves(line, watch);
+  std::vector<Check> checks;
+  std::vector<Index> selected;
+  Unsolved open;
+  bool stopped = false;
+  Json heads = Json::array();
+  for (Index h = 0; h < run.heads; ++h) {
+    const std::optional<StoredRun> one = head_of(run, h);
+    if (time_limit > 0) options.settings.time_limit = std::max(time_limit - watch.seconds(), 1e-9);
+    checks.push_back(with_place(
+        options.task, [&] { return check_run(with_head(task, one->v), trace_of(*one), options.settings, threads); }));
+    const Check& check = checks.back();
+    const std::vector<Index> tokens = check.selection.firsts();
+    selected.insert(selected.end(), tokens.begin(), tokens.end());
+    for (const auto& [norm, status] : unsolved(check)) open.emplace(fmt::format("{} of head {}", norm, h), status);
+    stopped = stopped || !check.complete;
+    options.settings.time_limit = time_limit;
+    options.head = h;
+    heads.push_back(to_json(check, one, {}, options, !check.complete, threads.count()));
+  }
+  const double seconds = watch.seconds();
+  const HeadDivision division = division_of(selected, run.heads);
+  line.clear();
+  if (session.json) {
+    Session::print_json("check", seconds,
+                        {{"heads", std::move(heads)},
+                         {"distinct_selections", division.distinct},
+                         {"tokens_per_query", division.tokens_per_query},
+                         {"complete", !stopped},
+                         {"time_limit", time_limit},
+                         {"run", options.run},
+                         {"seed", nullptr},
+                         {"threads", threads.count()}});
+    return end_check(session, open, stopped);
+  }
+  fmt::print("{}: {} heads with {} different selections, {:.3g} different tokens per query\n", options.run, run.heads,
+             division.distinct, division.tokens_per_query);
+  fmt::print("  {:>4} {:>10} {:>14} {:>14}  {}\n", "head", "verdict", "1 - corr. fro", "1 - corr. nuc", "selected");
+  for (std::size_t h = 0; h < checks.size(); ++h) {
+    const Check& check = checks[h];
+    const auto last = [](const std::vector<double>& along) { return along.empty() ? "-" : one_minus(along.back()); };
+    fmt::print("  {:>4} {:>10} {:>14} {:>14}  {}\n", h, name_of(check.verdict), last(check.correlation_fro),
+               last(check.correlation_nuc), selection_text(check.selection));
+  }
+  fmt::print("  {} shows one of them in full\n", kHeadOption);
+  return end_check(session, open, stopped);
+}
+
 ExitCode run_check(Session& session, CheckOptions& options) {
   Threads threads(session.threads);
   AttentionTask task = load_task(options.task, threads);
@@ -248,8 +306,13 @@ ExitCode run_check(Session& session, CheckOptions& options) {
     }
     with_place(options.run, [&] {
       require_run_of(task, *stored);
-      if (stored->v.size() > 0) task = with_head(task, stored->v);
+      if (options.head || (stored->heads > 1 && options.enumerate))
+        stored = head_of(*stored, options.head, kHeadOption);
+      if (stored->heads == 1 && stored->v.size() > 0) task = with_head(task, stored->v);
     });
+    if (stored->heads > 1) return run_heads_check(session, task, *stored, options, threads);
+  } else if (options.head) {
+    task = with_place(options.task, [&] { return with_head(task, *options.head, kHeadOption); });
   }
   if (task.next_token()) return run_next_token_check(session, task, stored, options, threads);
   Session::watch_interrupts();
@@ -297,6 +360,7 @@ void add_check(CLI::App& program, Session& session) {
   attsvm check task.npz                      the file's selection, or the optimal tokens
   attsvm train task.npz --record every:100 -o run.npz
   attsvm check task.npz --run run.npz        what training selected, and whether W tends to that SVM
+  attsvm check task.npz --run heads.npz      every head of a run of many, against the SVM of its own selection
   attsvm check task.npz --enumerate          every locally optimal selection of a small task
 global: every query selects its best token. local: every selected token scores above its support tokens.
 neither: the output says why. infeasible: a certificate proves that no W separates the selected tokens
@@ -307,6 +371,7 @@ Exit codes: 0 done, 4 stopped by the time limit or an SVM stalled, 130 interrupt
                                     [&session, options] { return run_check(session, *options); });
   verb->add_option("TASK", options->task, "Task file")->required();
   verb->add_option("--run", options->run, "Run of attsvm train to check");
+  add_head(verb, options->head, "Of a run or a task of many heads, the one to check, from 0 (default: all of the run)");
   verb->add_option("--norm", options->norms, "Further norms in which to judge the run, such as lp:3,schatten:4")
       ->type_name(kNormForms)
       ->delimiter(',')

@@ -194,7 +194,10 @@ void print_table(const std::string& path, const AttentionTask& task, const TaskF
   line("sizes", fmt::format("d = {} (keys{}), dz = {} (queries), dv = {} (values)", task.key_size(),
                             task.keys_differ() ? ", given apart" : "", task.query_size(), task.value_size()));
   line("norms", fmt::format("keys {}, queries {}", facts.key_norms.text(), facts.query_norms.text()));
-  if (!task.next_token()) line("head", fmt::format("{}", name_of(task.head().kind)));
+  const Array& values = task.arrays().head;
+  const bool many = task.head().kind == HeadKind::none && values.given();
+  if (many) line("head", fmt::format("linear, one v for each of {} heads of attention", values.shape[0]));
+  if (!many && !task.next_token()) line("head", fmt::format("{}", name_of(task.head().kind)));
   if (facts.optimal) {
     line("optimal", list_text(facts.optimal->selection.firsts(), kShown));
     for (std::size_t k = 0; k < facts.optimal->ties.size() && k < kShown; ++k) {

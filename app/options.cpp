@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include "base/refuse.h"
+
 namespace attsvm::internal {
 
 std::string shell_word(const std::string& text) {
@@ -61,21 +63,39 @@ Array token_list(const AttentionTask& task, const std::string& text) {
   return Array::own(std::move(tokens), {count});
 }
 
-Array selected_of_run(const AttentionTask& task, const std::string& path) {
+Array selected_of_run(const AttentionTask& task, const std::string& path, std::optional<Index> head) {
   Threads alone(1);
   const NpzFile file(path);
   if (!file.has("selected")) throw InputError(path + ": selected is missing; --select takes it from a run");
   if (file.has("W") && file.has("task_fingerprint"))
     with_place(path, [&] { require_run_of(task, load_run(path, alone)); });
-  return file.read("selected", alone);
+  const Array selected = file.read("selected", alone);
+  return with_place(path, [&] {
+    if (selected.rank() != 2 || !file.has("W") || file.read("W", alone).rank() != 3) {
+      if (head) refuse("{} {}: the run has one head", kHeadOption, *head);
+      return selected;
+    }
+    const Index heads = selected.shape[0], queries = selected.shape[1];
+    if (!head) refuse("is a run of {} heads; choose one with {}", heads, kHeadOption);
+    if (*head >= heads) refuse("{} {}: must be from 0 to {}, the heads of the run", kHeadOption, *head, heads - 1);
+    const std::vector<Index> all = to_indices(selected, "selected");
+    return Array::own(std::vector<Index>(all.begin() + *head * queries, all.begin() + (*head + 1) * queries),
+                      {queries});
+  });
 }
 
 }  // namespace
 
-ChosenSelection choose_selection(const AttentionTask& task, const std::string& task_path, const std::string& select) {
+ChosenSelection choose_selection(const AttentionTask& given, const std::string& task_path, const std::string& select,
+                                 std::optional<Index> head) {
+  const bool of_run = select.ends_with(".npz");
+  const AttentionTask task =
+      head && !of_run ? with_place(task_path, [&] { return with_head(given, *head, kHeadOption); }) : given;
   if (select == "file" && !task.select()) throw InputError(task_path + ": select is missing; --select file needs it");
   if (select == "file" || (select.empty() && task.select())) return {*task.select(), {}};
   if (select.empty() || select == "opt") {
+    if (task.head().kind == HeadKind::none && task.arrays().head.given())
+      throw InputError(fmt::format("{}: head has one v per head; choose one with {}", task_path, kHeadOption));
     if (task.head().kind == HeadKind::none)
       throw InputError(task_path +
                        ": head is missing; optimal tokens need one (or give another selection with --select FILE.npy)");
@@ -87,7 +107,7 @@ ChosenSelection choose_selection(const AttentionTask& task, const std::string& t
         with_place(place, [&] { return Selection::from_array(array, task.visible(), task.longest(), name); }), {}};
   };
   if (is_token_list(select)) return chosen("--select " + select, token_list(task, select), "token");
-  if (select.ends_with(".npz")) return chosen(select, selected_of_run(task, select), "selected");
+  if (of_run) return chosen(select, selected_of_run(task, select, head), "selected");
   if (!std::filesystem::exists(select))
     throw InputError(fmt::format("--select {}: no such file; must be {}", select, kSelectForms));
   return chosen(select, read_npy(select), "select");

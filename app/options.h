@@ -112,6 +112,14 @@ inline constexpr const char* kSelectHelp =
     "(default: the file's selection, else opt)";
 
 /// --select file|opt|LIST|FILE.npy|RUN.npz; empty: the file's selection, else opt.
-ChosenSelection choose_selection(const AttentionTask& task, const std::string& task_path, const std::string& select);
+/// `head` is one of many heads, of the run or of the task's own.
+ChosenSelection choose_selection(const AttentionTask& task, const std::string& task_path, const std::string& select,
+                                 std::optional<Index> head = std::nullopt);
+
+/// --head, as several verbs take it.
+inline constexpr const char* kHeadOption = "--head";
+inline void add_head(CLI::App* verb, std::optional<Index>& head, const std::string& help) {
+  verb->add_option(kHeadOption, head, help)->check(CLI::Range(Index{0}, Index{1} << 40));
+}
 
 }  // namespace attsvm::internal

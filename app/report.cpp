@@ -14,6 +14,7 @@ namespace {
 struct ReportOptions {
   std::string task, out = "report.html", coordinates;
   std::vector<std::string> runs, solutions;
+  std::optional<Index> head{};
   double threshold = CheckSettings{}.threshold;
 };
 
@@ -25,6 +26,7 @@ std::string command_line(const ReportOptions& options) {
   };
   for (const std::string& run : options.runs) add("--run", run);
   for (const std::string& solution : options.solutions) add("--solution", solution);
+  if (options.head) add(kHeadOption, std::to_string(*options.head));
   if (!options.coordinates.empty()) add("--coordinates", options.coordinates);
   if (options.threshold != CheckSettings{}.threshold) add("--threshold", fmt::format("{}", options.threshold));
   add("-o", options.out);
@@ -136,7 +138,12 @@ ExitCode run_report(Session& session, const ReportOptions& options) {
                         .command = command_line(options),
                         .token_names = load_token_names(options.task, task, threads),
                         .threshold = options.threshold};
-  for (const std::string& file : options.runs) request.runs.push_back({file, load_run(file, threads)});
+  for (const std::string& file : options.runs) {
+    const StoredRun run = load_run(file, threads);
+    const bool many = run.heads > 1;
+    request.runs.push_back({many && options.head ? fmt::format("{}, head {}", file, *options.head) : file,
+                            with_place(file, [&] { return head_of(run, options.head, kHeadOption); })});
+  }
   for (const std::string& file : options.solutions) request.solutions.push_back({file, load_solution(file, threads)});
   if (!options.coordinates.empty()) {
     request.coordinates =
@@ -182,6 +189,7 @@ Exit codes: 0 done, 4 the page is written, but an SVM on it stalled)",
   verb->add_option("TASK", options->task, "Task file, or a file of attsvm.torch.monitor")->required();
   verb->add_option("--run", options->runs, "Run of attsvm train to show; can be given several times")
       ->allow_extra_args(false);
+  add_head(verb, options->head, "Head to show of runs of many heads, from 0");
   verb->add_option("--solution", options->solutions, "Solution file to show; can be given several times");
   verb->add_option("--coordinates", options->coordinates,
                    "Key coordinates to offer as axes of the plane, such as 0,3,5");

@@ -14,6 +14,7 @@ namespace {
 
 struct SolveOptions {
   std::string task, out, select, problem = "att", norm = "fro", warm_start;
+  std::optional<Index> head;
   std::string relax_list, soft_list;
   std::vector<Index> relax;
   SolveSettings settings;
@@ -100,6 +101,7 @@ Json to_json(const MarginProblem& problem, const MarginSolution& solution, const
                  {"time_limit", options.settings.time_limit},
                  {"relax", options.relax},
                  {"select", options.select.empty() ? Json(nullptr) : Json(options.select)},
+                 {"head", options.head ? Json(*options.head) : Json(nullptr)},
                  {"warm_start", options.warm_start.empty() ? Json(nullptr) : Json(options.warm_start)},
                  {"seed", nullptr},
                  {"threads", threads},
@@ -183,7 +185,7 @@ ExitCode run_solve(Session& session, SolveOptions& options) {
   const AttentionTask task = load_task(options.task, threads);
   const std::vector<PriorityGraph> graphs = graphs_of(task, options);
   const ChosenSelection chosen =
-      task.next_token() ? ChosenSelection{} : choose_selection(task, options.task, options.select);
+      task.next_token() ? ChosenSelection{} : choose_selection(task, options.task, options.select, options.head);
   const MarginProblem problem = with_place(options.task, [&] {
     return task.next_token() ? MarginProblem::graph(task, graphs) : make_problem(task, chosen.selection, options);
   });
@@ -270,6 +272,7 @@ Exit codes: 0 optimal, 3 infeasible with a certificate, 4 stopped at a limit or 
           "of the singular values (default: fro)")
       ->type_name(kNormForms);
   verb->add_option("--select", options->select, kSelectHelp);
+  add_head(verb, options->head, "Of a run or a task of many heads, the one whose selection to take, from 0");
   verb->add_option("--relax", options->relax_list,
                    "Queries whose rows need only be >= 0 instead of >= 1, such as 0,2,5");
   verb->add_option("--soft", options->soft_list,

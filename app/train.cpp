@@ -9,6 +9,7 @@
 #include "io/train_into.h"
 #include "options.h"
 #include "selector_options.h"
+#include "theory/head_division.h"
 
 namespace attsvm::internal {
 namespace {
@@ -91,6 +92,16 @@ Attention selected_weights(const AttentionMap& map) {
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
+/// (q), or (H,q) of many heads
+Json selected_json(const AttentionMap& map, Index heads) {
+  if (heads == 1) return map.selected;
+  Json list = Json::array();
+  const auto queries = static_cast<Index>(map.selected.size()) / heads;
+  for (auto head = map.selected.begin(); head != map.selected.end(); head += queries)
+    list.push_back(std::vector<Index>(head, head + queries));
+  return list;
+}
+
 Json to_json(const TrainedRun& run, const AttentionMap& map, const TrainOptions& options, Index resumed_from,
              const Inference& inference, int threads) {
   const TrainSettings settings = completed(options.settings);
@@ -101,13 +112,15 @@ Json to_json(const TrainedRun& run, const AttentionMap& map, const TrainOptions&
       {"log_loss", run.log_loss},
       {"norm", run.norm},
       {"log_gradient_norm", run.log_gradient},
-      {"selected", map.selected},
+      {"selected", selected_json(map, settings.heads)},
       {"attention_min", weights.min},
       {"attention_mean", weights.mean},
       {"steps", run.steps},
       {"stopped", text_or_null(stopped(run.stop))},
       {"param", name_of(settings.param)},
       {"joint", settings.joint},
+      {"heads", settings.heads},
+      {"shared_norm", settings.shared_norm},
       {"width", settings.param == Parametrization::KQ ? Json(run.K.cols()) : Json(nullptr)},
       {"optimizer", optimizer_text(settings)},
       {"momentum", facts.momentum ? Json(*settings.momentum) : Json(nullptr)},
@@ -150,8 +163,9 @@ void print_table(const TrainedRun& run, const AttentionMap& map, const TrainOpti
   const auto line = [](const char* label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
   const Attention weights = selected_weights(map);
   const std::string why = stopped(run.stop);
-  fmt::print("{}: {} trained for {}{}\n", options.out,
-             settings.param == Parametrization::KQ ? "(K,Q)" : name_of(settings.param), counted(run.steps, "step"),
+  fmt::print("{}: {}{} trained for {}{}\n", options.out,
+             settings.param == Parametrization::KQ ? "(K,Q)" : name_of(settings.param),
+             settings.heads > 1 ? fmt::format(" of {} heads", settings.heads) : "", counted(run.steps, "step"),
              why.empty() ? "" : ", stopped: " + why);
   line("optimizer",
        fmt::format("{}, step {}, {} arithmetic", rule_words(settings), settings.step, name_of(settings.arithmetic)));
@@ -161,6 +175,11 @@ void print_table(const TrainedRun& run, const AttentionMap& map, const TrainOpti
   line("norm", fmt::format("{:.12g} (Frobenius norm of W)", run.norm));
   line("gradient", std::isfinite(run.log_gradient) ? fmt::format("10^{:.4g}", run.log_gradient / std::log(10.0)) : "0");
   constexpr std::size_t kShown = 20;
+  if (settings.heads > 1) {
+    const HeadDivision division = division_of(map.selected, settings.heads);
+    line("selections", fmt::format("{} different ones of {} heads, {:.3g} different tokens per query",
+                                   division.distinct, settings.heads, division.tokens_per_query));
+  }
   const auto shown = std::min(kShown, map.selected.size());
   line("selected",
        fmt::format("{}{}", fmt::join(map.selected.begin(), map.selected.begin() + static_cast<Index>(shown), " "),
@@ -201,7 +220,7 @@ ExitCode run_train(const Session& session, TrainOptions& options) {
   Threads threads(session.threads);
   const AttentionTask task = load_task(options.task, threads);
   TrainSettings& settings = options.settings;
-  if (options.record.empty()) settings.record = usual_records(task, settings.steps);
+  if (options.record.empty()) settings.record = usual_records(task, settings);
   Start start;
   const bool starts_elsewhere = !options.init.empty() && options.init != "zero" && options.init != "random";
   if (starts_elsewhere) {
@@ -267,6 +286,7 @@ void add_train(CLI::App& program, Session& session) {
   attsvm train task.npz --optimizer steepest:spec -o spec.npz
                                                           leads to the SVM of least spectral norm
   attsvm train task.npz --optimizer adam --betas 0.9,0.999 --epsilon 0 -o adam.npz
+  attsvm train task.npz --heads 4 -o heads.npz            four heads, whose outputs add up
   attsvm train task.npz --steps 100000000 --time-limit 60 -o long.npz
   attsvm train task.npz --steps 100000000 --time-limit 60 -o long.npz --resume
                                                           continue where it stopped
@@ -283,6 +303,13 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
   Session::add_output(verb, options->out, session.force)->required();
   add_param(verb, s.param);
   verb->add_flag("--joint", s.joint, "Also train the head's v");
+  verb->add_option(
+          "--heads", s.heads,
+          "Heads of attention, whose outputs add up: each with a W and a v, the rows of the task's head first, "
+          "then drawn ones (default: 1)")
+      ->check(CLI::Range(Index{1}, Index{1} << 20));
+  verb->add_flag("--shared-norm", s.shared_norm,
+                 "Many heads: divide steps by one norm over all heads, instead of one per head");
   verb->add_option("--width", s.width, "Columns of K and Q (default: min(d,dz))")
       ->check(CLI::Range(Index{1}, Index{1} << 40));
   verb->add_option(

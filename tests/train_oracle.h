@@ -91,7 +91,8 @@ struct Dual {
 };
 
 /// mean ℓ(y_i h(V_iᵀ softmax(X_i W z_i))); W row-major (d,dz), v the head's weights. Label smoothing is for the
-/// logistic loss. Adds `entropy` times the mean entropy of the softmax.
+/// logistic loss. Adds `entropy` times the mean entropy of the softmax. Many heads: W is (H,d,dz), v is (H,dv), and
+/// their outputs add up.
 template <class T>
 T plain_loss(const AttentionTask& task, Loss loss, const std::vector<T>& W, const std::vector<T>& v,
              double smoothing = 0, double entropy = 0) {
@@ -104,34 +105,36 @@ T plain_loss(const AttentionTask& task, Loss loss, const std::vector<T>& W, cons
   for (Index i = 0; i < task.queries(); ++i) {
     const ConstRows X = task.keys(task.sequence(i)), V = task.values(task.sequence(i));
     const ConstVector z = task.query(i);
-    std::vector<T> weights, mixed(static_cast<std::size_t>(dv), T(0));
-    T sum(0), heat(0);  // heat: Σ weight · logit
-    for (Index t = 0; t < task.visible(i); ++t) {
-      T logit(0);
-      for (Index j = 0; j < d; ++j) {
-        for (Index k = 0; k < dz; ++k) logit = logit + T(X(t, j)) * at(W, j * dz + k) * T(z[k]);
-      }
-      weights.push_back(exp(logit));
-      sum = sum + weights.back();
-      if (entropy > 0) heat = heat + weights.back() * logit;
-    }
-    if (entropy > 0) total = total + T(entropy) * (log(sum) - heat / sum);
-    for (Index t = 0; t < task.visible(i); ++t) {
-      for (Index j = 0; j < dv; ++j) {
-        T& x = mixed[static_cast<std::size_t>(j)];
-        x = x + at(weights, t) / sum * T(V(t, j));
-      }
-    }
     T f(0);
-    if (head.kind == HeadKind::hidden) {
-      for (Index k = 0; k < head.B.cols(); ++k) {
-        T unit(0);
-        for (Index j = 0; j < dv; ++j) unit = unit + T(head.B(j, k)) * at(mixed, j);
-        if (unit > T(0)) f = f + at(v, k) * unit;
+    for (Index h = 0; h < static_cast<Index>(W.size()) / (d * dz); ++h) {
+      std::vector<T> weights, mixed(static_cast<std::size_t>(dv), T(0));
+      T sum(0), heat(0);  // heat: Σ weight · logit
+      for (Index t = 0; t < task.visible(i); ++t) {
+        T logit(0);
+        for (Index j = 0; j < d; ++j) {
+          for (Index k = 0; k < dz; ++k) logit = logit + T(X(t, j)) * at(W, (h * d + j) * dz + k) * T(z[k]);
+        }
+        weights.push_back(exp(logit));
+        sum = sum + weights.back();
+        if (entropy > 0) heat = heat + weights.back() * logit;
       }
-    } else {
-      for (Index j = 0; j < dv; ++j) {
-        f = f + at(v, j) * at(mixed, j) - T(head.lambda) * at(mixed, j) * at(mixed, j);
+      if (entropy > 0) total = total + T(entropy) * (log(sum) - heat / sum);
+      for (Index t = 0; t < task.visible(i); ++t) {
+        for (Index j = 0; j < dv; ++j) {
+          T& x = mixed[static_cast<std::size_t>(j)];
+          x = x + at(weights, t) / sum * T(V(t, j));
+        }
+      }
+      if (head.kind == HeadKind::hidden) {
+        for (Index k = 0; k < head.B.cols(); ++k) {
+          T unit(0);
+          for (Index j = 0; j < dv; ++j) unit = unit + T(head.B(j, k)) * at(mixed, j);
+          if (unit > T(0)) f = f + at(v, k) * unit;
+        }
+      } else {
+        for (Index j = 0; j < dv; ++j) {
+          f = f + at(v, h * dv + j) * at(mixed, j) - T(head.lambda) * at(mixed, j) * at(mixed, j);
+        }
       }
     }
     const T u = T(task.label(i)) * f;

@@ -96,12 +96,13 @@ StoredSolution load_solution(const std::string& path, Threads& threads);
 
 /// What attsvm reads from the file of a training run. Here r is the number of recorded points.
 struct StoredRun {
-  std::string settings;                     ///< in words, as from words_of(); empty if the file has none
-  RowMatrix W;                              ///< (d,dz), where the run ended
-  Eigen::VectorXd v;                        ///< the head's v at the end; empty unless it was trained
-  std::vector<Index> record_step;           ///< (r) steps taken before each recorded point
-  std::vector<ConstRows> record;            ///< (r) each recorded W, (d,dz): views of `numbers`
-  std::vector<double> record_loss;          ///< (r) as in Record; empty if the file has none
+  std::string settings;             ///< in words, as from words_of(); empty if the file has none
+  RowMatrix W;                      ///< (d,dz), where the run ended
+  Eigen::VectorXd v;                ///< the head's v at the end; empty unless it was trained or is of many heads
+  Index heads = 1;                  ///< H; many: W and each recorded W are (H·d,dz), v is (H·dv); see head_of()
+  std::vector<Index> record_step;   ///< (r) steps taken before each recorded point
+  std::vector<ConstRows> record;    ///< (r) each recorded W, (d,dz): views of `numbers`
+  std::vector<double> record_loss;  ///< (r) as in Record; empty if the file has none
   std::vector<double> record_log_gradient;  ///< (r) as in Record; empty if the file has none
   Array numbers;                            ///< the memory that `record` points to
   std::optional<Index> task_fingerprint;    ///< fingerprint_of() the trained task, if the file has it
@@ -110,6 +111,13 @@ struct StoredRun {
 /// Reads W from the file of a run and, if they are there, settings, v, task_fingerprint and the record arrays.
 /// InputError names the file and the array.
 StoredRun load_run(const std::string& path, Threads& threads);
+
+/// Head h of a run of many heads, as a run of its own: the same steps and losses, with the W and v of that head.
+StoredRun head_of(const StoredRun& run, Index head);
+
+/// The run itself if it has one head, else the head asked for. InputError, which calls the choice `option`, unless
+/// there is such a head, and unless one is chosen where there are many.
+StoredRun head_of(const StoredRun& run, std::optional<Index> head, const std::string& option);
 
 /// What check_run needs to know about the run: its points, and the norm that its settings name. Views of `run`.
 RunTrace trace_of(const StoredRun& run);
@@ -123,6 +131,10 @@ void require_run_of(const AttentionTask& task, const StoredRun& run);
 
 /// The task with the linear head v instead of its own. A run that trained its head is judged with this.
 AttentionTask with_head(const AttentionTask& task, const Eigen::VectorXd& v);
+
+/// The task with one v of those that its `head` has per head of attention. InputError, which calls the choice `option`,
+/// unless there is such a head.
+AttentionTask with_head(const AttentionTask& task, Index head, const std::string& option);
 
 /// Reads the starting point of a run: W0 (d,dz) or (d), K0 (d,r), Q0 (dz,r) and v0. Other arrays are not read.
 /// InputError names the file and the array. Also InputError if the file has no array that this parametrization uses.

@@ -40,7 +40,7 @@ std::string_view name_of(Arithmetic arithmetic);  ///< the name that files, JSON
 /// The attention weights s_it of every query i.
 struct AttentionMap {
   /// (q,T) log s_it, T the longest sequence; −infinity for tokens that the query does not see. Empty for next-token
-  /// tasks, whose sequences may be many.
+  /// tasks, whose sequences may be many. With many heads (H·q,T), one head after another; the next two are alike.
   RowMatrix log_weights;
   std::vector<Index> selected;        ///< (q) argmax_t s_it, the lowest index among ties
   std::vector<double> label_weights;  ///< (q) Σ s_it over the copies of the label; next-token tasks only, else empty
@@ -48,11 +48,11 @@ struct AttentionMap {
   double weight(Index query) const;  ///< s of the selected token of the query; next-token tasks: label_weights
 };
 
-/// The attention weights at W, (d,dz).
+/// The attention weights at W, (d,dz), or (H·d,dz) with the weights of H heads one under the other.
 AttentionMap attention_map(const AttentionTask& task, const RowMatrix& W, Threads& threads);
 
 /// The mean over all queries i of s_it at W, t = tokens[i]; for next-token tasks, of the weight of all copies of the
-/// label.
+/// label. With many heads the mean over them too: W and `tokens` are as in attention_map().
 double mean_weight(const AttentionTask& task, const RowMatrix& W, std::span<const Index> tokens, Threads& threads);
 
 /// The steps after which a run records its point.
@@ -80,8 +80,8 @@ struct Record {
   double log_loss = 0;      ///< log L without underflow; NaN if L < 0
   double norm = 0;          ///< ‖W‖_F
   double log_gradient = 0;  ///< log ‖∂L/∂W‖_F without underflow; −infinity if the gradient is zero
-  RowMatrix W;              ///< (d,dz)
-  Eigen::VectorXd v;        ///< the head's v; joint training only, else empty
+  RowMatrix W;              ///< (d,dz); with many heads (H·d,dz), one W under the other
+  Eigen::VectorXd v;        ///< the head's v; joint training only, else empty. With many heads (H·dv)
 };
 
 /// What is trained.
@@ -162,7 +162,11 @@ class TrainProgress {
 struct TrainSettings {  // NOLINT(clang-analyzer-optin.performance.Padding): in the order of thought
   Parametrization param = Parametrization::W;  ///< what is trained
   bool joint = false;  ///< train the head's v too (hidden layer: its output weights); B and λ stay fixed
-  Index width = 0;     ///< columns of K and Q; 0: min(d,dz)
+  /// H heads of attention, f_i = Σ_h v_hᵀ V_iᵀ softmax(X_i W_h z_i), linear ones. The v_h are the rows of the task's
+  /// `head`; those it lacks are drawn from the seed, of length 1.
+  Index heads = 1;
+  bool shared_norm = false;  ///< many heads: steps divide by one norm over all heads instead of one per head
+  Index width = 0;           ///< columns of K and Q; 0: min(d,dz)
   Optimizer optimizer = Optimizer::ngd;  ///< how a step is taken
   double power = 2;                      ///< P of mirror descent; must be above 1
   Norm norm{};                           ///< of Optimizer::steepest
@@ -207,7 +211,7 @@ std::string words_of(const TrainSettings& settings);
 
 /// The starting point of a run. Arrays that are empty are set as TrainSettings::init says.
 struct Start {
-  RowMatrix W{};        ///< (d,dz)
+  RowMatrix W{};        ///< (d,dz); with many heads (H·d,dz), one under the other, and so are K, Q and v
   RowMatrix K{};        ///< (d,r)
   RowMatrix Q{};        ///< (dz,r)
   Eigen::VectorXd v{};  ///< replaces v of the task's head, whether it is trained or not
@@ -224,19 +228,19 @@ enum class TrainStop : std::uint8_t {
 
 std::string_view name_of(TrainStop stop);  ///< the name that files, JSON and messages use
 
-/// A run: its last point and its records.
+/// A run: its last point and its records. With many heads W, K and Q are (H·d,dz), (H·d,r) and (H·dz,r).
 struct TrainedRun {
   TrainStop stop = TrainStop::finished;  ///< why it ended
   Index steps = 0;                       ///< steps taken
   RowMatrix W;                           ///< (d,dz)
   RowMatrix K;                           ///< (d,r); Parametrization::KQ only
   RowMatrix Q;                           ///< (dz,r); Parametrization::KQ only
-  Head head;                             ///< the head at the last point
-  double loss = 0;                       ///< as in Record, at the last point
-  double log_loss = 0;                   ///< as in Record
-  double norm = 0;                       ///< as in Record
-  double log_gradient = 0;               ///< as in Record
-  std::vector<Record> records;           ///< the points that TrainSettings::record asks for
+  Head head;                    ///< the head at the last point; many heads: v is (H·dv), one v_h after another
+  double loss = 0;              ///< as in Record, at the last point
+  double log_loss = 0;          ///< as in Record
+  double norm = 0;              ///< as in Record
+  double log_gradient = 0;      ///< as in Record
+  std::vector<Record> records;  ///< the points that TrainSettings::record asks for
 };
 
 /// One training run whose state can be stored and restored: a resumed run gives the same bits as one without a break.

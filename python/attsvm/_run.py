@@ -89,8 +89,39 @@ class Run(Result):
         return self._facts[name]
 
     @property
+    def heads(self) -> int:
+        """How many heads of attention were trained."""
+        return len(self.W) if self.W.ndim == 3 else 1
+
+    def head(self, h: int) -> Run:
+        """Head h of a run of many heads, as a run of its own: for `check`, `report`, plots and `solve`. Its losses are
+        those of all heads together.
+
+        >>> import attsvm
+        >>> task = attsvm.generate("random", seed=1)
+        >>> run = attsvm.train(task, heads=3)
+        >>> run.W.shape, run.head(2).W.shape, run.head(0).selected
+        ((3, 10, 10), (10, 10), array([5, 2, 0, 5, 0, 2]))
+        >>> attsvm.check(task, run.head(2)).separable
+        True
+        """
+        if self.heads == 1:
+            raise ValueError("this run has one head")
+        h = arguments.integer(h, "h", 0, self.heads - 1)
+        arrays = dict(self._arrays)
+        for name in ("W", "K", "Q", "v", "attention", "log_attention", "selected"):
+            if name in arrays:
+                arrays[name] = arrays[name][h]
+        for name in ("record_W", "record_v"):
+            if name in arrays:
+                arrays[name] = arrays[name][:, h]
+        return Run(arrays, self._facts)
+
+    @property
     def W(self) -> Floats:
-        """(d, dz) weights at the end."""
+        """(d, dz) weights at the end. With many heads this and what depends on it has one entry per head before all
+        else: W (H, d, dz), K, Q, v (H, dv), `selected` (H, q), `attention` (H, q, T), `record_W` (r, H, d, dz).
+        """
         return self._get("W")
 
     @property
@@ -105,8 +136,8 @@ class Run(Result):
 
     @property
     def v(self) -> Floats:
-        """The trained head, with joint=True."""
-        return self._get("v", "with joint=True")
+        """The trained head, with joint=True; of many heads also if it is not trained."""
+        return self._get("v", "with joint=True or many heads")
 
     @property
     def settings(self) -> str:

@@ -64,7 +64,8 @@ class Task(Result):
         What the logits read.
     labels : array (q,) of +1 and -1, optional
     head : array (dv,), or (h,) with `head_hidden`, optional
-        v of the head. Needed for scores, optimal tokens and training.
+        v of the head. Needed for scores, optimal tokens and training. (H, dv): one v per head of attention, for `train`
+        with that many heads.
     query_token : array (q,) of integers, optional
         Self attention: z is the key of that token. Not together with `queries`.
     sequence : array (q,) of integers, optional
@@ -196,7 +197,7 @@ class Task(Result):
 
     @property
     def head_kind(self) -> HeadKind:
-        """none, linear, relu or quadratic."""
+        """none (also with one v per head of attention), linear, relu or quadratic."""
         return cast(HeadKind, self._core.head)
 
     @property
@@ -216,7 +217,7 @@ class Task(Result):
 
     @property
     def head(self) -> Floats | None:
-        """v of the head; None if there is no head."""
+        """v of the head, or (H, dv) of H heads of attention; None if there is no head."""
         return self._get("head")
 
     @property

@@ -39,7 +39,8 @@ def _pair(given: Any, name: str) -> list[float] | None:
     return numbers
 
 
-def _settings(*, param: str, joint: bool, width: int | None, optimizer: Any, momentum: float | None, betas: Any,
+def _settings(*, param: str, joint: bool, heads: int, shared_norm: bool, width: int | None, optimizer: Any,
+              momentum: float | None, betas: Any,
               newton_schulz: int | None, normalize: bool, step: float, steps: int, schedule: str, epsilon: Any,
               ridge: float, weight_decay: float | None, dropout: float, batch: int | None, loss: str,
               label_smoothing: float, selector: str, concentration: float, entropy: float, temperature: Any,
@@ -63,6 +64,7 @@ def _settings(*, param: str, joint: bool, width: int | None, optimizer: Any, mom
         if not at:
             raise ValueError("record is empty; leave it out to record the usual points")
     return dict(param=arguments.word(param, "param"), joint=bool(joint),
+                heads=arguments.integer(heads, "heads", 1), shared_norm=bool(shared_norm),
                 width=0 if width is None else arguments.integer(width, "width", 1), optimizer=optimizer_text(optimizer),
                 momentum=None if momentum is None else arguments.number(momentum, "momentum"),
                 betas=_pair(betas, "betas"),
@@ -118,7 +120,8 @@ def _start(init: Any, param: str) -> tuple[str, _Start]:
     return "usual", {name: arguments.array(value, name) for name, value in init.items()}
 
 
-def train(task: Task, *, param: Parametrization = "W", joint: bool = False, width: int | None = None,
+def train(task: Task, *, param: Parametrization = "W", joint: bool = False, heads: int = 1,
+          shared_norm: bool = False, width: int | None = None,
           optimizer: Optimizer = "ngd", momentum: float | None = None, betas: Any = None,
           newton_schulz: int | None = None, normalize: bool = False, step: float = 0.1, steps: int = 2000,
           schedule: Schedule = "constant", epsilon: Any = None, ridge: float = 0.0, weight_decay: float | None = None,
@@ -137,6 +140,11 @@ def train(task: Task, *, param: Parametrization = "W", joint: bool = False, widt
         Weights to train: W, K and Q with W = K Qᵀ, or the prompt (dz = 1).
     joint : bool
         Also train the head's v.
+    heads : int
+        Heads of attention whose outputs add up, each with a W and a v of its own: the rows of the task's head, then
+        drawn ones of length 1, or `v0` of `init`. `Run.head` tells what the run's arrays are then.
+    shared_norm : bool
+        Many heads: divide steps by one norm over all heads instead of one per head.
     width : int, optional
         Columns of K and Q; default min(d, dz).
     optimizer : str, ("mirror", P) or ("steepest", NORM)
@@ -192,9 +200,10 @@ def train(task: Task, *, param: Parametrization = "W", joint: bool = False, widt
     >>> attsvm.train(task, param="KQ", seed=3, steps=100).K.shape
     (10, 10)
     """
-    settings = _settings(param=param, joint=joint, width=width, optimizer=optimizer, momentum=momentum,
-                         betas=betas, newton_schulz=newton_schulz, normalize=normalize, step=step, steps=steps,
-                         schedule=schedule, epsilon=epsilon, ridge=ridge, weight_decay=weight_decay,
+    settings = _settings(param=param, joint=joint, heads=heads, shared_norm=shared_norm, width=width,
+                         optimizer=optimizer, momentum=momentum, betas=betas,
+                         newton_schulz=newton_schulz, normalize=normalize, step=step, steps=steps, schedule=schedule,
+                         epsilon=epsilon, ridge=ridge, weight_decay=weight_decay,
                          dropout=dropout, batch=batch, loss=loss, label_smoothing=label_smoothing,
                          selector=selector, concentration=concentration, entropy=entropy, temperature=temperature,
                          arithmetic=arithmetic, seed=seed, record=record, stop_direction=stop_direction)
@@ -215,7 +224,8 @@ def train(task: Task, *, param: Parametrization = "W", joint: bool = False, widt
     return run
 
 
-def train_many(tasks: Sequence[Task], *, param: Parametrization = "W", joint: bool = False, width: int | None = None,
+def train_many(tasks: Sequence[Task], *, param: Parametrization = "W", joint: bool = False, heads: int = 1,
+               shared_norm: bool = False, width: int | None = None,
                optimizer: Optimizer = "ngd", momentum: float | None = None, betas: Any = None,
                newton_schulz: int | None = None, normalize: bool = False, step: float = 0.1, steps: int = 2000,
                schedule: Schedule = "constant", epsilon: Any = None, ridge: float = 0.0,
@@ -239,9 +249,10 @@ def train_many(tasks: Sequence[Task], *, param: Parametrization = "W", joint: bo
     (20, 500)
     """
     cores = unwrap_all(tasks)
-    settings = _settings(param=param, joint=joint, width=width, optimizer=optimizer, momentum=momentum,
-                         betas=betas, newton_schulz=newton_schulz, normalize=normalize, step=step, steps=steps,
-                         schedule=schedule, epsilon=epsilon, ridge=ridge, weight_decay=weight_decay,
+    settings = _settings(param=param, joint=joint, heads=heads, shared_norm=shared_norm, width=width,
+                         optimizer=optimizer, momentum=momentum, betas=betas,
+                         newton_schulz=newton_schulz, normalize=normalize, step=step, steps=steps, schedule=schedule,
+                         epsilon=epsilon, ridge=ridge, weight_decay=weight_decay,
                          dropout=dropout, batch=batch, loss=loss, label_smoothing=label_smoothing,
                          selector=selector, concentration=concentration, entropy=entropy, temperature=temperature,
                          arithmetic=arithmetic, seed=seed, record=record, stop_direction=stop_direction)

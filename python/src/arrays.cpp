@@ -101,11 +101,12 @@ NamedArrays to_named_arrays(const Fields& arrays) {
 
 RowMatrix to_matrix(const GivenArray& given, std::string_view name) {
   Array array = to_f64(to_array(given));
-  if (array.rank() < 1 || array.rank() > 2 || array.size() < 1) {
-    refuse("{} has shape {}; must be a matrix or a vector", name, shape_text(array.shape));
+  if (array.rank() < 1 || array.rank() > 3 || array.size() < 1) {
+    refuse("{} has shape {}; must be a matrix or a vector, or a matrix per head", name, shape_text(array.shape));
   }
   require_finite(array, name);
-  return ConstRows(f64_span(array).data(), array.shape[0], array.rank() > 1 ? array.shape[1] : 1);
+  const Index cols = array.rank() > 1 ? array.shape.back() : 1;
+  return ConstRows(f64_span(array).data(), array.size() / cols, cols);
 }
 
 }  // namespace attsvm::python

@@ -44,7 +44,7 @@ Start start_from(const Fields& given) {
   start.K = matrix("K0");
   start.Q = matrix("Q0");
   const RowMatrix v = matrix("v0");
-  if (v.size() > 0) start.v = v.reshaped();
+  if (v.size() > 0) start.v = ConstVector(v.data(), v.size());  // of many heads one after another
   return start;
 }
 
@@ -107,7 +107,7 @@ Answer<Fields, Fields, bool> train_task(const AttentionTask& task, const Fields&
                                         int threads, const nb::object& callback, nb::object bar) {
   TrainSettings settings = settings_from(given);
   const Start start = start_from(init);
-  if (given["record"].is_none()) settings.record = usual_records(task, settings.steps);
+  if (given["record"].is_none()) settings.record = usual_records(task, settings);
   Watch watch(callback, std::move(bar));
   settings.time_limit = time_limit;
   settings.progress = [&](const TrainProgress& now) {

@@ -144,7 +144,10 @@ Answer<Fields, bool> check_trained(const AttentionTask& given, const Fields& arr
                                    const std::vector<std::string>& norms, double threshold, double time_limit,
                                    int threads, nb::object bar) {
   const StoredRun run = run_from(to_named_arrays(arrays));
-  with_place("run", [&] { require_run_of(given, run); });
+  with_place("run", [&] {
+    require_run_of(given, run);
+    if (run.heads > 1) refuse("is a run of {} heads; choose one with run.head(h)", run.heads);
+  });
   const AttentionTask task = run.v.size() > 0 ? with_head(given, run.v) : given;
   Watch watch(nb::none(), std::move(bar));
   std::optional<Check> check;

@@ -44,13 +44,23 @@ void write_run(const RunContents& contents, Index kept, KeptFrame&& kept_frame, 
   const Index r = kept + (last.empty() ? 0 : 1);
   const auto frame = [&](Index k) -> const double* { return k == kept ? last.data() : kept_frame(k); };
 
-  out.add("W", Array::own(run.W));
+  const Index heads = settings.heads;
+  // What stands one under the other for many heads is (H,…) in the file.
+  const auto per_head = [heads](Index rows, Index cols) {
+    return heads > 1 ? std::vector<Index>{heads, rows / heads, cols} : std::vector<Index>{rows, cols};
+  };
+  const auto stacked = [&](const RowMatrix& all) {
+    return Array::own(std::vector<double>(all.data(), all.data() + all.size()), per_head(all.rows(), all.cols()));
+  };
+  const std::vector<Index> v_shape =
+      heads > 1 ? std::vector<Index>{heads, run.head.v.size() / heads} : std::vector<Index>{run.head.v.size()};
+  out.add("W", stacked(run.W));
   if (settings.param == Parametrization::KQ) {
-    out.add("K", Array::own(run.K));
-    out.add("Q", Array::own(run.Q));
+    out.add("K", stacked(run.K));
+    out.add("Q", stacked(run.Q));
   }
-  if (settings.joint)
-    out.add("v", Array::own(std::vector<double>(run.head.v.begin(), run.head.v.end()), {run.head.v.size()}));
+  if (settings.joint || heads > 1)
+    out.add("v", Array::own(std::vector<double>(run.head.v.begin(), run.head.v.end()), v_shape));
   std::vector<Index> steps;
   std::vector<double> attention;
   for (Index k = 0; k < r; ++k) {
@@ -73,8 +83,8 @@ void write_run(const RunContents& contents, Index kept, KeptFrame&& kept_frame, 
     });
   };
   out.add("record_step", Array::own(steps, {r}));
-  pieces("record_W", {run.W.rows(), run.W.cols()}, kNumbers);
-  if (settings.joint) pieces("record_v", {run.head.v.size()}, kNumbers + static_cast<std::size_t>(run.W.size()));
+  pieces("record_W", per_head(run.W.rows(), run.W.cols()), kNumbers);
+  if (settings.joint) pieces("record_v", v_shape, kNumbers + static_cast<std::size_t>(run.W.size()));
   out.add("record_loss", numbers(kLoss));
   out.add("record_log_loss", numbers(kLogLoss));
   out.add("record_norm", numbers(kNorm));
@@ -83,10 +93,11 @@ void write_run(const RunContents& contents, Index kept, KeptFrame&& kept_frame, 
   if (task.next_token()) {
     out.add("label_attention", Array::own(map.label_weights, {task.queries()}));
   } else {
-    out.add("attention", Array::own(RowMatrix(map.log_weights.unaryExpr([](double x) { return std::exp(x); }))));
-    out.add("log_attention", Array::own(map.log_weights));
+    out.add("attention", stacked(map.log_weights.unaryExpr([](double x) { return std::exp(x); })));
+    out.add("log_attention", stacked(map.log_weights));
   }
-  out.add("selected", Array::own(map.selected, {task.queries()}));
+  out.add("selected", Array::own(map.selected, heads > 1 ? std::vector<Index>{heads, task.queries()}
+                                                         : std::vector<Index>{task.queries()}));
   out.add("settings", Array::text(words_of(settings)));
   out.add("task_fingerprint", Array::own(std::vector<Index>{fingerprint_of(task)}, {}));
 }

@@ -27,12 +27,13 @@ std::uint64_t fingerprint_of_start(const std::vector<double>& state, const Eigen
 }
 
 RowMatrix to_matrix(const Array& given, const std::string& name) {
-  if (given.scalar == Scalar::character || given.rank() < 1 || given.rank() > 2 || given.size() < 1) {
-    refuse("{} has shape {}; must be a matrix or a vector of numbers", name, shape_text(given.shape));
+  if (given.scalar == Scalar::character || given.rank() < 1 || given.rank() > 3 || given.size() < 1) {
+    refuse("{} has shape {}; must be a matrix or a vector of numbers, or one per head", name, shape_text(given.shape));
   }
   Array array = to_f64(given);
   require_finite(array, name);
-  return ConstRows(f64_span(array).data(), array.shape[0], array.rank() > 1 ? array.shape[1] : 1);
+  const Index cols = array.rank() > 1 ? array.shape.back() : 1;
+  return ConstRows(f64_span(array).data(), array.size() / cols, cols);
 }
 
 }  // namespace
@@ -53,9 +54,8 @@ Start load_start(const std::string& path, Parametrization param, Threads& thread
   } else {
     start.W = read("W0");
   }
-  const RowMatrix v = read("v0");
-  if (v.cols() > 1) refuse("{}: v0 has shape ({},{}); must be a vector", path, v.rows(), v.cols());
-  if (v.size() > 0) start.v = v.col(0);
+  const RowMatrix v = read("v0");  // with many heads one row each
+  start.v = ConstVector(v.data(), v.size());
   if (start.W.size() + start.K.size() + start.Q.size() + start.v.size() == 0) {
     refuse("{}: has no array to start from; param = {} needs {}", path, name_of(param),
            factors ? "K0 and Q0 (and v0)" : "W0 (and v0)");
@@ -91,7 +91,7 @@ struct RunFile::State {
 
 RunFile::RunFile(const std::string& path, const AttentionTask& task, const TrainSettings& settings,
                  const Trainer& trainer, const Options& options) {
-  const auto weights = static_cast<std::size_t>(task.key_size() * task.query_size());
+  const auto weights = static_cast<std::size_t>(settings.heads * task.key_size() * task.query_size());
   const auto head = static_cast<std::size_t>(settings.joint ? trainer.head().v.size() : 0);
   state_.reset(new State{path, task, settings, options.replace || options.resume, trainer.state(), trainer.head().v,
                          kNumbers + weights + head});

@@ -1,5 +1,6 @@
 #include "io/stored_run.h"
 
+#include <fmt/ranges.h>
 #include <libdeflate.h>
 
 #include <algorithm>
@@ -50,12 +51,18 @@ StoredRun internal::run_from(const NamedArrays& arrays) {
   StoredRun run;
   if (!find("W").given()) refuse("W is missing; a run must have it");
   if (find("dual").given()) refuse("array 'dual' does not belong to a run; this looks like a solution file");
-  const Array W = real_array(find("W"), "W", 2);
-  run.W = ConstRows(f64_span(W).data(), W.shape[0], W.shape[1]);
+  const Index rank = find("W").rank() == 3 ? 3 : 2;  // 3: many heads, whose weights stand one under the other
+  const Array W = real_array(find("W"), "W", rank);
+  if (rank == 3) run.heads = W.shape[0];
+  run.W = ConstRows(f64_span(W).data(), W.size() / W.shape.back(), W.shape.back());
   if (const Array settings = find("settings"); settings.given()) run.settings = to_text(settings, "settings");
   if (const Array given = find("v"); given.given()) {
-    const Array v = real_array(given, "v", 1);
-    run.v = ConstVector(f64_span(v).data(), v.shape[0]);
+    const Array v = real_array(given, "v", rank - 1);
+    if (rank == 3 && v.shape[0] != run.heads)
+      refuse("v has shape {}; must have one row per head, {} in all", shape_text(v.shape), run.heads);
+    run.v = ConstVector(f64_span(v).data(), v.size());
+  } else if (rank == 3) {
+    refuse("v is missing; a run of many heads must have it");
   }
   if (const Array stored = find("task_fingerprint"); stored.given()) {
     const auto numbers = to_indices(stored, "task_fingerprint");
@@ -63,13 +70,13 @@ StoredRun internal::run_from(const NamedArrays& arrays) {
     run.task_fingerprint = numbers.front();
   }
   if (!find("record_W").given()) return run;
-  run.numbers = real_array(find("record_W"), "record_W", 3);
+  run.numbers = real_array(find("record_W"), "record_W", rank + 1);
   const auto& shape = run.numbers.shape;
-  if (shape[1] != run.W.rows() || shape[2] != run.W.cols()) {
-    refuse("record_W has shape {}; must be (r,{},{}) as W is", shape_text(shape), run.W.rows(), run.W.cols());
+  if (!std::equal(W.shape.begin(), W.shape.end(), shape.begin() + 1)) {
+    refuse("record_W has shape {}; must be (r,{}) as W is", shape_text(shape), fmt::join(W.shape, ","));
   }
   for (Index r = 0; r < shape[0]; ++r) {
-    run.record.emplace_back(f64_span(run.numbers).data() + r * shape[1] * shape[2], shape[1], shape[2]);
+    run.record.emplace_back(f64_span(run.numbers).data() + r * run.W.size(), run.W.rows(), run.W.cols());
   }
   if (const Array steps = find("record_step"); steps.given()) {
     run.record_step = to_indices(steps, "record_step");
@@ -88,6 +95,26 @@ StoredRun load_run(const std::string& path, Threads& threads) {
     if (file.has(name)) arrays.emplace_back(name, file.read(name, threads));
   }
   return with_place(path, [&] { return run_from(arrays); });
+}
+
+StoredRun head_of(const StoredRun& run, Index head) {
+  const Index d = run.W.rows() / run.heads, dv = run.v.size() / run.heads;
+  StoredRun one = run;
+  one.heads = 1;
+  one.W = run.W.middleRows(head * d, d);
+  one.v = run.v.segment(head * dv, dv);
+  one.record.clear();
+  for (const ConstRows& all : run.record) one.record.emplace_back(all.row(head * d).data(), d, all.cols());
+  return one;
+}
+
+StoredRun head_of(const StoredRun& run, std::optional<Index> head, const std::string& option) {
+  if (run.heads == 1 && !head) return run;
+  if (run.heads == 1) refuse("{} {}: the run has one head", option, *head);
+  if (!head) refuse("is a run of {} heads; choose one with {}", run.heads, option);
+  if (*head < 0 || *head >= run.heads)
+    refuse("{} {}: must be from 0 to {}, the heads of the run", option, *head, run.heads - 1);
+  return head_of(run, *head);
 }
 
 RunTrace trace_of(const StoredRun& run) {
@@ -117,8 +144,8 @@ Index fingerprint_of(const AttentionTask& task) {
 }
 
 void require_run_of(const AttentionTask& task, const StoredRun& run) {
-  if (run.W.rows() != task.key_size() || run.W.cols() != task.query_size()) {
-    refuse("W has shape ({},{}); the task needs ({},{})", run.W.rows(), run.W.cols(), task.key_size(),
+  if (run.W.rows() != run.heads * task.key_size() || run.W.cols() != task.query_size()) {
+    refuse("W has shape ({},{}); the task needs ({},{})", run.W.rows() / run.heads, run.W.cols(), task.key_size(),
            task.query_size());
   }
   if (run.task_fingerprint && *run.task_fingerprint != fingerprint_of(task))
@@ -130,6 +157,15 @@ AttentionTask with_head(const AttentionTask& task, const Eigen::VectorXd& v) {
   TaskArrays arrays = task.arrays();
   arrays.head = Array::own(std::vector<double>(v.begin(), v.end()), {v.size()});
   return AttentionTask(std::move(arrays));
+}
+
+AttentionTask with_head(const AttentionTask& task, Index head, const std::string& option) {
+  const Array& values = task.arrays().head;
+  const bool many = values.rank() == 2 && task.head().kind != HeadKind::hidden;
+  if (!many) refuse("{} {}: the task has no head with one row per head of attention", option, head);
+  if (head < 0 || head >= values.shape[0])
+    refuse("{} {}: must be from 0 to {}, the rows of head", option, head, values.shape[0] - 1);
+  return with_head(task, ConstVector(f64_span(values).data() + head * values.shape[1], values.shape[1]));
 }
 
 }  // namespace attsvm

@@ -157,7 +157,10 @@ std::string selection_words(const ReportRequest& request, const AttentionTask& t
 void require_fitting(const AttentionTask& task, const ReportRequest& request) {
   if (!request.token_names.empty() && static_cast<Index>(request.token_names.size()) != task.tokens())
     refuse("{} token names; the task has {} tokens", request.token_names.size(), task.tokens());
-  for (const ReportRun& run : request.runs) with_place(run.file, [&] { require_run_of(task, run.run); });
+  for (const ReportRun& run : request.runs) {
+    with_place(run.file, [&] { require_run_of(task, run.run); });
+    if (run.run.heads > 1) refuse("{}: is a run of {} heads; a page shows one of them", run.file, run.run.heads);
+  }
   for (const ReportSolution& one : request.solutions) {
     if (one.answer.is_soft()) refuse("{}: pages show hard margins; this is a soft one", one.file);
   }

@@ -16,10 +16,10 @@ namespace attsvm::internal {
 const std::vector<std::unique_ptr<Study>>& all_studies() {
   static const std::vector<std::unique_ptr<Study>> studies = [] {
     std::vector<std::unique_ptr<Study>> list;
-    for (const auto make :
-         {single_input_study, multi_input_study, joint_training_study, losses_study, gd_paths_study,
-          local_convergence_study, convergence_types_study, multi_token_study, quadratic_head_study, svm_rank_study,
-          atlas_study, rates_study, positions_study, decay_study, capacity_study, next_token_study, router_study}) {
+    for (const auto make : {single_input_study, multi_input_study, joint_training_study, losses_study, gd_paths_study,
+                            local_convergence_study, convergence_types_study, multi_token_study, quadratic_head_study,
+                            svm_rank_study, atlas_study, rates_study, positions_study, decay_study, capacity_study,
+                            next_token_study, router_study, heads_study}) {
       list.push_back(make());
     }
     return list;

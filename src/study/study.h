@@ -100,5 +100,6 @@ std::unique_ptr<Study> decay_study();
 std::unique_ptr<Study> capacity_study();
 std::unique_ptr<Study> next_token_study();
 std::unique_ptr<Study> router_study();
+std::unique_ptr<Study> heads_study();
 
 }  // namespace attsvm::internal

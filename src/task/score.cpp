@@ -11,6 +11,8 @@ using namespace internal;
 std::vector<double> head_values(const AttentionTask& task) {
   if (task.next_token()) refuse("a next-token task has no head; scores and optimal tokens need one");
   if (task.head().kind == HeadKind::none) {
+    if (task.arrays().head.given())
+      refuse("head has one v per head of attention; scores and optimal tokens need a single v");
     refuse("head is missing; scores and optimal tokens need one");
   }
   std::vector<double> values;

@@ -302,6 +302,15 @@ void AttentionTask::Contents::take_head() {
     head_.B = ConstRows(f64_span(hidden).data(), hidden.shape[0], width);
     head_.v = Eigen::VectorXd::Ones(width);
   }
+  const bool many = head.rank() == 2 && !hidden.given() && !quadratic.given();
+  if (many) {  // one v per head of attention: no single head, so that kind stays `none` unless there is one row
+    require_shape(head, "head", {head.shape[0], width}, "one row per head of attention");
+    take_real(head, "head");
+    if (head.shape[0] > 1) return;
+    head_.kind = HeadKind::linear;
+    head_.v = ConstVector(f64_span(head).data(), width);
+    return;
+  }
   if (head.given()) {
     require_shape(head, "head", {width},
                   hidden.given() ? "one weight per hidden unit" : "one weight per value coordinate");

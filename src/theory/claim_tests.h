@@ -17,6 +17,7 @@ ClaimTest test_steepest, test_steepest_kq, test_adam_pace, test_adam_turn;
 ClaimTest test_next_token;
 ClaimTest test_decay, test_dropout;
 ClaimTest test_entropy_direction, test_entropy_locks, test_noise;
+ClaimTest test_heads, test_heads_level, test_heads_divide;
 ClaimTest test_lemma, test_equivalence_relu, test_equivalence_quadratic;
 
 }  // namespace attsvm::internal

@@ -13,12 +13,12 @@ using namespace internal;
 
 namespace {
 
-/// Writes log s_it of the tokens that one query sees to `out` and returns the place of the largest among them. `u` is
-/// scratch memory.
-Index log_softmax(const AttentionTask& task, const RowMatrix& W, Index query, std::vector<double>& u, double* out) {
+/// Writes log s_it of the tokens that one query sees to `out` and returns the place of the largest among them. W is one
+/// head's, `u` is scratch memory.
+Index log_softmax(const AttentionTask& task, const double* W, Index query, std::vector<double>& u, double* out) {
   const Index T = task.visible(query), d = task.key_size();
   u.resize(static_cast<std::size_t>(d));
-  dots(W.data(), d, task.query_size(), task.query(query).data(), u.data());
+  dots(W, d, task.query_size(), task.query(query).data(), u.data());
   if (task.next_token()) {
     row_dots_at(task.embeddings().data(), task.ids(query).data(), T, d, u.data(), out);
   } else {
@@ -48,13 +48,24 @@ double label_weight(const AttentionTask& task, Index query, const double* log_we
 
 constexpr Index kShare = 16;  // queries per chunk
 
-Index chunks_of(const AttentionTask& task) { return (task.queries() + kShare - 1) / kShare; }
+/// One query of one head.
+struct HeadQuery {
+  Index query;
+  const double* W;  ///< the head's
+  Index row;        ///< h·q + query
+};
+
+/// How many heads W is of: their weights are one under the other.
+Index heads_in(const AttentionTask& task, const RowMatrix& W) { return W.rows() / task.key_size(); }
 
 template <class Work>
-void for_queries(const AttentionTask& task, Threads& threads, Work&& work) {
-  threads.for_each(chunks_of(task), [&](Index chunk) {
+void for_queries(const AttentionTask& task, const RowMatrix& W, Threads& threads, Work&& work) {
+  const Index queries = task.queries(), rows = heads_in(task, W) * queries, head_size = task.key_size() * W.cols();
+  threads.for_each((rows + kShare - 1) / kShare, [&](Index chunk) {
     std::vector<double> u;
-    for (Index i = chunk * kShare; i < std::min(task.queries(), (chunk + 1) * kShare); ++i) work(i, u);
+    for (Index row = chunk * kShare; row < std::min(rows, (chunk + 1) * kShare); ++row) {
+      work(HeadQuery{row % queries, W.data() + row / queries * head_size, row}, u);
+    }
   });
 }
 
@@ -67,23 +78,26 @@ double AttentionMap::weight(Index query) const {
 
 AttentionMap attention_map(const AttentionTask& task, const RowMatrix& W, Threads& threads) {
   AttentionMap map;
-  map.selected.resize(static_cast<std::size_t>(task.queries()));
+  const Index rows = heads_in(task, W) * task.queries();
+  map.selected.resize(static_cast<std::size_t>(rows));
   if (task.next_token()) {
     map.label_weights.resize(map.selected.size());
   } else {
-    map.log_weights.setConstant(task.queries(), task.longest(), -std::numeric_limits<double>::infinity());
+    map.log_weights.setConstant(rows, task.longest(), -std::numeric_limits<double>::infinity());
   }
-  for_queries(task, threads, [&](Index i, std::vector<double>& u) {
+  for_queries(task, W, threads, [&](const HeadQuery& at, std::vector<double>& u) {
+    const Index i = at.query;
+    const auto row = static_cast<std::size_t>(at.row);
     if (task.next_token()) {
       std::vector<double> weights(static_cast<std::size_t>(task.visible(i)));
-      map.selected[static_cast<std::size_t>(i)] = log_softmax(task, W, i, u, weights.data());
-      map.label_weights[static_cast<std::size_t>(i)] = label_weight(task, i, weights.data());
+      map.selected[row] = log_softmax(task, at.W, i, u, weights.data());
+      map.label_weights[row] = label_weight(task, i, weights.data());
       return;
     }
     const auto seen = task.seen(i);
-    double* logs = map.log_weights.row(i).data();  // first as seen, then each at its token, the last one first
-    const Index peak = log_softmax(task, W, i, u, logs);
-    map.selected[static_cast<std::size_t>(i)] = seen[static_cast<std::size_t>(peak)];
+    double* logs = map.log_weights.row(at.row).data();  // first as seen, then each at its token, the last one first
+    const Index peak = log_softmax(task, at.W, i, u, logs);
+    map.selected[row] = seen[static_cast<std::size_t>(peak)];
     for (std::size_t k = seen.size(); k-- > 0 && seen[k] != static_cast<Index>(k);)
       logs[seen[k]] = std::exchange(logs[k], -std::numeric_limits<double>::infinity());
   });
@@ -91,22 +105,23 @@ AttentionMap attention_map(const AttentionTask& task, const RowMatrix& W, Thread
 }
 
 double mean_weight(const AttentionTask& task, const RowMatrix& W, std::span<const Index> tokens, Threads& threads) {
-  std::vector<double> weights(static_cast<std::size_t>(task.queries()));
-  for_queries(task, threads, [&](Index i, std::vector<double>& u) {
+  std::vector<double> weights(static_cast<std::size_t>(heads_in(task, W) * task.queries()));
+  for_queries(task, W, threads, [&](const HeadQuery& at, std::vector<double>& u) {
+    const Index i = at.query;
+    const auto row = static_cast<std::size_t>(at.row);
     std::vector<double> logs(static_cast<std::size_t>(task.visible(i)));
-    log_softmax(task, W, i, u, logs.data());
-    const auto at = static_cast<std::size_t>(i);
+    log_softmax(task, at.W, i, u, logs.data());
     if (task.next_token()) {
-      weights[at] = label_weight(task, i, logs.data());
+      weights[row] = label_weight(task, i, logs.data());
       return;
     }
     const auto seen = task.seen(i);
-    const auto place = std::lower_bound(seen.begin(), seen.end(), tokens[at]) - seen.begin();
-    weights[at] = std::exp(logs[static_cast<std::size_t>(place)]);
+    const auto place = std::lower_bound(seen.begin(), seen.end(), tokens[row]) - seen.begin();
+    weights[row] = std::exp(logs[static_cast<std::size_t>(place)]);
   });
   double sum = 0;
   for (const double weight : weights) sum += weight;
-  return sum / static_cast<double>(task.queries());
+  return sum / static_cast<double>(weights.size());
 }
 
 double mean_entropy(const AttentionTask& task, const RowMatrix& W, Threads& threads) {

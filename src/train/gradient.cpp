@@ -7,24 +7,11 @@
 #include "base/refuse.h"
 #include "train/label_pass.h"
 #include "train/losses.h"
+#include "train/many_heads.h"
 #include "train/products.h"
 #include "train/query_pass.h"
 
 namespace attsvm::internal {
-namespace {
-
-/// log of the mean of e^{terms}
-template <class Term>
-double log_mean(std::span<const QueryGradient> queries, Term term) {
-  double top = kLogZero, sum = 0;
-  for (const QueryGradient& query : queries) top = std::max(top, term(query));
-  if (top == kLogZero) return kLogZero;
-  for (const QueryGradient& query : queries) sum += std::exp(term(query) - top);
-  return top + std::log(sum / static_cast<double>(queries.size()));
-}
-
-}  // namespace
-
 bool ScaledMatrix::is_zero() const { return log_scale == kLogZero || (direction.array() == 0).all(); }
 
 void ScaledMatrix::divide(double divisor, Arithmetic arithmetic) {
@@ -51,6 +38,7 @@ struct GradientPass::State {
   TokenScores scores{};
   Eigen::VectorXd scored{};             // the v that `scores` are for
   std::unique_ptr<LabelPass> labels{};  // next-token tasks: does it all
+  std::unique_ptr<HeadsPass> many{};    // many heads: does it all
 
   Index chunks(Index count) const;
 };
@@ -73,6 +61,10 @@ GradientPass::GradientPass(const AttentionTask& task, const PassSettings& settin
     state.labels = std::make_unique<LabelPass>(task, settings, threads);
     return;
   }
+  if (settings.heads > 1) {
+    state.many = std::make_unique<HeadsPass>(task, settings, threads);
+    return;
+  }
   state.Z.resize(task.queries(), task.query_size());
   state.first.push_back(0);
   for (Index i = 0; i < task.queries(); ++i) {
@@ -87,6 +79,7 @@ GradientPass::GradientPass(GradientPass&&) noexcept = default;
 void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoice& choice, LossGradient& out) {
   State& state = *state_;
   if (state.labels) return state.labels->evaluate(W, choice, out);
+  if (state.many) return state.many->evaluate(W, head.v, choice, out);
   const AttentionTask& task = state.task;
   const bool all = choice.queries.empty(), exact = state.settings.arithmetic == Arithmetic::exact;
   const bool fast = exact && head.kind == HeadKind::linear && choice.dropout == 0 &&
@@ -162,12 +155,7 @@ void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoi
   }
   const double scale = exact ? -std::log(static_cast<double>(count)) : 0;
   out.loss = loss / static_cast<double>(count);
-  constexpr double kOrdinary = 1e-290;  // means below this may have lost digits to underflow
-  const Loss kind = state.settings.loss;
-  out.log_loss =
-      out.loss > kOrdinary || kind == Loss::linear || state.settings.label_smoothing > 0
-          ? std::log(out.loss)
-          : log_mean(state.queries, [&](const QueryGradient& query) { return log_loss_value(kind, query.u); });
+  out.log_loss = log_of_mean_loss(state.settings, state.queries, out.loss);
   if (state.settings.excess) {
     out.log_excess = exact ? log_mean(state.queries, [](const QueryGradient& query) { return query.log_excess; })
                            : std::log(out.loss - best / static_cast<double>(count));

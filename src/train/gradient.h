@@ -20,11 +20,12 @@ struct ScaledMatrix {
 
 /// What one pass over the task finds at a point (W, v).
 struct LossGradient {
-  double loss = 0;        ///< L = mean ℓ(y_i f_i) over the queries of the pass; may round to 0
-  double log_loss = 0;    ///< log L without underflow; NaN where L < 0 (linear loss)
-  double log_excess = 0;  ///< log(L − L*), L* = mean ℓ(max_t γ_it), without cancellation; if wanted
-  ScaledMatrix W;         ///< ∂L/∂W, (d,dz)
-  ScaledMatrix v;         ///< ∂L/∂v as one column, if wanted; B and λ are never trained
+  double loss = 0;                    ///< L = mean ℓ(y_i f_i) over the queries of the pass; may round to 0
+  double log_loss = 0;                ///< log L without underflow; NaN where L < 0 (linear loss)
+  double log_excess = 0;              ///< log(L − L*), L* = mean ℓ(max_t γ_it), without cancellation; if wanted
+  ScaledMatrix W;                     ///< ∂L/∂W, (d,dz); with many heads (H·d,dz)
+  ScaledMatrix v;                     ///< ∂L/∂v as one column, if wanted; B and λ are never trained
+  std::vector<ScaledMatrix> heads{};  ///< many heads: ∂L/∂W_h, (d,dz), each in a scale of its own
 };
 
 /// Which queries a pass takes, and how it takes attention from logits. Plain arithmetic has the soft selector alone.
@@ -45,6 +46,7 @@ struct PassSettings {
   Arithmetic arithmetic = Arithmetic::exact;
   bool head_gradient = false;  ///< fill LossGradient::v
   bool excess = false;         ///< fill log_excess; linear heads only
+  Index heads = 1;             ///< of attention; many: see HeadsPass
 };
 
 /// Forward and backward through softmax attention: logits a_i = X_i W z_i, f_i = h(V_iᵀ softmax(a_i)). Next-token tasks

@@ -58,6 +58,12 @@ void add_excess(const QueryInput& in, const Query& query, const QueryScratch& sc
 
 }  // namespace
 
+double log_of_mean_loss(const PassSettings& settings, std::span<const QueryGradient> queries, double mean) {
+  constexpr double kOrdinary = 1e-290;  // means below this may have lost digits to underflow
+  if (mean > kOrdinary || settings.loss == Loss::linear || settings.label_smoothing > 0) return std::log(mean);
+  return log_mean(queries, [&](const QueryGradient& query) { return log_loss_value(settings.loss, query.u); });
+}
+
 QueryGradient exact_query(const QueryInput& in, QueryScratch& scratch, double* g, double* feature) {
   const Query query(in);
   const bool linear = in.head.kind == HeadKind::linear, one = in.choice.selector == Selector::gumbel;

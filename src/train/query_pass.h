@@ -1,5 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
 #include "attsvm/train.h"
 #include "base/buffer.h"
 #include "train/gradient.h"
@@ -18,6 +23,19 @@ struct QueryGradient {
   double log_excess = 0;   ///< log(ℓ(u) − ℓ(best)), if wanted
   double best_loss = 0;    ///< ℓ(best), if the excess is wanted
 };
+
+/// log of the mean of e^{terms}
+template <class Term>
+double log_mean(std::span<const QueryGradient> queries, Term term) {
+  double top = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (const QueryGradient& query : queries) top = std::max(top, term(query));
+  if (std::isinf(top)) return top;
+  for (const QueryGradient& query : queries) sum += std::exp(term(query) - top);
+  return top + std::log(sum / static_cast<double>(queries.size()));
+}
+
+/// log of the mean loss, also where `mean` has lost digits to underflow.
+double log_of_mean_loss(const PassSettings& settings, std::span<const QueryGradient> queries, double mean);
 
 /// Working memory of one thread.
 struct QueryScratch {

@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 #include "base/refuse.h"
+#include "train/many_heads.h"
 
 namespace attsvm {
 
@@ -166,9 +167,10 @@ std::string journal_text(const TrainSettings& given) {
   return text;
 }
 
-RecordPlan usual_records(const AttentionTask& task, Index steps) {
+RecordPlan usual_records(const AttentionTask& task, const TrainSettings& settings) {
   constexpr Index kMost = 100, kMemory = Index{1} << 25;
-  return RecordPlan::spread(steps, std::clamp<Index>(kMemory / (task.key_size() * task.query_size()), 2, kMost));
+  const Index size = settings.heads * task.key_size() * task.query_size();
+  return RecordPlan::spread(settings.steps, std::clamp<Index>(kMemory / size, 2, kMost));
 }
 
 void require_usable(const TrainSettings& settings) {
@@ -198,6 +200,7 @@ void require_usable(const TrainSettings& settings) {
   require_count("width", settings.width, 0);
   if (settings.width > 0 && settings.param != Parametrization::KQ) refuse("width has no meaning without param = KQ");
   require_usable_optimizer(settings);
+  require_usable_heads(settings);
   if (settings.optimizer != Optimizer::polyak) return;
   if (settings.joint) refuse("polyak steps need a fixed head: L* is not known while the head is trained");
   if (settings.dropout > 0) refuse("polyak steps have no meaning with dropout");
@@ -209,6 +212,7 @@ void require_usable(const TrainSettings& settings, const AttentionTask& task) {
   if (settings.param == Parametrization::p && task.query_size() != 1) {
     refuse("param = p needs queries of size 1; these have size {}", task.query_size());
   }
+  require_usable_heads(settings, task);
   if (task.next_token()) {
     if (settings.joint) refuse("a next-token task has no head that could be trained");
     if (settings.dropout > 0) refuse("a next-token task is trained without dropout: it may drop all of the label");

@@ -56,6 +56,8 @@ void for_each_setting(Visit&& visit) {
   using S = TrainSettings;
   visit(Setting{"param", "{}", true}, &S::param);
   visit(Setting{"joint", "head trained too"}, &S::joint);
+  visit(Setting{"heads", "{} heads"}, &S::heads);
+  visit(Setting{"shared_norm", "one norm over all heads"}, &S::shared_norm);
   visit(Setting{"width", "width {}"}, &S::width);
   visit(Setting{"optimizer", "{}", true}, &S::optimizer);
   visit(Setting{"momentum", "momentum {}"}, &S::momentum);
@@ -123,7 +125,7 @@ std::string journal_text(const TrainSettings& settings);
 
 /// The records of a run for which nothing else is asked: RecordPlan::spread, with fewer points where W is large, so
 /// that they fill no more than 256 MiB.
-RecordPlan usual_records(const AttentionTask& task, Index steps);
+RecordPlan usual_records(const AttentionTask& task, const TrainSettings& settings);
 
 /// Throws InputError with the setting, its value and the rule unless the settings can be used for some task.
 void require_usable(const TrainSettings& settings);

@@ -13,6 +13,7 @@ enum TrainStream : std::uint32_t {
   kDropout = 103,
   kGumbel = 110,
   kDirichlet = 111,
+  kHeadValues = 112,  // the v's of many heads
 };
 
 }  // namespace attsvm::internal

@@ -131,7 +131,7 @@ std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const T
     entrant.settings.instance += static_cast<std::uint32_t>(k);
     with_place(fmt::format("tasks[{}]", k), [&] {
       require_usable(entrant.settings, tasks[run]);
-      entrant.head = starting_head(tasks[run], start_of(run));
+      entrant.head = starting_head(tasks[run], entrant.settings, start_of(run));
       entrant.point = starting_point(tasks[run], entrant.settings, start_of(run), entrant.head);
       if (settings.stop_direction > 0) return;  // runs that may end early do not share vectors
       entrant.input = lane_input(tasks[run], entrant.settings, entrant.head, entrant.point);

@@ -76,14 +76,15 @@ Trainer::Impl::Impl(const AttentionTask& given_task, const TrainSettings& given,
             .label_smoothing = settings.label_smoothing,
             .arithmetic = settings.arithmetic,
             .head_gradient = settings.joint,
-            .excess = settings.optimizer == Optimizer::polyak},
+            .excess = settings.optimizer == Optimizer::polyak,
+            .heads = settings.heads},
            threads),
       batches(task.queries(), settings.batch, settings.seed, settings.instance),
-      head(starting_head(task, start)),
+      head(starting_head(task, settings, start)),
       now(starting_point(task, settings, start, head)),
       next(now),
       update(settings, now) {
-  if (settings.stop_direction > 0) reference = RowMatrix::Zero(task.key_size(), task.query_size());
+  if (settings.stop_direction > 0) reference = RowMatrix::Zero(now.W().rows(), now.W().cols());
   if (const auto input = lane_input(task, settings, head, now)) {
     lane = std::make_unique<LaneRuns>(input->shape, 1, settings);
     lane->put(0, task, *input, now);
@@ -229,8 +230,8 @@ TrainedRun Trainer::result() const {
                  .norm = here.norm,
                  .log_gradient = here.log_gradient};
   if (impl_->settings.param == Parametrization::KQ) {
-    run.K = impl_->now.K();
-    run.Q = impl_->now.Q();
+    run.K = impl_->now.all(0);
+    run.Q = impl_->now.all(1);
   }
   return run;
 }

@@ -61,7 +61,7 @@ TEST(LinearQuery, IsExactQueryAtEverySaturation) {
 /// The run by its definition, computed with GradientPass.
 RowMatrix plain_run(const AttentionTask& task, const TrainSettings& settings, const Start& start) {
   Threads threads(1);
-  const Head head = starting_head(task, start);
+  const Head head = starting_head(task, settings, start);
   Parameters now = starting_point(task, settings, start, head), next = now;
   GradientPass pass(task, {.loss = settings.loss}, threads);
   Update update(settings, now);
@@ -77,7 +77,7 @@ RowMatrix plain_run(const AttentionTask& task, const TrainSettings& settings, co
 }
 
 bool takes_lane(const AttentionTask& task, const TrainSettings& settings, const Start& start = {}) {
-  const Head head = starting_head(task, start);
+  const Head head = starting_head(task, settings, start);
   return lane_input(task, settings, head, starting_point(task, settings, start, head)).has_value();
 }
 
