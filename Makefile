@@ -50,7 +50,7 @@ bench-python:  ## what calling from Python costs over C++
 	@cmake --build --preset bench --target attsvm_bench attsvm_python
 	@PYTHONPATH=build/bench/python build/python/bin/python bench/python_overhead.py build/bench
 
-audit-demo:  ## audit the 72 heads of MiniLM, whose weights it fetches into build/weights; tens of minutes on two cores
+audit-demo:  ## audit the 72 heads of MiniLM, whose weights it fetches into build/weights; some minutes on two cores
 	@scripts/install_packages test
 	@[ -f build/dev/build.ninja ] || cmake --preset dev >/dev/null
 	@cmake --build --preset dev --target attsvm_program attsvm_python attsvm_python_stub

@@ -147,18 +147,26 @@ TEST(Cases, EquationsThatDifferByRounding) {
   }
 }
 
-// Rows that nearly conflict, and optima that are degenerate: rounding keeps double from the tolerance.
+// Rows that nearly conflict, and optima that are degenerate: rounding keeps double from the tolerance. Where rows
+// nearly coincide, the face takes one of them, and double suffices.
 TEST(Cases, NuclearAnswersThatDoubleLeavesOpen) {
+  constexpr std::string_view kWide = "central path in 512 bits", kFace = "barrier path, Newton on the face";
+  struct Case {
+    std::string_view name;
+    std::uint64_t seed;
+    std::string_view method;
+  };
+  const Case table[] = {{"nearly opposed", 484, kWide},     {"nearly opposed", 1103, kWide},
+                        {"a scale per token", 1159, kFace}, {"a scale per token", 1226, kFace},
+                        {"relaxed integers", 1715, kWide},  {"relaxed integers", 1805, kWide},
+                        {"relaxed", 1506, kWide},           {"relaxed", 1584, kWide}};
   Threads threads(1);
-  const std::vector<std::pair<std::string_view, std::uint64_t>> table{
-      {"nearly opposed", 484},    {"nearly opposed", 1103},   {"a scale per token", 1159}, {"a scale per token", 1226},
-      {"relaxed integers", 1715}, {"relaxed integers", 1805}, {"relaxed", 1506},           {"relaxed", 1584}};
-  for (const auto& [name, seed] : table) {
+  for (const auto& [name, seed, method] : table) {
     const NastyTask nasty = nasty_task(name, seed);
     const MarginProblem problem = nasty.problem();
     const MarginSolution solution = solve(problem, {.norm = Norm::nuclear()}, threads);
     EXPECT_EQ(solution.status, MarginStatus::optimal) << name << " " << seed;
-    EXPECT_EQ(solution.method, "central path in 512 bits") << name << " " << seed;
+    EXPECT_EQ(solution.method, method) << name << " " << seed;
     const Verification verdict = verify(problem.task(), stored(problem, solution, 1e-8));
     EXPECT_TRUE(verdict.valid) << verdict.reason;
   }
