@@ -94,6 +94,16 @@ def test_weights_of_ones_own(tmp_path):
     assert growth(call, 600) < 1 << 20
 
 
+def test_next_token_tasks():
+    task = attsvm.generate("nexttoken", n=8, instance=3)
+    run = attsvm.train(task, optimizer="gd", steps=2)
+
+    def call():
+        return attsvm.check(task).graph, attsvm.check(task, run.W, progress=False).to_dict(copy=True)
+
+    assert growth(call, 400) < 1 << 20
+
+
 def test_pages(tmp_path):
     task = attsvm.generate("random", n=3, T=4, d=5, seed=1)
     run = attsvm.train(task, steps=10)
