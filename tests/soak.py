@@ -1,7 +1,7 @@
 """Looks for what breaks attsvm, case after case: tests/soak.py --seconds 3600 (make soak).
 
 Case k of a class is the same wherever it is run. What is done is kept in the folder, and the next call goes on from
-there. A case that fails leaves its files and its words in failures/CLASS-K, and tests/soak.py --only CLASS K runs it again.
+there. A case that fails leaves its files and its words in failures/CLASS-K; tests/soak.py --only CLASS K runs it again.
 """
 
 import argparse
@@ -105,8 +105,8 @@ def memory(pick, folder):
 def signals(pick, folder):
     """Ctrl-C and its kin at any moment: soon an end, and files that are whole."""
     task, out = folder / "task.npz", folder / "out"
-    attsvm("generate", pick.choice(["random", "separable"]), "--n", 100, "--T", 20, "--d", 30, "--seed", pick.randrange(99),
-           "-o", task)
+    attsvm("generate", pick.choice(["random", "separable"]), "--n", 100, "--T", 20, "--d", 30,
+           "--seed", pick.randrange(99), "-o", task)
     words = [*map(str, work(pick, task, out)), "--quiet"]
     program = subprocess.Popen([PROGRAM, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     time.sleep(10 ** pick.uniform(-3, 0))
@@ -125,15 +125,16 @@ def signals(pick, folder):
 
 def kills(pick, folder):
     """A run that is killed and resumed ends with the bytes of one that was not."""
-    task, words = draw(pick, folder, ["random"]), ["train", "--steps", 30000, "--quiet", "--optimizer", pick.choice(["ngd", "gd", "adam"])]
-    done = attsvm(*words[:1], task, *words[1:], "-o", folder / "whole", ends=(0, 4))
-    program = subprocess.Popen([PROGRAM, "train", task, *map(str, words[1:]), "-o", folder / "killed"],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    task, optimizer = draw(pick, folder, ["random"]), pick.choice(["ngd", "gd", "adam"])
+    words = ["train", str(task), "--steps", "30000", "--quiet", "--optimizer", optimizer]
+    done = attsvm(*words, "-o", folder / "whole", ends=(0, 4))
+    program = subprocess.Popen([PROGRAM, *words, "-o", folder / "killed"], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
     time.sleep(10 ** pick.uniform(-2.5, 0))
     program.kill()
     program.wait()
     if not (folder / "killed").exists():
-        attsvm("train", task, *words[1:], "--resume", "-o", folder / "killed", ends=(done.returncode,))
+        attsvm(*words, "--resume", "-o", folder / "killed", ends=(done.returncode,))
     if (folder / "killed").read_bytes() != (folder / "whole").read_bytes():
         raise Broken("a resumed run has other bytes")
 
@@ -171,13 +172,16 @@ def forgeries(pick, folder):
         arrays = dict(file)
     true = float(arrays["objective"])
     for _ in range(pick.choice([1, 1, 2])):
-        name = pick.choice(["W", "dual", "objective", "dual_objective", "rhs", "slack", "row_keep", "row_drop", "row_query"])
+        name = pick.choice(["W", "dual", "objective", "dual_objective", "rhs", "slack", "row_keep", "row_drop",
+                            "row_query"])
         numbers = np.array(arrays[name]).reshape(-1)
         if numbers.size == 0:
             continue
         k, factor = pick.randrange(numbers.size), pick.choice([-1, 0, 2, 1 + 1e-6, 1 - 1e-6, 1e12])
-        numbers = numbers * factor if pick.random() < 0.5 else np.concatenate([numbers[:k], numbers[k:k + 1] * factor, numbers[k + 1:]])
-        arrays[name] = numbers.reshape(np.shape(arrays[name])).astype(np.asarray(arrays[name]).dtype)
+        which = slice(None) if pick.random() < 0.5 else slice(k, k + 1)
+        changed = numbers.astype(float)
+        changed[which] *= factor
+        arrays[name] = changed.astype(numbers.dtype).reshape(np.shape(arrays[name]))
     np.savez(folder / "forged.npz", **arrays)
     done = attsvm("verify", task, folder / "forged.npz", "--json", ends=(0, 2, 5))
     if done.returncode == 0:

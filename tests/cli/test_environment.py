@@ -12,7 +12,8 @@ SURROUNDINGS = {
     "openblas_threads": {"OPENBLAS_NUM_THREADS": "7", "GOTO_NUM_THREADS": "5", "OMP_NUM_THREADS": "3"},
     "openblas_one_thread": {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
     "openblas_memory": {"OPENBLAS_MAIN_FREE": "1", "OPENBLAS_BLOCK_FACTOR": "1", "OPENBLAS_THREAD_TIMEOUT": "4"},
-    "garbage": {"OPENBLAS_NUM_THREADS": "-3", "OMP_NUM_THREADS": "many", "HOME": "/no/such/home", "TMPDIR": "/no/such/tmp"},
+    "garbage": {"OPENBLAS_NUM_THREADS": "-3", "OMP_NUM_THREADS": "many", "HOME": "/no/such/home",
+                "TMPDIR": "/no/such/tmp"},
     "locale": {"LC_ALL": "de_DE.UTF-8", "LANG": "tr_TR.UTF-8", "LANGUAGE": "de"},
     "c_locale": {"LC_ALL": "C"},
 }
@@ -53,7 +54,8 @@ def test_kinds_of_processors(attsvm, tmp_path):
     for kernel in KERNELS:
         env = {**os.environ, "OPENBLAS_CORETYPE": kernel}
         task = tmp_path / f"{kernel}.npz"
-        assert attsvm("generate", "random", "--n", 40, "--T", 12, "--d", 32, "--seed", 4, "-o", task, env=env).code == 0
+        sizes = ["--n", 40, "--T", 12, "--d", 32]
+        assert attsvm("generate", "random", *sizes, "--seed", 4, "-o", task, env=env).code == 0
         drawn.add(task.read_bytes())
         files_of(attsvm, task, tmp_path / kernel, env=env)
         with np.load(tmp_path / kernel / "solve") as solution, np.load(tmp_path / kernel / "train") as run:
@@ -83,6 +85,7 @@ def test_no_room_for_more_processes(attsvm, draw):
     """Threads that cannot be started are refused with their number."""
     limits = ["prlimit", "--nproc=1", os.environ["ATTSVM_PROGRAM"]]
     if os.geteuid() == 0:
-        limits = ["setpriv", "--reuid=65533", "--regid=65533", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all", *limits]
+        rights = ["--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
+        limits = ["setpriv", "--reuid=65533", "--regid=65533", *rights, *limits]
     done = subprocess.run([*limits, "info", "--threads", "8"], capture_output=True, text=True)
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and "could be started" in done.stderr, done

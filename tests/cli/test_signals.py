@@ -22,14 +22,16 @@ LONG = {
     "powers": lambda task, folder: ["solve", task, "--norm", "lp:3", "-o", folder / "out"],
     "soft": lambda task, folder: ["solve", task, "--soft", "10", "-o", folder / "out"],
     "train": lambda task, folder: ["train", task, "--steps", "1e9", "-o", folder / "out"],
-    "train_muon": lambda task, folder: ["train", task, "--param", "KQ", "--optimizer", "muon", "--steps", "1e9", "-o", folder / "out"],
+    "train_muon": lambda task, folder: ["train", task, "--param", "KQ", "--optimizer", "muon", "--steps", "1e9",
+                                        "-o", folder / "out"],
     "check": lambda task, folder: ["check", task],
     "path": lambda task, folder: ["path", task, "-o", folder / "out"],
     "capacity_projections": lambda task, folder: ["capacity", "--n", "20", "--T", "800", "--d", "600"],
     "capacity_draws": lambda task, folder: ["capacity", "--n", "300", "--T", "40", "--d", "80"],
     "claims": lambda task, folder: ["claims"],
     "reproduce": lambda task, folder: ["reproduce", "local-convergence", "--out", folder / "out"],
-    "generate": lambda task, folder: ["generate", "separable", "--n", "20000", "--T", "50", "--d", "100", "-o", folder / "out"],
+    "generate": lambda task, folder: ["generate", "separable", "--n", "20000", "--T", "50", "--d", "100",
+                                      "-o", folder / "out"],
     "verify": lambda task, folder: ["verify", task, folder / "solution.npz"],
     "info": lambda task, folder: ["info", task],
     "report": lambda task, folder: ["report", task, "-o", folder / "out"],
@@ -40,7 +42,8 @@ LONG = {
 def large(attsvm, tmp_path_factory):
     """A task on which no verb is done within a tenth of a second, and a solution of it."""
     folder = tmp_path_factory.mktemp("large")
-    assert attsvm("generate", "random", "--n", 200, "--T", 30, "--d", 60, "--seed", 1, "-o", folder / "task.npz").code == 0
+    sizes = ["--n", 200, "--T", 30, "--d", 60]
+    assert attsvm("generate", "random", *sizes, "--seed", 1, "-o", folder / "task.npz").code == 0
     assert attsvm("solve", folder / "task.npz", "-o", folder / "solution.npz").code == 0
     return folder
 
@@ -81,8 +84,8 @@ def done(program):
 
 
 def test_a_second_signal_ends_at_once(large, tmp_path):
-    program = subprocess.Popen([PROGRAM, "train", large / "task.npz", "--steps", "1e9", "--quiet", "-o", tmp_path / "run.npz"],
-                               stdout=subprocess.DEVNULL)
+    words = [PROGRAM, "train", large / "task.npz", "--steps", "1e9", "--quiet", "-o", tmp_path / "run.npz"]
+    program = subprocess.Popen(words, stdout=subprocess.DEVNULL)
     while not caught(program.pid, signal.SIGTERM):
         assert program.poll() is None
     program.send_signal(signal.SIGSTOP)  # both arrive before it can look

@@ -60,5 +60,19 @@ TEST(Memory, RefusesWithBothNumbers) {
   test::expect_refusal([] { generate({.n = 100'000, .T = 10'000, .d = 10'000}, 0); }, {"task", "GB are free"});
 }
 
+TEST(Memory, IsLookedForBeforeAWThatCannotFit) {
+  Threads threads(1);
+  constexpr Index kSize = 1'000'000;
+  std::vector<double> tokens(2 * kSize, 1), ones(kSize, 1);
+  tokens[0] = 2;
+  const AttentionTask task({.tokens = Array::own(std::move(tokens), {1, 2, kSize}),
+                            .queries = Array::view(ones.data(), {1, kSize}),
+                            .head = Array::view(ones.data(), {kSize})});
+  const MarginProblem problem = MarginProblem::attention(task, optimal_tokens(task).selection);
+  const std::vector<std::string> words{"W of 1000000 x 1000000 needs about ", " GB are free"};
+  test::expect_refusal([&] { solve(problem, {}, threads); }, words);
+  test::expect_refusal([&] { train(task, {.steps = 1}, threads); }, words);
+}
+
 }  // namespace
 }  // namespace attsvm
