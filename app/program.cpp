@@ -212,7 +212,10 @@ int run_verb(int argc, const char* const* argv) {
       if (what.empty()) what = one_line(error.what());
       return complain(kBadInput, fmt::format("{} (see attsvm {}--help)", what, verb));
     }
-    if (!is_ours(program)) return kDone;
+    if (!is_ours(program)) {
+      Session::watch_interrupts();  // a signal to all ranks must not end this one while rank 0 writes what it has
+      return kDone;
+    }
     session.quiet = session.quiet || !ranks().first();
     const ExitCode code = session.verb();
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "stdout cannot be written");

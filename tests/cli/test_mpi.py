@@ -107,6 +107,22 @@ def test_other_verbs_run_once_and_all_ranks_end_with_their_code(attsvm, tmp_path
     assert attsvm("verify", tmp_path / "hard.npz", tmp_path / "hard.out.npz").code == 0
 
 
+def test_a_signal_to_all_ranks_lets_rank_0_write(attsvm, tmp_path):
+    """Slurm signals every rank."""
+    assert attsvm("generate", "random", "--seed", 1, "-o", tmp_path / "task.npz").code == 0
+    job = subprocess.Popen([*LAUNCH, "-n", "2", PROGRAM, "train", "task.npz", "-o", "run.npz", "--steps", "100000000000",
+                            "--checkpoint", "0.01", "--json"], cwd=tmp_path, env=PLACE, text=True, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE)
+    while job.poll() is None and not list(tmp_path.glob("*run.npz*")):
+        time.sleep(0.01)
+    for rank in reversed(children(job)):
+        os.kill(rank, signal.SIGINT)
+    out, errors = job.communicate(timeout=600)
+    assert job.returncode == 130 and "exited on signal" not in errors, errors
+    assert json.loads(out)["stopped"] == "interrupted"
+    assert (tmp_path / "run.npz").exists()
+
+
 @pytest.mark.parametrize("command", [("sweep", "absent.json"), ("claims", "absent"), ("solve", "absent.npz", "-o", "x.npz"),
                                      ("sweep", "--runs", "x")])
 def test_bad_input_is_one_line(command, tmp_path):
