@@ -101,7 +101,7 @@ class Run(Result):
         >>> task = attsvm.generate("random", seed=1)
         >>> run = attsvm.train(task, heads=3)
         >>> run.W.shape, run.head(2).W.shape, run.head(0).selected
-        ((3, 10, 10), (10, 10), array([5, 2, 0, 5, 0, 2]))
+        ((3, 10, 10), (10, 10), array([7, 2, 0, 5, 0, 2]))
         >>> attsvm.check(task, run.head(2)).separable
         True
         """

@@ -13,7 +13,7 @@ enum TrainStream : std::uint32_t {
   kDropout = 103,
   kGumbel = 110,
   kDirichlet = 111,
-  kHeadValues = 112,  // the v's of many heads
+  kHeadValues = kGumbel,  // the v's of many heads, which are trained without such noise
 };
 
 }  // namespace attsvm::internal

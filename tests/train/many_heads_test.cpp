@@ -199,6 +199,19 @@ TEST(ManyHeads, SettingsThatHaveNoMeaningAreRefused) {
   test::expect_refusal([&] { train(hidden, {.heads = 2}, threads); }, {"many heads are linear; this head is relu"});
 }
 
+/// Heads with the same v and the same start stay equal, unless dropout takes other weights from each.
+TEST(ManyHeads, DropoutTakesOtherWeightsFromEachHead) {
+  const AttentionTask task = drawn_task(QueryPattern::cross, 4);
+  Threads threads(1);
+  const Start start{.v = task.head().v.replicate(2, 1)};
+  const auto apart = [&](double dropout) {
+    const RowMatrix W = train(task, {.heads = 2, .steps = 3, .dropout = dropout}, threads, start).W;
+    return (W.topRows(3) - W.bottomRows(3)).norm();
+  };
+  EXPECT_EQ(apart(0), 0);
+  EXPECT_GT(apart(0.5), 0.01);
+}
+
 /// A run that is restored from its state goes on with the same bits, and threads do not change them.
 TEST(ManyHeads, RunsGoOnFromTheirState) {
   const AttentionTask task = drawn_task(QueryPattern::causal, 4);

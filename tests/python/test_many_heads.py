@@ -1,0 +1,50 @@
+"""Runs of many heads: their arrays, each head as a run of its own, and what takes one head alone."""
+
+import attsvm
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="module")
+def task():
+    return attsvm.generate("random", n=4, T=5, d=6, seed=3)
+
+
+@pytest.fixture(scope="module")
+def run(task):
+    return attsvm.train(task, heads=3, shared_norm=True, steps=2000, record="every:500")
+
+
+def test_each_head_is_a_run_of_its_own(task, run, tmp_path):
+    assert run.heads == 3 and run.W.shape == (3, 6, 6) and run.record_W.shape == (5, 3, 6, 6)
+    assert np.array_equal(run.v[0], task.head)
+    for h in range(3):
+        head = run.head(h)
+        assert head.heads == 1 and np.array_equal(head.W, run.W[h]) and np.array_equal(head.record_W, run.record_W[:, h])
+        check = attsvm.check(task, head)
+        svm = attsvm.solve(task, select=head.selected)
+        assert svm.status == "optimal" and attsvm.verify(task, svm).valid
+        assert check.correlation_fro == pytest.approx(head.correlation(svm), abs=1e-12, nan_ok=True)
+        assert check.correlation_fro[-1] > 0.95
+    run.save(tmp_path / "run.npz")
+    again = attsvm.load(tmp_path / "run.npz")
+    assert again.heads == 3 and np.array_equal(again.head(2).attention, run.head(2).attention)
+
+
+def test_what_takes_one_head_refuses_many(task, run):
+    with pytest.raises(attsvm.InputError, match=r"is a run of 3 heads; choose one with run.head\(h\)"):
+        attsvm.check(task, run)
+    with pytest.raises(ValueError, match="h = 3"):
+        run.head(3)
+    with pytest.raises(ValueError, match="this run has one head"):
+        run.head(0).head(0)
+
+
+def test_runs_go_on_from_others_and_from_given_values(task, run):
+    first = attsvm.train(task, heads=3, shared_norm=True, steps=1000)
+    assert np.array_equal(attsvm.train(task, heads=3, shared_norm=True, steps=1000, init=first).W, run.W)
+    values = np.arange(12.0).reshape(2, 6)
+    assert np.array_equal(attsvm.train(task, heads=2, steps=1, init={"v0": values}).v, values)
+    many = attsvm.Task(task.tokens, queries=task.queries, labels=task.labels, head=values)
+    (one,) = attsvm.train_many([many], heads=2, steps=3)
+    assert np.array_equal(one.W, attsvm.train(many, heads=2, steps=3).W)
