@@ -14,6 +14,7 @@
 #include "attsvm/norm.h"
 #include "attsvm/positions.h"
 #include "attsvm/report.h"
+#include "attsvm/stack.h"
 #include "attsvm/task.h"
 #include "attsvm/theory.h"
 #include "attsvm/threads.h"

@@ -11,6 +11,8 @@ enum TrainStream : std::uint32_t {
   kStartRight = 101,  // Q
   kBatches = 102,
   kDropout = 103,
+  kStackStart = 120,   // W of a stack
+  kStackValues = 121,  // V of a stack
 };
 
 }  // namespace attsvm::internal
