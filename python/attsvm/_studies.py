@@ -99,8 +99,8 @@ class StudyReport(NamedTuple):
 def list_studies() -> list[StudyFacts]:
     """The published experiments, in the order of the papers, then our own.
 
-    >>> [study.name for study in list_studies()][-6:]
-    ['atlas', 'rates', 'positions', 'decay', 'capacity', 'next-token']
+    >>> [study.name for study in list_studies()][-7:]
+    ['atlas', 'rates', 'positions', 'decay', 'capacity', 'next-token', 'layers']
     """
     return [StudyFacts(*one) for one in _core.studies()]
 

@@ -16,6 +16,7 @@ ClaimTest test_path_w, test_path_kq, test_path_p, test_joint_tight, test_joint_l
 ClaimTest test_steepest, test_steepest_kq, test_adam_pace, test_adam_turn;
 ClaimTest test_next_token;
 ClaimTest test_decay, test_dropout;
+ClaimTest test_layers_live, test_layers_all, test_layers_values;
 ClaimTest test_lemma, test_equivalence_relu, test_equivalence_quadratic;
 
 }  // namespace attsvm::internal

@@ -49,7 +49,7 @@ def test_list(attsvm, tested):
     assert {"separability", "divergence", "direction", "global", "first-gradient", "local", "necessity",
             "over-parametrization", "kq-bias", "rank", "path-W", "path-KQ", "path-p", "joint-tight", "joint-loose",
             "p-W-lemma", "equivalence-relu", "equivalence-quadratic", "sequence", "next-token", "steepest", "steepest-kq",
-            "adam-pace", "adam-turn", "decay", "dropout",
+            "adam-pace", "adam-turn", "decay", "dropout", "layers-live", "layers-all", "layers-values",
             "capacity-always", "capacity-count", "capacity-law"} == {c["name"] for c in listed}
     text = attsvm("claims", "list").out
     assert all(claim["name"] in text for claim in listed)
