@@ -128,7 +128,7 @@ void add_stack(CLI::App& program, Session& session) {
   attsvm stack task.npz -o stack.npz                      two causal layers of one head
   attsvm stack task.npz --layers 3 --heads 2 --full -o stack.npz
   attsvm stack task.npz --head-tasks heads -o stack.npz   what each head reads and selects, as task files for
-                                                          solve, verify and train
+                                                          solve and verify
   attsvm check task.npz --run stack.npz                   judge a stack again
 Tokens are added to what heads make of them: x + sum over heads of V' (attention over x). The output is read at the
 query's token, or at the last one. V is random and stays as it is, unless --train-values is given.
