@@ -9,6 +9,7 @@
 #include "options.h"
 #include "report/run_answer.h"
 #include "run_answer.h"
+#include "stack_answer.h"
 #include "theory/head_division.h"
 #include "theory/unsolved.h"
 
@@ -22,6 +23,7 @@ struct CheckOptions {
   bool enumerate = false;
   CheckSettings settings;
   EnumerationSettings enumeration;
+  HierarchySettings stack;
 };
 
 Json support_json(const std::vector<SupportToken>& tokens) {
@@ -300,6 +302,7 @@ ExitCode run_check(Session& session, CheckOptions& options) {
   if (!options.run.empty()) {
     if (!options.select.empty())
       throw InputError("--select cannot be used with --run: the run determines the selection");
+    if (holds_stack(options.run)) return check_stack(session, task, options.run, options.stack, threads);
     stored = load_run(options.run, threads);
     for (const std::string& name : options.norms) {
       with_place("--norm", [&] { options.settings.add(Norm::parse(name)); });
@@ -370,7 +373,7 @@ the optimizer of the run.
 Exit codes: 0 done, 4 stopped by the time limit or an SVM stalled, 130 interrupted; what is known by then is printed)",
                                     [&session, options] { return run_check(session, *options); });
   verb->add_option("TASK", options->task, "Task file")->required();
-  verb->add_option("--run", options->run, "Run of attsvm train to check");
+  verb->add_option("--run", options->run, "Run of attsvm train, or of attsvm stack, to check");
   add_head(verb, options->head, "Of a run or a task of many heads, the one to check, from 0 (default: all of the run)");
   verb->add_option("--norm", options->norms, "Further norms in which to judge the run, such as lp:3,schatten:4")
       ->type_name(kNormForms)
@@ -386,6 +389,7 @@ Exit codes: 0 done, 4 stopped by the time limit or an SVM stalled, 130 interrupt
       ->check(CLI::PositiveNumber);
   verb->add_option("--time-limit", options->settings.time_limit, "Seconds after which to stop with what is known")
       ->check(positive_number());
+  add_askers(verb, options->stack);
 }
 
 }  // namespace attsvm::internal

@@ -186,6 +186,7 @@ int run_verb(int argc, const char* const* argv) {
     add_report(program, session);
     add_reproduce(program, session);
     add_solve(program, session);
+    add_stack(program, session);
     add_sweep(program, session);
     add_train(program, session);
     add_verify(program, session);

@@ -99,8 +99,9 @@ class StudyReport(NamedTuple):
 def list_studies() -> list[StudyFacts]:
     """The published experiments, in the order of the papers, then our own.
 
-    >>> [study.name for study in list_studies()][-8:]
-    ['atlas', 'rates', 'positions', 'decay', 'capacity', 'next-token', 'router', 'heads']
+    >>> [study.name for study in list_studies()][-9:]
+    ['atlas', 'rates', 'positions', 'decay', 'capacity', 'next-token', 'router', 'heads',
+     'layers']
     """
     return [StudyFacts(*one) for one in _core.studies()]
 

@@ -5,6 +5,7 @@
 
 #include "base/decompositions.h"
 #include "base/random.h"
+#include "theory/sign_flips.h"
 
 namespace attsvm::internal {
 namespace {
@@ -84,16 +85,8 @@ Index rank_for(const std::vector<double>& agreement, double share) {
 }
 
 RowMatrix null_head(const Activations& activations, std::uint64_t seed, std::uint32_t instance, std::uint32_t draw) {
-  const Random random(seed, instance, draw);
-  const Index d = activations.key_scales.size();
-  Eigen::VectorXd left(d), right(d);
-  for (Index j = 0; j < d; ++j) {
-    left(j) = random.below(2, static_cast<std::uint64_t>(j)) == 0 ? -1 : 1;
-    right(j) = random.below(2, static_cast<std::uint64_t>(d + j)) == 0 ? -1 : 1;
-  }
-  const auto& [key_axes, query_axes, key_scales, query_scales] = activations;
-  return key_axes * left.asDiagonal() * (key_axes.transpose() * query_axes) * right.asDiagonal() *
-         query_axes.transpose();
+  const Eigen::MatrixXd inner = activations.key_axes.transpose() * activations.query_axes;
+  return sign_flipped(activations.key_axes, inner, activations.query_axes, Random(seed, instance, draw));
 }
 
 }  // namespace attsvm::internal

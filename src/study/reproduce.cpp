@@ -19,7 +19,7 @@ const std::vector<std::unique_ptr<Study>>& all_studies() {
     for (const auto make : {single_input_study, multi_input_study, joint_training_study, losses_study, gd_paths_study,
                             local_convergence_study, convergence_types_study, multi_token_study, quadratic_head_study,
                             svm_rank_study, atlas_study, rates_study, positions_study, decay_study, capacity_study,
-                            next_token_study, router_study, heads_study}) {
+                            next_token_study, router_study, heads_study, layers_study}) {
       list.push_back(make());
     }
     return list;

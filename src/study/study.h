@@ -97,6 +97,7 @@ std::unique_ptr<Study> atlas_study();
 std::unique_ptr<Study> rates_study();
 std::unique_ptr<Study> positions_study();
 std::unique_ptr<Study> decay_study();
+std::unique_ptr<Study> layers_study();
 std::unique_ptr<Study> capacity_study();
 std::unique_ptr<Study> next_token_study();
 std::unique_ptr<Study> router_study();

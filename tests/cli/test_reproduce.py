@@ -15,7 +15,7 @@ import pytest
 
 NAMES = ["single-input", "multi-input", "joint-training", "losses", "gd-paths", "local-convergence",
          "convergence-types", "multi-token", "quadratic-head", "svm-rank"]
-OURS = ["atlas", "rates", "positions", "decay", "capacity", "next-token", "router", "heads"]
+OURS = ["atlas", "rates", "positions", "decay", "capacity", "next-token", "router", "heads", "layers"]
 
 
 def files_of(folder):

@@ -91,7 +91,8 @@ TEST(Atlas, CountsRunsThatAreLeftOut) {
 
 TEST(Atlas, IsSummarisedWithoutAnyRuns) {
   const Scratch scratch;
-  for (const std::string name : {"atlas", "rates", "positions", "decay", "capacity", "next-token", "router", "heads"}) {
+  for (const std::string name :
+       {"atlas", "rates", "positions", "decay", "capacity", "next-token", "router", "heads", "layers"}) {
     std::vector<CellRows> cells;
     for (StudyCell& cell : study_named(name).cells()) cells.push_back({.cell = std::move(cell)});
     const Summary summary = study_named(name).summarise(cells);

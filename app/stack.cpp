@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <memory>
+
+#include "io/hierarchy_data.h"
+#include "io/output.h"
+#include "options.h"
+#include "stack_answer.h"
+
+namespace attsvm::internal {
+namespace {
+
+struct StackOptions {
+  std::string task, out, optimizer = "ngd", tasks_out;
+  Index records = 100;
+  bool full = false;
+  StackSettings settings;
+  HierarchySettings judged;
+};
+
+/// Writes what each head reads in the end, with what it selects, as a task of its own.
+void write_head_tasks(const std::string& folder, const AttentionTask& task, const Stack& stack, Askers askers,
+                      const std::vector<HeadMargin>& heads, bool replace, Threads& threads) {
+  std::filesystem::create_directories(folder);
+  const std::vector<AttentionTask> read = layer_tasks(task, stack, askers, threads);
+  for (const HeadMargin& head : heads) {
+    TaskArrays arrays = read[static_cast<std::size_t>(head.layer)].arrays();
+    arrays.select = Array::own(head.selected, {std::ssize(head.selected)});
+    const std::string name = fmt::format("layer{}_head{}.npz", head.layer, head.head);
+    save_task((std::filesystem::path(folder) / name).string(), AttentionTask(std::move(arrays)), {}, replace);
+  }
+}
+
+std::string ended(TrainStop stop) {
+  if (stop == TrainStop::finished) return "";
+  if (stop == TrainStop::asked) return Session::interrupted() ? "interrupted" : "time limit";
+  return std::string(name_of(stop));
+}
+
+Json run_json(const StackRun& run, const StackOptions& options, int threads) {
+  const TrainSettings& training = options.settings.training;
+  const std::string why = ended(run.stop);
+  return {{"loss", run.last.loss},
+          {"log_loss", run.last.log_loss},
+          {"log_gradient_norm", run.last.log_gradient},
+          {"steps", run.last.step},
+          {"stopped", why.empty() ? Json(nullptr) : Json(why)},
+          {"layers", options.settings.layers},
+          {"heads", options.settings.heads},
+          {"causal", options.settings.causal},
+          {"values", name_of(options.settings.values)},
+          {"train_values", options.settings.train_values},
+          {"one_norm", options.settings.one_norm},
+          {"optimizer", optimizer_text(training)},
+          {"step", training.step},
+          {"steps_asked", training.steps},
+          {"schedule", name_of(training.schedule)},
+          {"init", name_of(training.init)},
+          {"loss_function", name_of(training.loss)},
+          {"seed", training.seed},
+          {"time_limit", training.time_limit},
+          {"records", std::ssize(run.records)},
+          {"threads", threads},
+          {"file", options.out}};
+}
+
+ExitCode run_stack(Session& session, StackOptions& options) {
+  StackSettings& settings = options.settings;
+  TrainSettings& training = settings.training;
+  const std::string complaint = set_optimizer(options.optimizer, training);
+  if (!complaint.empty()) throw InputError(fmt::format("--optimizer {}: {}", options.optimizer, complaint));
+  settings.causal = !options.full;
+  training.record = RecordPlan::spread(training.steps, options.records);
+  require_writable(options.out, session.force);
+  require_other_file(options.out, options.task);
+  Threads threads(session.threads);
+  const AttentionTask task = load_task(options.task, threads);
+  ProgressLine line(session);
+  const Stopwatch watch;
+  training.progress = [&](const TrainProgress& now) {
+    line.show(static_cast<double>(now.step) / static_cast<double>(training.steps),
+              [&] { return fmt::format("step {} of {}", now.step, training.steps); });
+    return Session::interrupted();
+  };
+  Session::watch_interrupts();
+  const StackRun run = with_place(options.task, [&] { return train_stack(task, settings, threads); });
+  line.clear();
+  save_stack(options.out, task, settings, run, session.force);
+  options.judged.seed = training.seed;
+  const std::vector<HeadMargin> heads = hierarchy(task, run.records, options.judged, threads);
+  const double seconds = watch.seconds();
+  if (!options.tasks_out.empty())
+    write_head_tasks(options.tasks_out, task, run.last.stack, options.judged.askers, heads, session.force, threads);
+  if (session.json) {
+    Json fields = run_json(run, options, threads.count());
+    fields.update(hierarchy_json(run.records, heads, options.judged));
+    Session::print_json("stack", seconds, fields);
+  } else {
+    const std::string why = ended(run.stop);
+    fmt::print("{}: {} of {}, {}{}\n", options.out, counted(settings.layers, "layer"), counted(settings.heads, "head"),
+               counted(run.last.step, "step"), why.empty() ? "" : ", stopped: " + why);
+    fmt::print("  {:<12} {:.12g} ({})\n", "loss", run.last.loss, name_of(training.loss));
+    print_hierarchy(heads, options.judged);
+  }
+  if (run.stop == TrainStop::asked) return Session::interrupted() ? kInterrupted : kLimit;
+  return run.stop == TrainStop::overflow ? kLimit : kDone;
+}
+
+}  // namespace
+
+void add_askers(CLI::App* verb, HierarchySettings& settings) {
+  verb->add_option("--askers", settings.askers,
+                   "Positions whose selections a head's SVM has to meet: live, on which the output depends once "
+                   "attention has saturated, or all (default: live)")
+      ->transform(one_of<Askers>({{"live", Askers::live}, {"all", Askers::all}}));
+  verb->add_option("--null", settings.null_draws,
+                   "Random matrices beside which a head of a stack is judged (default: 10)")
+      ->check(CLI::NonNegativeNumber);
+}
+
+void add_stack(CLI::App& program, Session& session) {
+  auto options = std::make_shared<StackOptions>();
+  CLI::App* verb = session.add_verb(program, "stack", "Train layers of heads, and judge each beside its own SVM",
+                                    R"(Examples:
+  attsvm generate random --attention prompt --seed 1 -o task.npz
+  attsvm stack task.npz -o stack.npz                      two causal layers of one head
+  attsvm stack task.npz --layers 3 --heads 2 --full -o stack.npz
+  attsvm stack task.npz --head-tasks heads -o stack.npz   what each head reads and selects, as task files for
+                                                          solve and verify
+  attsvm check task.npz --run stack.npz                   judge a stack again
+Tokens are added to what heads make of them: x + sum over heads of V' (attention over x). The output is read at the
+query's token, or at the last one. V is random and stays as it is, unless --train-values is given.
+Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)",
+                                    [&session, options] { return run_stack(session, *options); });
+  StackSettings& s = options->settings;
+  TrainSettings& t = s.training;
+  verb->add_option("TASK", options->task, "Task file, without queries of its own and without keys")->required();
+  Session::add_output(verb, options->out, session.force)->required();
+  verb->add_option("--layers", s.layers, "Layers (default: 2)")->check(CLI::Range(Index{1}, Index{1000}));
+  verb->add_option("--heads", s.heads, "Heads of every layer (default: 1)")->check(CLI::Range(Index{1}, Index{1000}));
+  verb->add_flag("--full", options->full, "Every token sees all tokens (default: those up to itself)");
+  verb->add_option("--values", s.values, "The V with which heads start (default: random)")
+      ->transform(one_of<StackValues>({{"random", StackValues::random}, {"identity", StackValues::identity}}));
+  verb->add_flag("--train-values", s.train_values, "Train V too");
+  verb->add_flag("--one-norm", s.one_norm, "Measure a step over all matrices together, not matrix by matrix");
+  verb->add_option("--optimizer", options->optimizer, "As of train, but for polyak (default: ngd)")
+      ->type_name(kOptimizerForms);
+  verb->add_option("--step", t.step, "Size of a step (default: 0.1)")->check(positive_number());
+  verb->add_option("--steps", t.steps, "Number of steps (default: 2000)")->check(CLI::Range(Index{0}, Index{1} << 52));
+  add_choice(verb, "--schedule", t.schedule, "As of train (default: constant)");
+  add_loss(verb, t.loss);
+  verb->add_option("--init", t.init, "The W with which heads start (default: zero)")
+      ->transform(one_of<Init>({{"zero", Init::zero}, {"random", Init::random}}));
+  verb->add_option("--seed", t.seed, "Seed of V, of a random start and of the null (default: 0)");
+  verb->add_option("--records", options->records, "Points to record, first and last included (default: 100)")
+      ->check(CLI::Range(Index{2}, Index{1} << 40));
+  add_askers(verb, options->judged);
+  verb->add_option("--head-tasks", options->tasks_out,
+                   "Folder for one task file per head: what it reads in the end, with its selection");
+  verb->add_option("--time-limit", t.time_limit, "Seconds after which to stop")->check(positive_number());
+}
+
+}  // namespace attsvm::internal

@@ -1,0 +1,191 @@
+#include <cmath>
+
+#include "attsvm/stack.h"
+#include "base/refuse.h"
+#include "base/time_limit.h"
+#include "train/settings.h"
+#include "train/stack_pass.h"
+#include "train/update.h"
+
+namespace attsvm {
+
+using namespace internal;
+
+namespace {
+
+/// The matrices of a stack as the arrays that an optimizer changes: one by one, or all in one tall array, which an
+/// optimizer then measures by one norm.
+class StackArrays {
+ public:
+  StackArrays(const StackSettings& settings) : values_(settings.train_values), one_(settings.one_norm) {}
+
+  Parameters pack(const Stack& stack) const {
+    Parameters point;
+    for (const auto* list : lists(stack)) {
+      for (const RowMatrix& matrix : *list) point.arrays.push_back(matrix);
+    }
+    if (one_) point.arrays = {tall(point.arrays)};
+    return point;
+  }
+
+  void unpack(const Parameters& point, Stack& stack) const {
+    Index k = 0;
+    const Index d = stack.W.front().rows();
+    for (auto* list : {&stack.W, &stack.V}) {
+      if (list == &stack.V && !values_) continue;
+      for (RowMatrix& matrix : *list) {
+        matrix = one_ ? point.arrays[0].middleRows(k * d, d) : point.arrays[static_cast<std::size_t>(k)];
+        ++k;
+      }
+    }
+  }
+
+  /// Pointers to what `at` or this object holds.
+  std::vector<const ScaledMatrix*> gradients(const StackGradient& at) {
+    std::vector<const ScaledMatrix*> list;
+    for (const ScaledMatrix& one : at.W) list.push_back(&one);
+    for (const ScaledMatrix& one : at.V) list.push_back(&one);
+    if (!one_) return list;
+    joined_.log_scale = -std::numeric_limits<double>::infinity();
+    for (const ScaledMatrix* one : list) joined_.log_scale = std::max(joined_.log_scale, one->log_scale);
+    std::vector<RowMatrix> scaled;
+    for (const ScaledMatrix* one : list)
+      scaled.push_back(one->is_zero() ? one->direction : one->direction * std::exp(one->log_scale - joined_.log_scale));
+    joined_.direction = tall(scaled);
+    return {&joined_};
+  }
+
+ private:
+  std::vector<const std::vector<RowMatrix>*> lists(const Stack& stack) const {
+    return values_ ? std::vector{&stack.W, &stack.V} : std::vector{&stack.W};
+  }
+  static RowMatrix tall(const std::vector<RowMatrix>& list) {
+    const Index d = list.front().rows();
+    RowMatrix all(std::ssize(list) * d, list.front().cols());
+    for (std::size_t k = 0; k < list.size(); ++k) all.middleRows(static_cast<Index>(k) * d, d) = list[k];
+    return all;
+  }
+
+  bool values_, one_;
+  ScaledMatrix joined_;
+};
+
+void require_usable_stack(const StackSettings& settings, const AttentionTask& task) {
+  const TrainSettings& training = settings.training;
+  require_usable(training);
+  require_stackable(task);
+  if (settings.layers < 1) refuse("layers = {}; must be at least 1", settings.layers);
+  if (settings.heads < 1) refuse("heads = {}; must be at least 1", settings.heads);
+  const auto forbid = [](bool used, const char* name) {
+    if (used) refuse("{} has no meaning for a stack", name);
+  };
+  forbid(training.param != Parametrization::W, "param");
+  forbid(training.joint, "joint");
+  forbid(training.ridge != 0, "ridge");
+  forbid(training.dropout != 0, "dropout");
+  forbid(training.batch != 0, "batch");
+  forbid(training.label_smoothing != 0, "label smoothing");
+  forbid(training.stop_direction != 0, "stop direction");
+  forbid(training.arithmetic == Arithmetic::plain, "plain arithmetic");
+  forbid(training.optimizer == Optimizer::polyak, "polyak");
+  if (settings.values == StackValues::identity && settings.heads > 1 && training.init != Init::random)
+    refuse("heads = {} with identity values from zero would stay equal; start at random", settings.heads);
+}
+
+class StackTrainer {
+ public:
+  StackTrainer(const AttentionTask& task, const StackSettings& settings, Threads& threads)
+      : task_(task),
+        settings_((require_usable_stack(settings, task), settings)),
+        threads_(threads),
+        arrays_(settings),
+        stack_(starting_stack(task, settings)),
+        now_(arrays_.pack(stack_)),
+        next_(now_),
+        update_(settings.training, now_) {}
+
+  StackRun run() {
+    const TrainSettings& training = settings_.training;
+    const TimeLimit limit(training.time_limit);
+    StackRun run;
+    evaluate();
+    for (;;) {
+      if (training.record.due(step_, training.steps)) run.records.push_back(record());
+      if (step_ == training.steps) break;
+      if (limit.over() || (training.progress && training.progress(TrainProgress(step_)))) {
+        run.stop = TrainStop::asked;
+        break;
+      }
+      if (rests()) {
+        run.stop = TrainStop::zero_gradient;
+        break;
+      }
+      if (!advance()) {
+        run.stop = TrainStop::overflow;
+        break;
+      }
+    }
+    run.last = record();
+    if (run.records.empty() || run.records.back().step != step_) run.records.push_back(run.last);
+    return run;
+  }
+
+ private:
+  void evaluate() {
+    stack_gradient(task_, stack_, task_.head(), settings_.training.loss, settings_.train_values, threads_, at_);
+  }
+  void move_to(const Parameters& point) {
+    arrays_.unpack(point, stack_);
+    evaluate();
+  }
+  bool usable() const {
+    for (const auto* list : {&at_.W, &at_.V}) {
+      for (const ScaledMatrix& gradient : *list) {
+        if (!gradient.direction.allFinite() || std::isnan(gradient.log_scale)) return false;
+      }
+    }
+    return !std::isnan(at_.loss);
+  }
+  bool rests() const {
+    for (const auto* list : {&at_.W, &at_.V}) {
+      for (const ScaledMatrix& gradient : *list) {
+        if (!gradient.is_zero()) return false;
+      }
+    }
+    return update_.rests();
+  }
+  bool advance() {
+    update_.apply(now_, arrays_.gradients(at_), 0, step_, next_);
+    move_to(next_);
+    if (!usable()) {
+      move_to(now_);  // back to the last point without overflow
+      return false;
+    }
+    std::swap(now_, next_);
+    ++step_;
+    return true;
+  }
+  StackRecord record() const {
+    StackRecord record{.step = step_, .loss = at_.loss, .log_loss = at_.log_loss, .log_gradient = {}, .stack = stack_};
+    for (const ScaledMatrix& gradient : at_.W) record.log_gradient.push_back(gradient.log_norm());
+    return record;
+  }
+
+  const AttentionTask& task_;
+  StackSettings settings_;
+  Threads& threads_;
+  StackArrays arrays_;
+  Stack stack_;
+  Parameters now_, next_;
+  Update update_;
+  StackGradient at_;
+  Index step_ = 0;
+};
+
+}  // namespace
+
+StackRun train_stack(const AttentionTask& task, const StackSettings& settings, Threads& threads) {
+  return StackTrainer(task, settings, threads).run();
+}
+
+}  // namespace attsvm

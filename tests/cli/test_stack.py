@@ -1,0 +1,126 @@
+"""Stacks of layers, beside a NumPy prototype with a backward pass of its own, and what is said about their heads."""
+
+import numpy as np
+import pytest
+
+
+def gradients(tokens, labels, head, W, V, causal):
+    """∂L/∂W of every head, by the chain rule over whole arrays."""
+    n, T, d = tokens.shape
+    total = np.zeros_like(W)
+    mask = np.where(np.arange(T)[None, :] <= np.arange(T)[:, None], 0, -np.inf) if causal else np.zeros((T, T))
+    for X0, y in zip(tokens, labels):
+        X, kept = X0, []
+        for layer in range(len(W)):
+            out = X.copy()
+            for h in range(W.shape[1]):
+                logits = X @ W[layer, h].T @ X.T + mask  # [q,t] = x_t' W x_q
+                S = np.exp(logits - logits.max(1, keepdims=True))
+                S /= S.sum(1, keepdims=True)
+                kept.append((layer, h, X, S))
+                out = out + S @ X @ V[layer, h]
+            X = out
+        G = np.zeros_like(X)
+        G[-1] = -y / (1 + np.exp(y * X[-1] @ head)) * head / n
+        below = G
+        for layer, h, X, S in reversed(kept):
+            if h == W.shape[1] - 1:
+                G, below = below, below.copy()  # the residual
+            dS = G @ (X @ V[layer, h]).T
+            dA = S * (dS - (S * dS).sum(1, keepdims=True))
+            total[layer, h] += X.T @ dA.T @ X
+            below += S.T @ G @ V[layer, h].T + dA.T @ X @ W[layer, h].T + dA @ X @ W[layer, h]
+    return total
+
+
+@pytest.fixture
+def task(attsvm, tmp_path):
+    path = tmp_path / "task.npz"
+    sizes = ["--n", 4, "--T", 5, "--d", 6]
+    assert attsvm("generate", "random", "--attention", "prompt", *sizes, "--seed", 3, "-o", path).code == 0
+    return path
+
+
+@pytest.mark.parametrize("options, causal", [([], True), (["--full"], False)])
+def test_steps_are_those_of_the_prototype(attsvm, task, tmp_path, options, causal):
+    run = tmp_path / "stack.npz"
+    done = attsvm("stack", task, "--layers", 3, "--heads", 2, "--init", "random", "--steps", 25, *options, "-o", run)
+    assert done.code == 0, done
+    with np.load(task) as t, np.load(run) as r:
+        tokens, head = t["tokens"], t["head"]
+        labels = t["labels"] if "labels" in t else np.ones(len(tokens))
+        assert r["record_step"][0] == 0 and r["record_step"][-1] == 25 and bool(r["causal"]) == causal
+        W, V = r["record_W"][0].copy(), r["V"]
+        for _ in range(25):
+            g = gradients(tokens, labels, head, W, V, causal)
+            W -= 0.1 * g / np.linalg.norm(g, axis=(2, 3), keepdims=True)
+        assert np.abs(W - r["W"]).max() < 1e-10
+        assert np.array_equal(r["W"], r["record_W"][-1])
+
+
+def test_heads_turn_to_the_svms_of_live_positions_alone(attsvm, task, tmp_path):
+    run, heads = tmp_path / "stack.npz", tmp_path / "heads"
+    done = attsvm("stack", task, "--steps", 4000, "-o", run, "--head-tasks", heads, "--json")
+    assert done.code == 0, done
+    fields = done.json()
+    assert fields["stopped"] is None and fields["askers"] == "live" and fields["log_gradient_norm"][0] < -50
+    for head in fields["judged"]:
+        path, solution = heads / f"layer{head['layer']}_head{head['head']}.npz", tmp_path / "s.npz"
+        solved = attsvm("solve", path, "-o", solution, "--force", "--json")
+        assert solved.code == 0 and attsvm("verify", path, solution).code == 0
+        assert abs(solved.json()["objective"] - head["objective"]) < 1e-9 * head["objective"]
+        with np.load(run) as r, np.load(solution) as s, np.load(path) as t:
+            W, best = r["W"][head["layer"], head["head"]], s["W"]
+            cosine = (W * best).sum() / np.linalg.norm(W) / np.linalg.norm(best)
+            assert len(t["query_token"]) == head["queries"]
+        assert abs(cosine - head["last_correlation"]["value"]) < 1e-9
+        assert head["last_correlation"]["value"] > 0.99 and head["last_rho"]["value"] > 0.9
+        assert len(head["last_rho"]["null"]) == 10 and max(head["last_rho"]["null"]) < 0.8
+    everywhere = attsvm("check", task, "--run", run, "--askers", "all", "--null", 0, "--json").json()["judged"]
+    assert everywhere[0]["queries"] == 20 and everywhere[0]["last_rho"]["value"] < fields["judged"][0]["last_rho"]["value"]
+    again = attsvm("check", task, "--run", run, "--json").json()
+    assert again["judged"] == fields["judged"] and "2 layers of 1 head, causal" in again["settings"]
+    table = attsvm("check", task, "--run", run).out
+    assert len(table.splitlines()) == 4 and "live positions" in table
+
+
+def test_bytes_do_not_depend_on_threads(attsvm, task, tmp_path):
+    files = []
+    for threads in (1, 3):
+        files.append(tmp_path / f"{threads}.npz")
+        options = ["--heads", 2, "--train-values", "--one-norm", "--steps", 30, "--records", 5, "--threads", threads]
+        assert attsvm("stack", task, *options, "-o", files[-1]).code == 0
+    assert files[0].read_bytes() == files[1].read_bytes()
+    with np.load(files[0]) as run:
+        assert np.array_equal(run["record_V"][-1], run["V"]) and not np.array_equal(run["record_V"][0], run["V"])
+
+
+@pytest.mark.parametrize("arrays, words", [
+    (dict(queries=np.ones((2, 3))), "queries are given; in a stack the tokens ask"),
+    (dict(keys=np.ones((2, 3, 4))), "keys are given"),
+    (dict(head=None), "head is missing"),
+    (dict(query_token=[2, 0], visible=[1, 1]), "query_token[0] = 2"),
+])
+def test_what_a_stack_cannot_read(attsvm, task_file, tmp_path, arrays, words):
+    rng = np.random.default_rng(1)
+    contents = {"tokens": rng.normal(size=(2, 3, 3)), "head": np.ones(3), **arrays}
+    path = task_file(**{name: array for name, array in contents.items() if array is not None})
+    result = attsvm("stack", path, "-o", tmp_path / "s.npz")
+    assert result.code == 2 and words in result.err and str(path) in result.err, result
+    assert not (tmp_path / "s.npz").exists()
+
+
+def test_a_stack_of_another_task_is_refused(attsvm, task, task_file, tmp_path):
+    run, rng = tmp_path / "stack.npz", np.random.default_rng(2)
+    assert attsvm("stack", task, "--steps", 2, "-o", run).code == 0
+    other = task_file(tokens=rng.normal(size=(2, 3, 6)), head=np.ones(6))
+    result = attsvm("check", other, "--run", run)
+    assert result.code == 2 and "another task" in result.err
+    smaller = task_file(tokens=rng.normal(size=(2, 3, 4)), head=np.ones(4))
+    assert "must be" in (err := attsvm("check", smaller, "--run", run).err) or "need" in err
+    with np.load(run) as stored:
+        broken = dict(stored)
+    broken["record_W"] = broken["record_W"][:, :1]
+    np.savez(tmp_path / "broken.npz", **broken)
+    result = attsvm("check", task, "--run", tmp_path / "broken.npz")
+    assert result.code == 2 and "broken.npz" in result.err and "record_W" in result.err
