@@ -36,7 +36,7 @@ std::terminate_handler standard_end = std::abort;
 // The linker sends requests of our own code here, which are Eigen's. If one fails while a matrix changes its size,
 // Eigen 3.4 has freed the old block and would free it again on the way out, so the program ends on the spot. No output
 // file is there by then, and journals and run stores survive any end.
-extern "C" {
+extern "C" {  // NOLINTBEGIN(bugprone-reserved-identifier): the linker chooses these names
 
 void* __real_malloc(std::size_t);
 void* __real_realloc(void*, std::size_t);
@@ -53,7 +53,7 @@ void* __wrap_realloc(void* memory, std::size_t size) {
   return moved;
 }
 
-}  // extern "C"
+}  // NOLINTEND(bugprone-reserved-identifier)
 
 namespace {
 
