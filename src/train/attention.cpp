@@ -125,18 +125,18 @@ double mean_weight(const AttentionTask& task, const RowMatrix& W, std::span<cons
 }
 
 double mean_entropy(const AttentionTask& task, const RowMatrix& W, Threads& threads) {
-  std::vector<double> entropies(static_cast<std::size_t>(task.queries()));
-  for_queries(task, threads, [&](Index i, std::vector<double>& u) {
-    std::vector<double> logs(static_cast<std::size_t>(task.visible(i)));
-    log_softmax(task, W, i, u, logs.data());
+  std::vector<double> entropies(static_cast<std::size_t>(heads_in(task, W) * task.queries()));
+  for_queries(task, W, threads, [&](const HeadQuery& at, std::vector<double>& u) {
+    std::vector<double> logs(static_cast<std::size_t>(task.visible(at.query)));
+    log_softmax(task, at.W, at.query, u, logs.data());
     for (const double log_weight : logs) {
       const double weight = std::exp(log_weight);
-      if (weight > 0) entropies[static_cast<std::size_t>(i)] -= weight * log_weight;
+      if (weight > 0) entropies[static_cast<std::size_t>(at.row)] -= weight * log_weight;
     }
   });
   double sum = 0;
   for (const double entropy : entropies) sum += entropy;
-  return sum / static_cast<double>(task.queries());
+  return sum / static_cast<double>(entropies.size());
 }
 
 }  // namespace attsvm
