@@ -99,6 +99,7 @@ NB_MODULE(_core, module) {
   bind_theory(module);
   bind_studies(module);
   bind_capacity(module);
+  bind_stack(module);
   bind_audit(module);
   bind_report(module);
 }
