@@ -32,6 +32,7 @@ from ._report import Report, report
 from ._run import Run, Runs, TrainProgress
 from ._solution import Row, Solution, Solutions, SolveProgress
 from ._solve import solve, solve_many
+from ._stack import Stack, stack
 from ._studies import Finding, StudyFacts, StudyProgress, StudyReport, StudyResult, list_studies, reproduce, sweep
 from ._task import Task, generate, kinds
 from ._theory import (Check, Claim, ClaimResult, LocalOptima, NextTokenCheck, PriorityGraph, SupportToken, Tie, check,
@@ -45,12 +46,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Audit", "Capacity", "Check", "Claim", "ClaimResult", "ConvergenceWarning", "ExistingFileError", "Finding", "Heads",
-    "InfeasibleError", "InputError", "Interrupted", "LocalOptima", "Margin", "MissingFileError",
-    "NextTokenCheck", "Path", "PriorityGraph", "Report", "Row", "Run", "Runs", "Share", "SmallestSize", "Solution",
-    "Solutions", "SolveProgress", "Spread", "StudyFacts", "StudyProgress", "StudyReport",
-    "StudyResult", "SupportToken", "Task", "Tie", "TrainProgress", "Verification", "audit", "capacity", "check",
-    "claims", "correlation", "generate", "kinds", "list_claims", "list_studies", "load", "load_run", "load_solution",
-    "load_task", "local_optima", "margin", "path", "report", "reproduce", "save", "solve", "solve_many", "sweep",
+    "InfeasibleError", "InputError", "Interrupted", "LocalOptima", "Margin", "MissingFileError", "NextTokenCheck", "Path",
+    "PriorityGraph", "Report", "Row", "Run", "Runs", "Share", "SmallestSize", "Solution", "Solutions", "SolveProgress",
+    "Spread", "Stack", "StudyFacts", "StudyProgress", "StudyReport", "StudyResult", "SupportToken", "Task", "Tie",
+    "TrainProgress", "Verification", "audit", "capacity", "check", "claims", "correlation", "generate", "kinds",
+    "list_claims", "list_studies", "load", "load_run", "load_solution", "load_task", "local_optima", "margin", "path",
+    "report", "reproduce", "save", "solve", "solve_many", "stack", "sweep",
     "train", "train_many", "verify", "with_positions", "__version__",
 ]
 if TYPE_CHECKING or _find_spec("sklearn"):

@@ -8,6 +8,7 @@ from ._heads import Heads
 from ._path import Path
 from ._run import Run
 from ._solution import Solution
+from ._stack import Stack
 from ._task import Task
 from ._types import PathLike
 
@@ -28,8 +29,8 @@ def writable(path: PathLike, force: bool) -> str:
     return path
 
 
-def save(path: PathLike, thing: Task | Solution | Run | Path | Heads, *, force: bool = False) -> None:
-    """Writes a task, solution, run, path or heads to an .npz file: the bytes that the command line writes for it.
+def save(path: PathLike, thing: Task | Solution | Run | Path | Heads | Stack, *, force: bool = False) -> None:
+    """Writes a task, solution, run, path, heads or stack to an .npz file: the bytes that the command line writes for it.
 
     The file appears complete or not at all; an existing one is replaced only with `force`, else FileExistsError.
 
@@ -40,15 +41,15 @@ def save(path: PathLike, thing: Task | Solution | Run | Path | Heads, *, force: 
     >>> attsvm.load_task(file)
     Task(attention='cross', queries=6, sequences=6, longest=8, d=10, dz=10, head='linear')
     """
-    if not isinstance(thing, (Task, Solution, Run, Path, Heads)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"thing is a {type(thing).__name__}; must be a Task, Solution, Run, Path or Heads")
+    if not isinstance(thing, (Task, Solution, Run, Path, Heads, Stack)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"thing is a {type(thing).__name__}; must be a Task, Solution, Run, Path, Heads or Stack")
     _core.write_npz(writable(path, force), thing._file_arrays(), bool(force))
 
 
-def load(path: PathLike) -> Task | Solution | Run | Path | Heads:
-    """Reads a file of a task, solution, run, path or heads; the arrays in it determine which.
+def load(path: PathLike) -> Task | Solution | Run | Path | Heads | Stack:
+    """Reads a file of a task, solution, run, path, heads or stack; the arrays in it determine which.
 
-    A file that holds only W is read as another solver's solution. InputError names the file, the array and the error,
+    A file that holds only W is read as another solver's solution. A stack comes without what is said about its heads. InputError names the file, the array and the error,
     FileNotFoundError a file that is missing. `load_task`, `load_solution` and `load_run` read what they say alone.
 
     >>> import attsvm, os, tempfile
@@ -65,6 +66,8 @@ def load(path: PathLike) -> Task | Solution | Run | Path | Heads:
         return Heads._of(_core.load_heads(path))
     if "ids" in names:  # heads may have ids as well
         return load_task(path)
+    if {"V", "causal"} <= names:
+        return Stack(_core.read_npz(path), [])
     if {"record_step", "record_W"} & names:
         return load_run(path)
     if "radius" in names:

@@ -16,6 +16,7 @@ void bind_theory(nb::module_& module);
 void bind_next_token(nb::module_& module);
 void bind_studies(nb::module_& module);
 void bind_capacity(nb::module_& module);
+void bind_stack(nb::module_& module);
 void bind_audit(nb::module_& module);
 void bind_report(nb::module_& module);
 

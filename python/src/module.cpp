@@ -121,6 +121,7 @@ NB_MODULE(_core, module) {
   bind_next_token(module);
   bind_studies(module);
   bind_capacity(module);
+  bind_stack(module);
   bind_audit(module);
   bind_report(module);
 }

@@ -182,6 +182,7 @@ class Layers final : public Study {
     const std::vector<Index> steps = curve_steps(kLayersSteps);
     Panel distance = distance_over_steps(stack.words(), static_cast<double>(kLayersSteps)),
           rho = over_steps(stack.words(), "share of the largest margin", static_cast<double>(kLayersSteps));
+    rho.y_range = {{-1, 1.05}};
     for (Index layer = 0; layer < stack.layers && !results.empty(); ++layer) {
       const auto style = static_cast<int>(layer);
       const auto add = [&](Panel& panel, const char* name, const char* null) {
@@ -223,8 +224,7 @@ class Layers final : public Study {
                       mean("null_rho"), mean("all_rho")));
     }
     finding.ours = fmt::format("Means at the end, {} runs: {}.", results.size(), fmt::join(words, "; "));
-    if (stack.train_values)
-      finding.why = "Trained values grow without bound, so that what the layers above read never settles.";
+    if (stack.train_values) finding.why = "Trained values grow without bound, and so does what the layers above read.";
     return finding;
   }
 };

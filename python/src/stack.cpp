@@ -1,0 +1,57 @@
+#include <nanobind/stl/string.h>
+
+#include "bindings.h"
+#include "io/hierarchy_data.h"
+
+namespace attsvm::python {
+namespace {
+
+/// (arrays of the stack's file, JSON of what is said about its heads, interrupted)
+Answer<Fields, std::string, bool> train_layers(const AttentionTask& task, const Fields& given, int threads,
+                                               nb::object bar) {
+  StackSettings settings{.layers = nb::cast<Index>(given["layers"]),
+                         .heads = nb::cast<Index>(given["heads"]),
+                         .causal = nb::cast<bool>(given["causal"]),
+                         .train_values = nb::cast<bool>(given["train_values"]),
+                         .one_norm = nb::cast<bool>(given["one_norm"])};
+  const auto values = nb::cast<std::string>(given["values"]), askers = nb::cast<std::string>(given["askers"]);
+  if (values == "identity") settings.values = StackValues::identity;
+  if (values != name_of(settings.values)) refuse("values = {}; must be random or identity", values);
+  if (askers != "live" && askers != "all") refuse("askers = {}; must be live or all", askers);
+  TrainSettings& training = settings.training;
+  const std::string complaint = set_optimizer(nb::cast<std::string>(given["optimizer"]), training);
+  if (!complaint.empty()) refuse("optimizer: {}", complaint);
+  training.step = nb::cast<double>(given["step"]);
+  training.steps = nb::cast<Index>(given["steps"]);
+  training.schedule = named<Schedule>(nb::cast<std::string>(given["schedule"]), "schedule");
+  training.loss = named<Loss>(nb::cast<std::string>(given["loss"]), "loss");
+  training.init = named<Init>(nb::cast<std::string>(given["init"]), "init");
+  training.seed = nb::cast<std::uint64_t>(given["seed"]);
+  training.time_limit = nb::cast<double>(given["time_limit"]);
+  training.record = RecordPlan::spread(training.steps, nb::cast<Index>(given["records"]));
+  const HierarchySettings judged{.askers = askers == "all" ? Askers::all : Askers::live,
+                                 .null_draws = nb::cast<Index>(given["null"]),
+                                 .seed = training.seed};
+  Watch watch(nb::none(), std::move(bar));
+  training.progress = [&](const TrainProgress& now) { return watch.stop([&] { return nb::make_tuple(now.step); }); };
+  NamedArrays arrays;
+  std::string heads;
+  {
+    const nb::gil_scoped_release unlocked;
+    Workspace workspace(threads);
+    const StackRun run = train_stack(task, settings, workspace.threads());
+    arrays = stack_arrays(task, settings, run);
+    heads = hierarchy_json(run.records, hierarchy(task, run.records, judged, workspace.threads()), judged).dump();
+  }
+  watch.finish();
+  return nb::make_tuple(to_python(arrays), heads, watch.interrupted());
+}
+
+}  // namespace
+
+void bind_stack(nb::module_& module) {
+  module.def("stack", &train_layers, nb::arg("task"), nb::arg("settings"), nb::arg("threads"), nb::arg("bar").none(),
+             "(arrays, JSON of the heads, interrupted)");
+}
+
+}  // namespace attsvm::python

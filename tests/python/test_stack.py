@@ -1,0 +1,45 @@
+"""attsvm.stack."""
+
+import os
+import pickle
+import subprocess
+
+import attsvm
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def task():
+    return attsvm.generate("random", attention="prompt", n=4, T=5, d=6, seed=3)
+
+
+def test_files_have_the_bytes_of_the_command_line(task, tmp_path):
+    result = attsvm.stack(task, layers=2, heads=2, steps=40, train_values=True, seed=2)
+    task.save(tmp_path / "task.npz")
+    result.save(tmp_path / "python.npz")
+    command = [os.environ["ATTSVM_PROGRAM"], "stack", "task.npz", "--heads", "2", "--steps", "40", "--train-values",
+               "--seed", "2", "-o", "program.npz"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "python.npz").read_bytes() == (tmp_path / "program.npz").read_bytes()
+    loaded = attsvm.load(tmp_path / "program.npz")
+    assert isinstance(loaded, attsvm.Stack) and np.array_equal(loaded.W, result.W) and loaded.heads == []
+
+
+def test_heads_are_judged(task):
+    result = attsvm.stack(task, steps=2000, null=3)
+    assert [(head["layer"], head["head"]) for head in result.heads] == [(0, 0), (1, 0)]
+    for head in result.heads:
+        assert head["status"] == "optimal" and len(head["rho"]) == len(result.record_step)
+        assert head["last_rho"]["value"] > max(head["last_rho"]["null"])
+    again = pickle.loads(pickle.dumps(result))
+    assert np.array_equal(again.W, result.W) and again.heads == result.heads
+    assert repr(result).startswith("Stack(layers=2, heads=1, steps=2000")
+
+
+@pytest.mark.parametrize("options, words", [(dict(layers=0), "layers"), (dict(values="zero"), "values = zero"),
+                                            (dict(askers="some"), "askers = some"),
+                                            (dict(optimizer="polyak"), "polyak")])
+def test_bad_settings_are_refused(task, options, words):
+    with pytest.raises(ValueError, match=words):
+        attsvm.stack(task, **options)
