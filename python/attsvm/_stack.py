@@ -97,14 +97,14 @@ def stack(task: Task, *, layers: int = 2, heads: int = 1, causal: bool = True, v
     ((2, 1, 6, 6), True)
     """
     from ._train import optimizer_text
-    settings = dict(layers=arguments.integer(layers, "layers", 1), heads=arguments.integer(heads, "heads", 1),
-                    causal=bool(causal), values=arguments.word(values, "values"), train_values=bool(train_values),
-                    one_norm=bool(one_norm), optimizer=optimizer_text(optimizer),
-                    step=arguments.number(step, "step"), steps=arguments.integer(steps, "steps"),
-                    schedule=arguments.word(schedule, "schedule"), loss=arguments.word(loss, "loss"),
-                    init=arguments.word(init, "init"), seed=arguments.seed(seed),
-                    records=arguments.integer(records, "records", 2), askers=arguments.word(askers, "askers"),
-                    null=arguments.integer(null, "null"), time_limit=arguments.positive(time_limit, "time_limit"))
+    settings: dict[str, Any] = dict(
+        layers=arguments.integer(layers, "layers", 1), heads=arguments.integer(heads, "heads", 1),
+        causal=bool(causal), values=arguments.word(values, "values"), train_values=bool(train_values),
+        one_norm=bool(one_norm), optimizer=optimizer_text(optimizer), step=arguments.number(step, "step"),
+        steps=arguments.integer(steps, "steps"), schedule=arguments.word(schedule, "schedule"),
+        loss=arguments.word(loss, "loss"), init=arguments.word(init, "init"), seed=arguments.seed(seed),
+        records=arguments.integer(records, "records", 2), askers=arguments.word(askers, "askers"),
+        null=arguments.integer(null, "null"), time_limit=arguments.positive(time_limit, "time_limit"))
     with _progress.bar(progress, "stack", max(settings["steps"], 1), lambda at: (at, "")) as bar:
         arrays, judged, interrupted = _core.stack(unwrap(task), settings, arguments.threads(threads), bar)
     result = Stack(arrays, json.loads(judged)["judged"])
