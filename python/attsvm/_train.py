@@ -220,10 +220,11 @@ def train_many(tasks: Sequence[Task], *, param: Parametrization = "W", joint: bo
                newton_schulz: int | None = None, normalize: bool = False, step: float = 0.1, steps: int = 2000,
                schedule: Schedule = "constant", epsilon: Any = None, ridge: float = 0.0,
                weight_decay: float | None = None, dropout: float = 0.0, batch: int | None = None,
-               loss: Loss = "logistic", label_smoothing: float = 0.0, selector: Selector = "soft",
-               concentration: float = 10.0, entropy: float = 0.0, temperature: Any = 1.0,
-               arithmetic: Arithmetic = "exact", init: Any = None, seed: int = 0, record: Any = None, stop_direction: float | None = None,
-               threads: int | None = None, progress: bool | None = None) -> Runs:
+               loss: Loss = "logistic", label_smoothing: float = 0.0,
+               selector: Selector = "soft", concentration: float = 10.0, entropy: float = 0.0, temperature: Any = 1.0,
+               arithmetic: Arithmetic = "exact", init: Any = None, seed: int = 0, record: Any = None,
+               stop_direction: float | None = None, threads: int | None = None,
+               progress: bool | None = None) -> Runs:
     """Trains many small tasks at once, several per vector register, on all cores.
 
     Arguments are those of `train`; `init` may also be a list with one start per task, and `record` is by default the
