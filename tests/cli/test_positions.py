@@ -49,7 +49,8 @@ def test_positions_count_from_the_beginning_of_each_sequence(attsvm, task_file, 
         assert np.array_equal(placed["tokens"], tokens)
 
 
-@pytest.mark.parametrize("options", [["--kind", kind] for kind in ("sinusoidal", "rotary", "bias", "slope", "relative")])
+@pytest.mark.parametrize("options", [["--kind", kind]
+                                     for kind in ("sinusoidal", "rotary", "bias", "slope", "relative")])
 def test_positions_tell_equal_tokens_apart(attsvm, task_file, tmp_path, options):
     words = np.eye(4)
     task = task_file(tokens=words[[[0, 1, 2, 1]]], query_token=[2], select=[3])

@@ -19,7 +19,8 @@ def test_selectors(attsvm, draw, tmp_path, options):
     assert answers[0] == answers[1]
     fields = result.json()
     settings = dict(zip(options[::2], options[1::2]))
-    assert fields["selector"] == settings.get("--selector", "soft") and fields["entropy"] == settings.get("--entropy", 0)
+    assert fields["selector"] == settings.get("--selector", "soft")
+    assert fields["entropy"] == settings.get("--entropy", 0)
     assert fields["temperature"] == ([1, 0.1] if "--temperature" in settings else [1, 1])
     assert fields["concentration"] == settings.get("--concentration")
     assert 0 <= fields["attention_entropy"] < np.log(8) and 0 <= fields["hard_accuracy"] <= 1
