@@ -39,8 +39,9 @@ __device__ __forceinline__ void run_fixed(const LaneArrays& arrays, long long ru
   __shared__ double shared[kTiles][2 * D + T + N + 3][kLanes];
   const int lane = threadIdx.x % kLanes, first = lane / N * N;
   const long long tile = static_cast<long long>(blockIdx.x) * kTiles + threadIdx.x / kLanes;
-  if (first >= kFit * N || tile * kFit + lane / N >= runs) return;
-  const unsigned others = __activemask();
+  const bool used = first < kFit * N && tile * kFit + lane / N < runs;
+  const unsigned others = __ballot_sync(~0U, used);
+  if (!used) return;
   auto& rows = shared[threadIdx.x / kLanes];
   const Board board{rows[0],         rows[D],             rows[D + 1],         rows[D + 2],
                     rows[D + 3],     rows[D + 3 + T],     rows[D + 3 + T + N], kLanes};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/simd.h"
 #include "device/query_lane.h"
@@ -16,6 +17,13 @@ constexpr Index kMostAtOnce = 1 << 17;  // runs whose numbers are on the card at
 constexpr Index kMostSteps = 256;       // per launch, so that a stop is answered soon
 constexpr double kWorthwhile = 4e9;     // multiplications that take a core about a second
 constexpr double kShare = 0.8;          // of the card's free memory, at most
+constexpr std::size_t kArrays = 12;     // of LaneArrays
+
+/// How many numbers each array of LaneArrays has per query.
+std::array<Index, kArrays> sizes_of(const LaneShape& shape) {
+  const Index T = shape.T, d = shape.d;
+  return {T * d, T, shape.n, 1, d, d, 1, 1, d, 1, 1, T + d};
+}
 
 /// How a shape is laid out on the card.
 struct Layout {
@@ -42,7 +50,13 @@ struct DeviceArray {
 class DeviceRuns {
  public:
   DeviceRuns(Cuda& cuda, const LaneShape& shape, const TrainSettings& settings, Index runs)
-      : cuda_(cuda), shape_(shape), layout_(cuda, shape), runs_(runs), per_tile_(layout_.lanes / shape.n) {
+      : cuda_(cuda),
+        shape_(shape),
+        layout_(cuda, shape),
+        runs_(runs),
+        per_tile_(layout_.lanes / shape.n),
+        settings_(settings),
+        step_sizes_(cuda, kMostSteps * sizeof(double)) {
     const StepRule rule = rule_of(settings);
     rule_ = {.loss = settings.loss == Loss::logistic      ? device::kLogistic
                      : settings.loss == Loss::exponential ? device::kExponential
@@ -50,13 +64,8 @@ class DeviceRuns {
              .normalized = rule.kind == StepKind::steepest,
              .epsilon = rule.epsilon,
              .queries = static_cast<double>(shape.n)};
-    const Index T = shape.T, d = shape.d;
-    const std::array<Index, kArrays> sizes{T * d, T, shape.n, 1, d, d, 1, 1, d, 1, 1, T + d};
+    const std::array<Index, kArrays> sizes = sizes_of(shape);
     const auto tiles = static_cast<std::size_t>((runs + per_tile_ - 1) / per_tile_);
-    std::size_t bytes = 0;
-    for (const Index size : sizes) bytes += static_cast<std::size_t>(size * layout_.lanes) * tiles * sizeof(double);
-    if (static_cast<double>(bytes) > kShare * static_cast<double>(cuda.free_memory()))
-      throw DeviceError("the GPU has too little free memory");
     for (std::size_t k = 0; k < kArrays; ++k) {
       DeviceArray& array = arrays_[k];
       array.size = sizes[k];
@@ -64,8 +73,17 @@ class DeviceRuns {
       array.card = Cuda::Room(cuda, count * sizeof(double));
       if (k != kScratch) array.host.assign(count, k == kRest ? -1.0 : 0.0);
     }
-    for (Index step = 0; step < settings.steps; ++step) steps_.push_back(scheduled_step(settings, step));
-    step_sizes_ = Cuda::Room(cuda, std::max<std::size_t>(1, steps_.size()) * sizeof(double));
+  }
+
+  /// How many runs of a shape fit into the card's memory at once; DeviceError if it is none.
+  static Index fitting(Cuda& cuda, const LaneShape& shape) {
+    const Layout layout(cuda, shape);
+    Index numbers = 0;
+    for (const Index size : sizes_of(shape)) numbers += size;
+    const double tile = static_cast<double>(numbers * layout.lanes) * sizeof(double);
+    const double tiles = std::floor(kShare * static_cast<double>(cuda.free_memory()) / tile);
+    if (tiles < 1) throw DeviceError("the GPU has too little free memory");
+    return static_cast<Index>(std::min(tiles, 1e9)) * (layout.lanes / shape.n);
   }
 
   /// Copies a run at its start from a group of one lane. Runs may be put by several threads at once.
@@ -82,16 +100,19 @@ class DeviceRuns {
     for (DeviceArray& array : arrays_) {
       if (!array.host.empty()) array.card.fill(array.host.data(), array.host.size() * sizeof(double));
     }
-    if (!steps_.empty()) step_sizes_.fill(steps_.data(), steps_.size() * sizeof(double));
   }
 
-  /// Takes steps from..to−1 and finds the gradients there.
+  /// Takes steps number from, …, to−1, at most kMostSteps, and finds the gradients after them. Returns when it is done.
   void advance(Index from, Index to) {
+    std::array<double, kMostSteps> sizes_of_steps{};
+    for (Index step = from; step < to; ++step)
+      sizes_of_steps[static_cast<std::size_t>(step - from)] = scheduled_step(settings_, step);
+    step_sizes_.fill(sizes_of_steps.data(), sizeof sizes_of_steps);
     const auto at = [&](ArrayName name) { return reinterpret_cast<double*>(arrays_[name].card.address()); };
     device::LaneArrays arrays{at(kX), at(kGamma), at(kGram), at(kVisible), at(kReach), at(kAdded),
                               at(kF), at(kC),     at(kG),    at(kTop),     at(kRest),  at(kScratch)};
     device::AnySizes sizes{static_cast<int>(shape_.n), static_cast<int>(shape_.T), static_cast<int>(shape_.d)};
-    const double* steps = reinterpret_cast<const double*>(step_sizes_.address()) + from;
+    const double* steps = reinterpret_cast<const double*>(step_sizes_.address());
     long long runs = runs_;
     int count = static_cast<int>(to - from);
     auto number = static_cast<double>(from);
@@ -99,9 +120,10 @@ class DeviceRuns {
     const Index per_block = per_tile_ * layout_.tiles_per_block;
     cuda_.launch(layout_.kernel, static_cast<unsigned>((runs_ + per_block - 1) / per_block),
                  static_cast<unsigned>(layout_.lanes * layout_.tiles_per_block), arguments.data());
+    cuda_.wait();
   }
 
-  /// Waits, and copies what records need to the host.
+  /// Copies what records need to the host.
   void fetch() {
     for (const ArrayName name : {kAdded, kF, kC, kG, kTop, kRest}) {
       DeviceArray& array = arrays_[name];
@@ -122,7 +144,6 @@ class DeviceRuns {
 
  private:
   enum ArrayName : std::size_t { kX, kGamma, kGram, kVisible, kReach, kAdded, kF, kC, kG, kTop, kRest, kScratch };
-  static constexpr std::size_t kArrays = 12;
 
   std::size_t place(Index run, Index query, ArrayName name, Index k) const {
     const Index tile = run / per_tile_, lane = run % per_tile_ * shape_.n + query;
@@ -147,7 +168,7 @@ class DeviceRuns {
   Index runs_, per_tile_;
   device::LaneRule rule_{};
   std::array<DeviceArray, kArrays> arrays_;
-  std::vector<double> steps_;
+  const TrainSettings& settings_;
   Cuda::Room step_sizes_;
 };
 
@@ -169,7 +190,7 @@ void train_together(Cuda& cuda, std::span<const DeviceEntrant> entrants, Threads
   std::vector<std::vector<Record>> records(entrants.size());
   std::vector<TrainedRun> ends(entrants.size());
   bool asked = false;
-  for (Index step = 0, from = 0;; from = step) {
+  for (Index from = 0, step = 0;;) {
     runs.advance(from, step);
     const bool last = step == settings.steps, due = settings.record.due(step, settings.steps);
     asked = !last && settings.progress && settings.progress(TrainProgress(step));
@@ -199,6 +220,7 @@ void train_together(Cuda& cuda, std::span<const DeviceEntrant> entrants, Threads
     }
     if (ends_here) break;
     const Index next = settings.record.next(step + 1, settings.steps);
+    from = step;
     step = std::min({next < 0 ? settings.steps : next, settings.steps, step + kMostSteps});
   }
   for (std::size_t k = 0; k < entrants.size(); ++k) entrants[k].out = std::move(ends[k]);
@@ -222,17 +244,19 @@ bool worth_a_device(const LaneShape& shape, const TrainSettings& settings, std::
   return per_step * static_cast<double>(settings.steps) * static_cast<double>(runs) >= kWorthwhile;
 }
 
-bool train_on_device(Cuda& cuda, std::span<const DeviceEntrant> entrants, Threads& threads) {
+std::size_t train_on_device(Cuda& cuda, std::span<const DeviceEntrant> entrants, Threads& threads) {
+  std::size_t done = 0;
   try {
-    while (!entrants.empty()) {
-      const std::size_t count = std::min(entrants.size(), static_cast<std::size_t>(kMostAtOnce));
-      train_together(cuda, entrants.first(count), threads);
-      entrants = entrants.subspan(count);
+    while (done < entrants.size()) {
+      const Index most = std::min(kMostAtOnce, DeviceRuns::fitting(cuda, entrants[done].input.shape));
+      const std::size_t count = std::min(entrants.size() - done, static_cast<std::size_t>(most));
+      train_together(cuda, entrants.subspan(done, count), threads);
+      done += count;
     }
   } catch (const DeviceError&) {
-    return false;
+    return done;
   }
-  return true;
+  return done;
 }
 
 }  // namespace attsvm::internal

@@ -26,8 +26,8 @@ Cuda* device_for(const TrainSettings& settings, const Threads& threads);
 /// Whether a batch of runs takes long enough on a CPU for Device::automatic to start the GPU.
 bool worth_a_device(const LaneShape& shape, const TrainSettings& settings, std::size_t runs);
 
-/// Trains runs of one shape on the GPU, with the bits of the CPU's lanes. False if the GPU refused, for example because
-/// its memory is full; nothing is changed then.
-bool train_on_device(Cuda& cuda, std::span<const DeviceEntrant> entrants, Threads& threads);
+/// Trains runs of one shape on the GPU, with the bits of the CPU's lanes. Returns how many of them, from the first one,
+/// are trained: fewer than all if the GPU refuses, for example because its memory is full. The others are untouched.
+std::size_t train_on_device(Cuda& cuda, std::span<const DeviceEntrant> entrants, Threads& threads);
 
 }  // namespace attsvm::internal

@@ -98,11 +98,8 @@ std::vector<bool> train_on_device_if_any(std::span<const AttentionTask> tasks, c
       const Entrant& entrant = entrants[run];
       chosen.push_back({tasks[run], entrant.settings, entrant.head, *entrant.input, entrant.point, out[run]});
     }
-    const bool taken = train_on_device(*cuda, chosen, threads);
-    for (const std::size_t run : runs) {
-      if (!taken) out[run] = {};
-      done[run] = taken;
-    }
+    const std::size_t trained = train_on_device(*cuda, chosen, threads);
+    for (std::size_t k = 0; k < trained; ++k) done[runs[k]] = true;
   }
   return done;
 }

@@ -76,7 +76,15 @@ void expect_same(double found, double expected, double scale) {
 }
 
 template <class Sizes>
-void expect_kernel_like_lanes(const AttentionTask& task, const TrainSettings& settings, const Sizes& sizes) {
+Sizes sizes_of(const LaneShape& shape) {
+  if constexpr (std::is_same_v<Sizes, device::AnySizes>)
+    return {static_cast<int>(shape.n), static_cast<int>(shape.T), static_cast<int>(shape.d)};
+  else
+    return {};
+}
+
+template <class Sizes>
+void expect_kernel_like_lanes(const AttentionTask& task, const TrainSettings& settings) {
   const Head head = task.head();
   const Parameters start = starting_point(task, settings, {}, head);
   const std::optional<LaneInput> input = lane_input(task, settings, head, start);
@@ -85,7 +93,7 @@ void expect_kernel_like_lanes(const AttentionTask& task, const TrainSettings& se
   LaneRuns run(shape, 1, settings);
   run.put(0, task, *input, start);
   EmulatedRun card(shape, run.group());
-  auto lanes = card.lanes(sizes);
+  auto lanes = card.lanes(sizes_of<Sizes>(shape));
   const StepRule step_rule = rule_of(settings);
   const device::LaneRule rule{static_cast<int>(settings.loss), step_rule.kind == StepKind::steepest, step_rule.epsilon,
                               static_cast<double>(shape.n)};
@@ -127,6 +135,8 @@ AttentionTask with_a_tie(const AttentionTask& task) {
   return AttentionTask(arrays);
 }
 
+using Published = device::FixedSizes<6, 8, 10>;
+
 TEST(DeviceLanes, KernelsDoWhatLanesDo) {
   for (const std::uint32_t seed : {1U, 2U, 3U}) {
     const AttentionTask usual = generate({.n = 6, .T = 8, .d = 10}, seed).task;
@@ -134,20 +144,20 @@ TEST(DeviceLanes, KernelsDoWhatLanesDo) {
       for (const Loss loss : {Loss::logistic, Loss::exponential, Loss::linear}) {
         const TrainSettings settings{
             .optimizer = optimizer, .step = 0.3, .steps = 120, .epsilon = seed == 3 ? 0.01 : 0, .loss = loss};
-        expect_kernel_like_lanes(usual, settings, device::FixedSizes<6, 8, 10>{});
-        expect_kernel_like_lanes(usual, settings, device::AnySizes{6, 8, 10});
-        expect_kernel_like_lanes(with_a_tie(usual), settings, device::FixedSizes<6, 8, 10>{});
+        expect_kernel_like_lanes<Published>(usual, settings);
+        expect_kernel_like_lanes<device::AnySizes>(usual, settings);
+        expect_kernel_like_lanes<Published>(with_a_tie(usual), settings);
       }
     }
     const AttentionTask ragged = generate({.n = 5, .T = 7, .d = 9, .shortest = 2}, seed).task;
-    expect_kernel_like_lanes(ragged, {.step = 1, .steps = 60}, device::AnySizes{5, 7, 9});
-    expect_kernel_like_lanes(with_a_tie(ragged), {.step = 1, .steps = 60}, device::AnySizes{5, 7, 9});
+    expect_kernel_like_lanes<device::AnySizes>(ragged, {.step = 1, .steps = 60});
+    expect_kernel_like_lanes<device::AnySizes>(with_a_tie(ragged), {.step = 1, .steps = 60});
   }
 }
 
 TEST(DeviceLanes, SaturatedRunsKeepTheirBits) {
   const AttentionTask task = generate({.n = 6, .T = 8, .d = 10}, 4).task;
-  expect_kernel_like_lanes(task, {.step = 20, .steps = 2000}, device::FixedSizes<6, 8, 10>{});
+  expect_kernel_like_lanes<Published>(task, {.step = 20, .steps = 2000});
 }
 
 TEST(DeviceLanes, AGpuGivesTheBitsOfTheCpu) {
