@@ -39,7 +39,8 @@ AttentionTask with_positions(const AttentionTask& task, const Positions& positio
 
 /// The least and the largest distance s − t in a task.
 struct DistanceRange {
-  Index least, largest;
+  Index least;    ///< the least s − t
+  Index largest;  ///< the largest s − t
 };
 
 /// Over all queries and the tokens that they see. Not for next-token tasks.

@@ -28,8 +28,8 @@ class Threads {
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
-  int count() const;            ///< threads, the calling one included
-  Device device() const;        ///< where batches of small runs are computed; at first Device::automatic
+  int count() const;      ///< threads, the calling one included
+  Device device() const;  ///< where batches of small runs are computed; at first Device::automatic
   void set_device(Device device);
 
   /// Calls work(chunk) for chunk = 0 … chunks−1 and returns when all are done. If chunks throw, the others still run,

@@ -28,7 +28,8 @@ void require_usable_heads(const TrainSettings& settings) {
     return;
   }
   if (settings.optimizer == Optimizer::polyak) refuse("polyak steps have no meaning with many heads");
-  if (settings.selector != Selector::soft || settings.entropy > 0 || settings.temperature != TrainSettings{}.temperature)
+  if (settings.selector != Selector::soft || settings.entropy > 0 ||
+      settings.temperature != TrainSettings{}.temperature)
     refuse("many heads are trained with the soft selector at temperature 1, and without an entropy penalty");
   const StepRule rule = rule_of(settings);
   if (settings.shared_norm && rule.kind == StepKind::steepest && !rule.norm.is_entrywise() && !rule.norm.is_frobenius())

@@ -14,8 +14,8 @@ enum TrainStream : std::uint32_t {
   kGumbel = 110,
   kDirichlet = 111,
   kHeadValues = kGumbel,  // the v's of many heads, which are trained without such noise
-  kStackStart = 120,   // W of a stack
-  kStackValues = 121,  // V of a stack
+  kStackStart = 120,      // W of a stack
+  kStackValues = 121,     // V of a stack
 };
 
 }  // namespace attsvm::internal

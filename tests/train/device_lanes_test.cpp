@@ -138,26 +138,26 @@ AttentionTask with_a_tie(const AttentionTask& task) {
 using Published = device::FixedSizes<6, 8, 10>;
 
 TEST(DeviceLanes, KernelsDoWhatLanesDo) {
-  for (const std::uint32_t seed : {1U, 2U, 3U}) {
+  for (const std::uint32_t seed : {1U, 3U}) {
     const AttentionTask usual = generate({.n = 6, .T = 8, .d = 10}, seed).task;
     for (const Optimizer optimizer : {Optimizer::ngd, Optimizer::gd}) {
       for (const Loss loss : {Loss::logistic, Loss::exponential, Loss::linear}) {
         const TrainSettings settings{
-            .optimizer = optimizer, .step = 0.3, .steps = 120, .epsilon = seed == 3 ? 0.01 : 0, .loss = loss};
+            .optimizer = optimizer, .step = 0.3, .steps = 25, .epsilon = seed == 3 ? 0.01 : 0, .loss = loss};
         expect_kernel_like_lanes<Published>(usual, settings);
         expect_kernel_like_lanes<device::AnySizes>(usual, settings);
         expect_kernel_like_lanes<Published>(with_a_tie(usual), settings);
       }
     }
     const AttentionTask ragged = generate({.n = 5, .T = 7, .d = 9, .shortest = 2}, seed).task;
-    expect_kernel_like_lanes<device::AnySizes>(ragged, {.step = 1, .steps = 60});
-    expect_kernel_like_lanes<device::AnySizes>(with_a_tie(ragged), {.step = 1, .steps = 60});
+    expect_kernel_like_lanes<device::AnySizes>(ragged, {.step = 1, .steps = 20});
+    expect_kernel_like_lanes<device::AnySizes>(with_a_tie(ragged), {.step = 1, .steps = 20});
   }
 }
 
 TEST(DeviceLanes, SaturatedRunsKeepTheirBits) {
   const AttentionTask task = generate({.n = 6, .T = 8, .d = 10}, 4).task;
-  expect_kernel_like_lanes<Published>(task, {.step = 20, .steps = 2000});
+  expect_kernel_like_lanes<Published>(task, {.step = 50, .steps = 150});
 }
 
 TEST(DeviceLanes, AGpuGivesTheBitsOfTheCpu) {
