@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include <optional>
 
 #include "io/file.h"
+#include "io/npz_writer.h"
 #include "io/output.h"
 #include "options.h"
 #include "ranks/portions.h"
@@ -52,12 +52,9 @@ std::vector<const Claim*> chosen(const std::vector<std::string>& names) {
 
 /// The bytes of a task file.
 std::string task_bytes(const AttentionTask& task, const std::map<std::string, Array>& extras) {
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / fmt::format("attsvm-claim-{}.npz", ::getpid());
-  save_task(path.string(), task, extras, true);
-  const auto file = InputFile::open(path.string());
-  std::filesystem::remove(path);
-  return {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()};
+  NamedArrays arrays = task_arrays(task);
+  arrays.insert(arrays.end(), extras.begin(), extras.end());
+  return npz_bytes(arrays);
 }
 
 /// Tests one claim, on any rank. The text begins with the length of the words in it; a counter-example's file follows
@@ -259,7 +256,8 @@ ExitCode run_claims(Session& session, ClaimsOptions& options) {
   if (!Session::interrupted()) portions.finish(take);
   line.clear();
   const double seconds = watch.seconds();
-  const bool complete = all.size() == list.size() && all.back().complete;
+  const bool complete =
+      all.size() == list.size() && std::all_of(all.begin(), all.end(), [](const Tested& one) { return one.complete; });
   if (session.json) {
     Session::print_json("claims", seconds, to_json(all, options, threads.count()));
   } else {

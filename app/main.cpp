@@ -34,8 +34,9 @@ std::terminate_handler standard_end = std::abort;
 
 #ifdef __linux__
 // The linker sends requests of our own code here, which are Eigen's. If one fails while a matrix changes its size,
-// Eigen 3.4 has freed the old block and would free it again on the way out, so the program ends on the spot. No output
-// file is there by then, and journals and run stores survive any end.
+// Eigen 3.4 has freed the old block and would free it again on the way out, so the program ends on the spot. What is
+// not finished by then does not appear under its name: an output file that is being written is unnamed, or is left as
+// NAME.PID.partial where the file system has no unnamed files. Journals and run stores survive any end.
 extern "C" {  // NOLINTBEGIN(bugprone-reserved-identifier): the linker chooses these names
 
 void* __real_malloc(std::size_t);

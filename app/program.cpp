@@ -124,7 +124,8 @@ void write_line(const char* first, const char* second) noexcept {
 }
 
 /// While one is alive, an input file that becomes shorter than it was ends the program. What was computed from it up to
-/// then is lost, and no output file has been written.
+/// then is lost, and no output file appears under its name (one that is being written may leave NAME.PID.partial where
+/// the file system has no unnamed files).
 class CutFileWatch {
  public:
   CutFileWatch() : before_(on_cut_file(end_program)) {}
@@ -224,7 +225,7 @@ int run_verb(int argc, const char* const* argv) {
   } catch (const InputError& error) {
     return complain(kBadInput, one_line(error.what()));
   } catch (const std::bad_alloc&) {
-    return say_out_of_memory();
+    return ranks().first() ? say_out_of_memory() : complain(kBadInput, kOutOfMemory);
   } catch (const std::system_error& error) {
     if (nobody_reads(error)) throw;
     return complain(kBadInput, error.what());
@@ -242,11 +243,18 @@ int run_rank(int argc, const char* const* argv) {
   }
 }
 
+/// What all ranks must have been given alike: with another command, what a rank does would be lost or be wrong.
+std::string command_mark(int argc, const char* const* argv) {
+  std::string mark;
+  for (int k = 1; k < argc; ++k) mark.append(argv[k]).push_back('\0');
+  return mark;
+}
+
 }  // namespace
 
 int say_out_of_memory() noexcept {
   static std::atomic_flag said;
-  if (!said.test_and_set()) write_line("out of memory; allow it more (ulimit -v), or use fewer --threads", "");
+  if (!said.test_and_set()) write_line(kOutOfMemory, "");
   return kBadInput;
 }
 
@@ -254,7 +262,7 @@ int run_program(int argc, const char* const* argv) {
   const CutFileWatch watch;
   throw_where_libraries_lack_memory();
   try {
-    join_ranks();
+    join_ranks(command_mark(argc, argv));
   } catch (const InputError& error) {  // of all ranks; one message is enough
     if (launched().rank == 0) fmt::print(stderr, "attsvm: {}\n", one_line(error.what()));
     return kBadInput;

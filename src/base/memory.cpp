@@ -29,11 +29,14 @@ double number_in(const std::string& path, const std::string& word, double otherw
   return otherwise;
 }
 
-/// What one control group has left. Its file pages count as used, but it gives those up that nobody writes.
-double left_in_group(const std::string& folder, const char* limit, const char* used, const char* pages) {
+/// What one control group has left. File pages count as used, but the system takes them back before it lets work fail:
+/// first those that nobody has read for long (inactive), then the others (active).
+double left_in_group(const std::string& folder, const char* limit, const char* used, const std::string& total) {
   const double most = number_in(folder + limit, "", kInfinity);
   if (most == kInfinity) return kInfinity;
-  return most - number_in(folder + used, "", 0) + number_in(folder + "/memory.stat", pages, 0);
+  const std::string facts = folder + "/memory.stat";
+  return most - number_in(folder + used, "", 0) + number_in(facts, total + "inactive_file", 0) +
+         number_in(facts, total + "active_file", 0);
 }
 
 /// What the control groups of this process, and those around them, have left.
@@ -50,9 +53,9 @@ double left_in_groups(const std::string& root) {
     // Inside a container, the path may be that of the machine; the container's own group is then at the top.
     for (std::string path = line.substr(second + 1);; path.resize(path.rfind('/'))) {
       if (path == "/") path.clear();
-      left = std::min(left, unified ? left_in_group(base + path, "/memory.max", "/memory.current", "inactive_file")
-                                    : left_in_group(base + path, "/memory.limit_in_bytes", "/memory.usage_in_bytes",
-                                                    "total_inactive_file"));
+      left = std::min(
+          left, unified ? left_in_group(base + path, "/memory.max", "/memory.current", "")
+                        : left_in_group(base + path, "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_"));
       if (path.rfind('/') == std::string::npos) break;
     }
   }

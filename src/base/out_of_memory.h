@@ -2,6 +2,9 @@
 
 namespace attsvm::internal {
 
+/// What the program says where memory is short.
+inline constexpr const char* kOutOfMemory = "out of memory; allow it more (ulimit -v), or use fewer --threads";
+
 /// Makes FLINT and GMP throw std::bad_alloc where they would print a message and abort. Global to the process, so the
 /// program and the Python module ask for it, and the library does not.
 void throw_where_libraries_lack_memory();

@@ -156,6 +156,13 @@ Array read_deflated(const std::shared_ptr<const InputFile>& file, const ZipEntry
   return array;
 }
 
+void add_entry(ZipWriter& zip, const std::string& name, const Array& given) {
+  const Array array = to_native(given);
+  const std::string header = npy_header(array);
+  const Bytes head = std::as_bytes(std::span(header)), body(array.data, static_cast<std::size_t>(array.bytes()));
+  zip.add(name + std::string(kSuffix), head, body, crc_of(body, crc_of(head)));
+}
+
 }  // namespace
 
 struct NpzFile::Contents {
@@ -205,14 +212,10 @@ Array NpzFile::read(const std::string& name, Threads& threads) const {
   });
 }
 
-NpzWriter::NpzWriter(const std::string& path, bool replace) : out_(path, replace), zip_(out_) {}
+NpzWriter::NpzWriter(const std::string& path, bool replace)
+    : out_(path, replace), zip_([this](Bytes bytes) { out_.write(bytes); }) {}
 
-void NpzWriter::add(const std::string& name, const Array& given) {
-  const Array array = to_native(given);
-  const std::string header = npy_header(array);
-  const Bytes head = std::as_bytes(std::span(header)), body(array.data, static_cast<std::size_t>(array.bytes()));
-  zip_.add(name + std::string(kSuffix), head, body, crc_of(body, crc_of(head)));
-}
+void NpzWriter::add(const std::string& name, const Array& array) { add_entry(zip_, name, array); }
 
 void NpzWriter::add(const std::string& name, const std::vector<Index>& shape, Index pieces,
                     const std::function<Bytes(Index)>& piece) {
@@ -238,6 +241,14 @@ void write_npz(const std::string& path, const NamedArrays& arrays, bool replace)
   NpzWriter writer(path, replace);
   for (const auto& [name, array] : arrays) writer.add(name, array);
   writer.commit();
+}
+
+std::string internal::npz_bytes(const NamedArrays& arrays) {
+  std::string file;
+  ZipWriter zip([&](Bytes bytes) { file.append(reinterpret_cast<const char*>(bytes.data()), bytes.size()); });
+  for (const auto& [name, array] : arrays) add_entry(zip, name, array);
+  zip.finish();
+  return file;
 }
 
 }  // namespace attsvm

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attsvm/array.h"
+#include "attsvm/files.h"
 #include "io/zip.h"
 
 namespace attsvm::internal {
@@ -18,10 +19,15 @@ class NpzWriter {
   void add(const std::string& name, const std::vector<Index>& shape, Index pieces,
            const std::function<Bytes(Index)>& piece);
   void commit();
+  NpzWriter(const NpzWriter&) = delete;
+  NpzWriter& operator=(const NpzWriter&) = delete;
 
  private:
   OutputFile out_;
-  ZipWriter zip_;
+  ZipWriter zip_;  // writes to out_
 };
+
+/// The bytes of the file that write_npz would write.
+std::string npz_bytes(const NamedArrays& arrays);
 
 }  // namespace attsvm::internal

@@ -209,12 +209,12 @@ Bytes entry_bytes(Bytes file, const ZipEntry& entry) {
 }
 
 void ZipWriter::put(const std::string& bytes) {
-  out_.write(bytes);
+  write_(std::as_bytes(std::span(bytes)));
   offset_ += bytes.size();
 }
 
 void ZipWriter::add(const std::string& name, Bytes head, Bytes body, std::uint32_t crc) {
-  add(name, head, body.size(), crc, [&] { out_.write(body); });
+  add(name, head, body.size(), crc, [&] { write_(body); });
 }
 
 void ZipWriter::add(const std::string& name, Bytes head, std::uint64_t body_size, std::uint32_t crc,
@@ -248,7 +248,7 @@ void ZipWriter::add(const std::string& name, Bytes head, std::uint64_t body_size
   ++entries_;
 
   put(local + name + extra);
-  out_.write(head);
+  write_(head);
   write_body();
   offset_ += size;
 }

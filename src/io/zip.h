@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/file.h"
@@ -27,13 +28,16 @@ std::vector<ZipEntry> read_zip_directory(Bytes file);
 /// Where the entry's stored bytes lie. Reads its local header.
 Bytes entry_bytes(Bytes file, const ZipEntry& entry);
 
+/// Where a zip file's bytes go, in order.
+using WriteBytes = std::function<void(Bytes)>;
+
 /// A zip file of stored entries with the date 1980-01-01, each entry's payload beginning at a multiple of 64 bytes.
 class ZipWriter {
  public:
-  explicit ZipWriter(OutputFile& out) : out_(out) {}
+  explicit ZipWriter(WriteBytes write) : write_(std::move(write)) {}
   /// Adds an entry whose bytes are head followed by body; crc is that of both together.
   void add(const std::string& name, Bytes head, Bytes body, std::uint32_t crc);
-  /// The same for a body that `write_body` writes to the file piece by piece: body_size bytes in all.
+  /// The same for a body that `write_body` writes to the same place piece by piece: body_size bytes in all.
   void add(const std::string& name, Bytes head, std::uint64_t body_size, std::uint32_t crc,
            const std::function<void()>& write_body);
   void finish();
@@ -41,7 +45,7 @@ class ZipWriter {
  private:
   void put(const std::string& bytes);
 
-  OutputFile& out_;
+  WriteBytes write_;
   std::uint64_t offset_ = 0;
   std::string directory_;
   std::uint64_t entries_ = 0;

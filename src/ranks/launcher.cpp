@@ -73,7 +73,7 @@ Launched launched() {
   return {};
 }
 
-std::unique_ptr<Wire> join_launched() {
+std::unique_ptr<Wire> join_launched(std::string_view command) {
   const Launched place = launched();
   if (place.count == 1) return nullptr;
   std::string problem;
@@ -83,6 +83,7 @@ std::unique_ptr<Wire> join_launched() {
     refuse("{} ranks were started, but MPI sees {}: attsvm was built with another MPI than the launcher's", place.count,
            wire->count());
   require_same_on_all(*wire, program_mark(), "runs another build of attsvm; install the same on every machine");
+  require_same_on_all(*wire, command, "was given another command than rank 0; give all the same");
   return wire;
 }
 

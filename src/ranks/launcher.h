@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "ranks/wire.h"
 
@@ -17,7 +18,7 @@ Launched launched();
 
 /// The wire to the other ranks; null for a process that is alone. MPI is in a plug-in that only such processes load, so
 /// the program starts where MPI is not installed. InputError if the plug-in is missing or does not start, if it belongs
-/// to another MPI than the launcher, or if ranks run different programs.
-std::unique_ptr<Wire> join_launched();
+/// to another MPI than the launcher, if ranks run different programs, or if their `command` is not the same.
+std::unique_ptr<Wire> join_launched(std::string_view command);
 
 }  // namespace attsvm::internal

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "attsvm/error.h"
 #include "ranks/wire.h"
 
 namespace attsvm::internal {
@@ -26,8 +27,10 @@ class MpiWire final : public Wire {
 
   // Errors need no check: MPI ends the whole job at the first one.
   void send(int to, std::string_view bytes) override {
-    static_assert(sizeof(int) == 4);
-    if (bytes.size() > std::numeric_limits<int>::max()) MPI_Abort(MPI_COMM_WORLD, 1);  // senders cut what is large
+    static_assert(sizeof(int) == 4);  // MPI counts bytes in an int
+    if (bytes.size() > std::numeric_limits<int>::max())
+      throw InputError(
+          "what one rank has to send to another is more than 2 GiB, which MPI does not carry in one piece");
     MPI_Send(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to, kTag, MPI_COMM_WORLD);
   }
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <new>
 #include <thread>
 
+#include "base/out_of_memory.h"
 #include "base/refuse.h"
 #include "ranks/launcher.h"
 #include "ranks/letters.h"
@@ -68,6 +70,9 @@ void Ranks::help(const std::function<std::string(const std::string&)>& work) {
       } catch (const InputError& error) {
         kind = Letter::kRefusal;
         result = error.what();
+      } catch (const std::bad_alloc&) {
+        kind = Letter::kRefusal;
+        result = kOutOfMemory;
       } catch (const std::exception& error) {
         kind = Letter::kBug;
         result = error.what();
@@ -97,7 +102,7 @@ int Ranks::leave(int code) {
 
 Ranks& ranks() { return *joined(); }
 
-void join_ranks() { joined() = std::make_unique<Ranks>(join_launched()); }
+void join_ranks(std::string_view command) { joined() = std::make_unique<Ranks>(join_launched(command)); }
 
 int leave_ranks(int code) {
   const int agreed = ranks().leave(code);

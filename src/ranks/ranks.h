@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -14,8 +13,8 @@ namespace attsvm::internal {
 /// owns stores and files, and prints; the others help. A process without a launcher is rank 0 of 1, and then nothing
 /// here waits or sends.
 ///
-/// Sums and portions are made so that results are the same bytes for any number of ranks: sums are taken in the order
-/// of ranks, and what a portion gives does not depend on who runs it.
+/// What a portion gives does not depend on who computes it, and rank 0 puts results into the order of portions, so that
+/// they are the same bytes for any number of ranks on processors of one kind.
 class Ranks {
  public:
   explicit Ranks(std::unique_ptr<Wire> wire = nullptr);
@@ -42,8 +41,9 @@ class Ranks {
 
 /// The ranks of this process: alone, unless the program joined others.
 Ranks& ranks();
-/// Joins the ranks that a launcher started together with this one; called once, by the program.
-void join_ranks();
+/// Joins the ranks that a launcher started together with this one; called once, by the program. `command` as in
+/// join_launched().
+void join_ranks(std::string_view command);
 /// leave() of those ranks, after which the process is alone.
 int leave_ranks(int code);
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "attsvm/version.h"
+#include "base/refuse.h"
 
 namespace attsvm::internal {
 namespace {
@@ -60,6 +61,7 @@ struct StudyRunner::Work {
   Index computing = 0;              // handed out and not there
   Index had = 0;                    // rows that the store had
   std::int64_t set = -1;            // in the store; −1: not opened yet
+  std::uint64_t mark = 0;           // of this cell and the seed
 
   Index rows() const { return std::ssize(got.rows) + std::ssize(ahead); }
   bool complete() const { return set >= 0 && (got.complete || std::ssize(got.rows) >= most); }
@@ -83,13 +85,24 @@ namespace {
 struct Portion {
   std::size_t cell = 0;  // among those of all studies
   Index first = 0, count = 0;
+  std::uint64_t mark = 0;  // of the cell and the seed
 };
 
-std::string to_text(const Portion& portion) { return Json::array({portion.cell, portion.first, portion.count}).dump(); }
+/// FNV-1a of what rows depend on. Ranks make their cells from files of their own, which may not be the same.
+std::uint64_t mark_of(const Study& study, const StudyCell& cell, std::uint64_t seed) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : Json::array({study.facts().name, cell.settings, seed}).dump())
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash;
+}
+
+std::string to_text(const Portion& portion) {
+  return Json::array({portion.cell, portion.first, portion.count, portion.mark}).dump();
+}
 
 Portion portion_of(const std::string& text) {
   const Json numbers = Json::parse(text);
-  return {numbers.at(0), numbers.at(1), numbers.at(2)};
+  return {numbers.at(0), numbers.at(1), numbers.at(2), numbers.at(3)};
 }
 
 /// Text, so that rows are the same whether they come from here, from another rank or from the store.
@@ -129,7 +142,8 @@ Index StudyRunner::wanted(const StudyCell& cell) const {
 void StudyRunner::announce(const Study& study) {
   for (StudyCell& cell : study.cells()) {
     const Index enough = wanted(cell), most = most_draws(cell, enough);
-    work_.push_back({.study = &study, .got = {.cell = std::move(cell)}, .enough = enough, .most = most});
+    const std::uint64_t mark = mark_of(study, cell, seed_);
+    work_.push_back({.study = &study, .got = {.cell = std::move(cell)}, .enough = enough, .most = most, .mark = mark});
   }
 }
 
@@ -170,7 +184,7 @@ std::optional<std::string> StudyRunner::next_portion() {
       count = std::min(count, std::max(share, kLanes));
     }
     if (count <= 0) continue;
-    const Portion portion{k, work.handed, count};
+    const Portion portion{k, work.handed, count, work.mark};
     work.handed += count;
     work.computing += count;
     if (working_since_ < 0) working_since_ = limit_.seconds();
@@ -254,9 +268,12 @@ void help_studies(const std::vector<const Study*>& studies, std::uint64_t seed, 
   for (const Study* study : studies) {
     for (StudyCell& cell : study->cells()) cells.emplace_back(study, std::move(cell));
   }
+  constexpr const char* kOther = "the settings or the seed here are not those of rank 0; are the files the same?";
   crew.help([&](const std::string& text) {
     const Portion portion = portion_of(text);
-    const auto& [study, cell] = cells.at(portion.cell);
+    if (portion.cell >= cells.size()) refuse("{}", kOther);
+    const auto& [study, cell] = cells[portion.cell];
+    if (portion.mark != mark_of(*study, cell, seed)) refuse("{}", kOther);
     return to_text(study->run(cell, {seed, portion.first, portion.count}, threads));
   });
 }

@@ -200,8 +200,11 @@ Trainer::Trainer(const AttentionTask& task, const TrainSettings& settings, Threa
   // 26 times the memory of W.
   constexpr double kBytes = 8 * sizeof(double);
   if (settings.param != Parametrization::p)
-    require_memory(kBytes * static_cast<double>(task.key_size()) * static_cast<double>(task.query_size()),
-                   fmt::format("training W of {} x {}", task.key_size(), task.query_size()));
+    require_memory(kBytes * static_cast<double>(settings.heads) * static_cast<double>(task.key_size()) *
+                       static_cast<double>(task.query_size()),
+                   fmt::format("training {}W of {} x {}",
+                               settings.heads == 1 ? "" : fmt::format("{} heads, each a ", settings.heads),
+                               task.key_size(), task.query_size()));
   impl_ = std::make_unique<Impl>(task, settings, start, threads);
 }
 

@@ -36,10 +36,23 @@ def files_of(attsvm, task, folder, threads=2, **options):
     return (folder / "solve").read_bytes(), (folder / "train").read_bytes(), verdict.out.replace(str(folder), "")
 
 
+def counterexample(attsvm, folder, threads=2, **options):
+    """The bytes of the task on which a claim failed."""
+    done = attsvm("claims", "global", "--tasks", 4, "--seed", 2, "--out", folder, "--quiet", "--threads", threads, **options)
+    assert done.code == 0 and done.err == "", done
+    return (folder / "global.npz").read_bytes()
+
+
 def test_surroundings(attsvm, task, tmp_path):
     expected = files_of(attsvm, task, tmp_path / "plain", env=PLAIN)
     for name, variables in SURROUNDINGS.items():
         assert files_of(attsvm, task, tmp_path / name, env={**PLAIN, **variables}) == expected, name
+
+
+def test_surroundings_of_claims(attsvm, tmp_path):
+    expected = counterexample(attsvm, tmp_path / "plain", env=PLAIN)
+    for name, variables in SURROUNDINGS.items():
+        assert counterexample(attsvm, tmp_path / name, env={**PLAIN, **variables}) == expected, name
 
 
 def test_threads(attsvm, task, tmp_path):

@@ -142,6 +142,38 @@ def test_a_file_that_only_one_rank_has_is_named_with_its_rank(tmp_path):
     assert lines_of_ours(done) == ["attsvm: rank 1: sweep.json: cannot open: No such file or directory"], done.stderr
 
 
+def test_a_rank_with_another_version_of_the_file_is_named(tmp_path):
+    """Its rows would be stored under the settings of rank 0."""
+    for name, change in (("zero", {}), ("one", {"sizes": {"n": 3, "T": 4, "d": [3, 7]}})):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "sweep.json").write_text(json.dumps({**SWEEP, **change}))
+    here, there = (["--wdir", tmp_path / name, "-n", "1", PROGRAM, "sweep", "sweep.json"] for name in ("zero", "one"))
+    done = subprocess.run([*LAUNCH, *here, ":", *there], capture_output=True, text=True, env=PLACE, timeout=600)
+    assert done.returncode == 2
+    assert lines_of_ours(done) == [
+        "attsvm: rank 1: the settings or the seed here are not those of rank 0; are the files the same?"], done.stderr
+
+
+def test_ranks_with_different_commands_refuse(attsvm, tmp_path):
+    """Only rank 0 solves, so the other task would be lost."""
+    for rank in (0, 1):
+        assert attsvm("generate", "random", "--seed", rank, "-o", tmp_path / f"task{rank}.npz").code == 0
+    words = f'exec {PROGRAM} solve task$OMPI_COMM_WORLD_RANK.npz -o solution$OMPI_COMM_WORLD_RANK.npz'
+    done = ranks(2, "-c", words, program="sh", cwd=tmp_path)
+    assert done.returncode == 2 and done.stdout == ""
+    assert lines_of_ours(done) == ["attsvm: rank 1 was given another command than rank 0; give all the same"], done.stderr
+    assert not list(tmp_path.glob("solution*"))
+
+
+def test_a_claim_that_was_stopped_is_told_by_the_exit_code(tmp_path):
+    """Also if a later claim was done."""
+    done = ranks(2, "claims", "over-parametrization", "capacity-always", "--tasks", 60, "--time-limit", 1, "--threads", 1, "--json",
+                 cwd=tmp_path)
+    claims = json.loads(done.stdout)["claims"]
+    stopped = len(claims) < 2 or any(claim["stopped"] for claim in claims)
+    assert done.returncode == (4 if stopped else 0), done.stdout + done.stderr
+
+
 def test_ranks_of_different_builds_refuse(tmp_path):
     other = tmp_path / "attsvm"
     shutil.copy(PROGRAM, other)

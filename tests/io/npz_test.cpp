@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "attsvm/files.h"
+#include "io/npz_writer.h"
 #include "support.h"
 
 namespace attsvm {
@@ -43,6 +44,14 @@ TEST(Npz, SameArraysSameBytes) {
   write_npz(scratch.file("1.npz"), arrays, false);
   write_npz(scratch.file("2.npz"), arrays, false);
   EXPECT_EQ(test::contents_of(scratch.file("1.npz")), test::contents_of(scratch.file("2.npz")));
+}
+
+TEST(Npz, BytesInMemoryAreThoseOfTheFile) {
+  const Scratch scratch;
+  const std::vector<double> numbers{1, 2, 3};
+  const NamedArrays arrays{{"a", Array::view(numbers.data(), {3})}, {"b", Array::view(numbers.data(), {1, 2})}};
+  write_npz(scratch.file("x.npz"), arrays, false);
+  EXPECT_EQ(internal::npz_bytes(arrays), test::contents_of(scratch.file("x.npz")));
 }
 
 TEST(Npz, ReadingKeepsAliveWhatItNeeds) {

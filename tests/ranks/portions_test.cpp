@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <new>
 #include <set>
 
 #include "attsvm/error.h"
@@ -86,6 +87,22 @@ TEST(Portions, RefusalsOfHelpersReachTheFirstRank) {
     });
     EXPECT_EQ(codes, (std::vector<int>{2, 2, 2}));
   }
+}
+
+TEST(Portions, AHelperWithoutMemoryIsNoInternalError) {
+  const auto codes = on_ranks(2, [&](Ranks& ranks) {
+    try {
+      squares(ranks, [&](const std::string& portion) {
+        if (!ranks.first()) throw std::bad_alloc();
+        return square(portion);
+      });
+    } catch (const InputError& error) {
+      EXPECT_TRUE(std::string(error.what()).starts_with("rank 1: out of memory; ")) << error.what();
+      return 2;
+    }
+    return 0;
+  });
+  EXPECT_EQ(codes, (std::vector<int>{2, 2}));
 }
 
 TEST(Portions, RefusalsOfTheFirstRankEndTheJob) {

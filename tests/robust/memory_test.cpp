@@ -41,6 +41,8 @@ TEST(Memory, KeepsToTheControlGroupAndThoseAroundIt) {
   EXPECT_DOUBLE_EQ(machine.gigabytes(), 0.5);
   machine.write("sys/fs/cgroup/jobs/memory.stat", "anon 2300000000\ninactive_file 200000000\n");
   EXPECT_DOUBLE_EQ(machine.gigabytes(), 0.7);
+  machine.write("sys/fs/cgroup/jobs/memory.stat", "inactive_file 200000000\nactive_file 1000000000\n");
+  EXPECT_DOUBLE_EQ(machine.gigabytes(), 1.7);
 }
 
 TEST(Memory, KeepsToAContainersGroupWhosePathIsTheMachines) {
@@ -50,6 +52,9 @@ TEST(Memory, KeepsToAContainersGroupWhosePathIsTheMachines) {
   machine.write("sys/fs/cgroup/memory/memory.usage_in_bytes", "500000000\n");
   machine.write("sys/fs/cgroup/memory/memory.stat", "cache 1\ntotal_inactive_file 100000000\n");
   EXPECT_DOUBLE_EQ(machine.gigabytes(), 1.6);
+  machine.write("sys/fs/cgroup/memory/memory.stat",
+                "active_file 1\ntotal_inactive_file 100000000\ntotal_active_file 200000000\n");
+  EXPECT_DOUBLE_EQ(machine.gigabytes(), 1.8);
   machine.write("sys/fs/cgroup/memory/memory.usage_in_bytes", "2500000000\n");
   EXPECT_DOUBLE_EQ(machine.gigabytes(), 0);
 }
@@ -72,6 +77,14 @@ TEST(Memory, IsLookedForBeforeAWThatCannotFit) {
   const std::vector<std::string> words{"W of 1000000 x 1000000 needs about ", " GB are free"};
   test::expect_refusal([&] { solve(problem, {}, threads); }, words);
   test::expect_refusal([&] { train(task, {.steps = 1}, threads); }, words);
+}
+
+TEST(Memory, IsLookedForBeforeHeadsThatCannotFit) {
+  Threads threads(1);
+  const AttentionTask task = generate({.n = 2, .T = 3, .d = 10}, 0).task;
+  constexpr Index kHeads = 1'000'000'000'000;
+  test::expect_refusal([&] { train(task, {.heads = kHeads, .steps = 1}, threads); },
+                       {"training 1000000000000 heads, each a W of 10 x 10 needs about ", " GB are free"});
 }
 
 }  // namespace

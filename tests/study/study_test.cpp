@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "attsvm/error.h"
 #include "attsvm/version.h"
 #include "ranks/memory_wire.h"
 #include "study/figure.h"
@@ -121,6 +122,54 @@ TEST(StudyRunner, RanksLeaveNoTrace) {
     }
     EXPECT_EQ(runs_csv(collect(study, file, {}).cells, 0), whole);
   }
+}
+
+class Settings final : public Study {
+ public:
+  explicit Settings(int k, std::size_t cells = 1) : k_(k), cells_(cells) {}
+  StudyFacts facts() const override { return {.name = "settings"}; }
+  std::vector<StudyCell> cells() const override {
+    return std::vector<StudyCell>(cells_, {.name = "one", .settings = {{"k", k_}}, .runs = 100});
+  }
+  std::vector<StudyRow> run(const StudyCell&, const Draws& draws, Threads&) const override {
+    return std::vector<StudyRow>(static_cast<std::size_t>(draws.count), {"", {{"value", k_}}});
+  }
+  Summary summarise(const std::vector<CellRows>&) const override { return {}; }
+
+ private:
+  int k_;
+  std::size_t cells_;
+};
+
+TEST(StudyRunner, RanksWithOtherSettingsOrAnotherSeedRefuse) {
+  const Scratch scratch;
+  const auto codes_with = [&](const Study& theirs, std::uint64_t seed) {
+    return test::on_ranks(2, [&](Ranks& crew) {
+      Threads threads(1);
+      if (!crew.first()) {
+        help_studies({&theirs}, seed, threads, crew);
+        return 0;
+      }
+      const Settings mine(1, 2);
+      const StudyOptions options{.resume = false};
+      RunStore store(scratch.file("runs"));
+      StudyRunner runner(store, 0, options, threads, crew);
+      runner.announce(mine);
+      Index reused = 0;
+      try {
+        runner.collect(mine, reused);
+      } catch (const InputError& error) {
+        EXPECT_STREQ(error.what(),
+                     "rank 1: the settings or the seed here are not those of rank 0; are the files the same?");
+        return 2;
+      }
+      return 0;
+    });
+  };
+  EXPECT_EQ(codes_with(Settings(1, 2), 0), (std::vector<int>{0, 0}));
+  EXPECT_EQ(codes_with(Settings(2, 2), 0), (std::vector<int>{2, 2}));
+  EXPECT_EQ(codes_with(Settings(1, 2), 1), (std::vector<int>{2, 2}));
+  EXPECT_EQ(codes_with(Settings(1, 0), 0), (std::vector<int>{2, 2}));
 }
 
 TEST(StudyRunner, RowsBeyondAGapAreReused) {
