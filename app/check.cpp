@@ -23,7 +23,8 @@ struct CheckOptions {
   bool enumerate = false;
   CheckSettings settings;
   EnumerationSettings enumeration;
-  HierarchySettings stack;
+  StackCheckOptions stack;
+  std::vector<const CLI::Option*> not_for_stacks, for_stacks;
 };
 
 Json support_json(const std::vector<SupportToken>& tokens) {
@@ -37,12 +38,6 @@ Json support_json(const std::vector<SupportToken>& tokens) {
 
 /// The Frobenius solution for the selection: Att-SVM for single tokens, Gen-SVM for sets.
 const MarginSolution& smallest(const Check& check) { return check.report ? check.report->solution : *check.gen; }
-
-Json unsolved_json(const Unsolved& list) {
-  Json fields = Json::object();
-  for (const auto& [norm, status] : list) fields[norm] = name_of(status);
-  return fields;
-}
 
 Json to_json(const Check& check, const std::optional<StoredRun>& run, const std::optional<LocalOptima>& optima,
              const CheckOptions& options, bool stopped, int threads) {
@@ -198,18 +193,6 @@ std::function<bool(const SolveProgress&)> watch_solves(ProgressLine& line, const
   };
 }
 
-ExitCode end_check(const Session& session, const Unsolved& open, bool stopped) {
-  bool stalled = false;
-  for (const auto& [norm, status] : open) {
-    if (status != MarginStatus::stalled) continue;
-    stalled = true;
-    session.warn(fmt::format("the SVM in norm {} stalled; what depends on it is not known", norm));
-  }
-  if (stopped) session.warn("stopped before everything was checked");
-  if (Session::interrupted()) return kInterrupted;
-  return stopped || stalled ? kLimit : kDone;
-}
-
 ExitCode run_next_token_check(const Session& session, const AttentionTask& task, const std::optional<StoredRun>& stored,
                               CheckOptions& options, Threads& threads) {
   if (!options.select.empty() || options.enumerate) {
@@ -294,6 +277,13 @@ ExitCode run_heads_check(const Session& session, const AttentionTask& task, cons
   return end_check(session, open, stopped);
 }
 
+/// InputError if one of these options was given; `why` completes the message.
+void refuse_given(const std::vector<const CLI::Option*>& options, std::string_view why) {
+  for (const CLI::Option* option : options) {
+    if (option->count() > 0) throw InputError(fmt::format("{} {}", option->get_name(), why));
+  }
+}
+
 ExitCode run_check(Session& session, CheckOptions& options) {
   Threads threads(session.threads);
   AttentionTask task = load_task(options.task, threads);
@@ -302,7 +292,14 @@ ExitCode run_check(Session& session, CheckOptions& options) {
   if (!options.run.empty()) {
     if (!options.select.empty())
       throw InputError("--select cannot be used with --run: the run determines the selection");
-    if (holds_stack(options.run)) return check_stack(session, task, options.run, options.stack, threads);
+    if (holds_stack(options.run)) {
+      refuse_given(options.not_for_stacks, "cannot be used with a stack: its heads are judged beside their SVMs");
+      options.stack.judged.time_limit = options.settings.time_limit;
+      return check_stack(session, task, options.run, options.stack, threads);
+    }
+  }
+  refuse_given(options.for_stacks, "needs --run, a stack whose heads are to be judged");
+  if (!options.run.empty()) {
     stored = load_run(options.run, threads);
     for (const std::string& name : options.norms) {
       with_place("--norm", [&] { options.settings.add(Norm::parse(name)); });
@@ -389,7 +386,11 @@ Exit codes: 0 done, 4 stopped by the time limit or an SVM stalled, 130 interrupt
       ->check(CLI::PositiveNumber);
   verb->add_option("--time-limit", options->settings.time_limit, "Seconds after which to stop with what is known")
       ->check(positive_number());
-  add_askers(verb, options->stack);
+  options->for_stacks = add_askers(verb, options->stack.judged);
+  options->for_stacks.push_back(
+      verb->add_option("--seed", options->stack.seed, "Seed of the null (default: that of the stack)"));
+  for (const char* name : {kHeadOption, "--norm", "--threshold", "--enumerate", "--limit"})
+    options->not_for_stacks.push_back(verb->get_option(name));
 }
 
 }  // namespace attsvm::internal

@@ -46,4 +46,22 @@ std::string shares_text(std::span<const MarginShares> all, const std::optional<I
   return text;
 }
 
+Json unsolved_json(const Unsolved& list) {
+  Json fields = Json::object();
+  for (const auto& [norm, status] : list) fields[norm] = name_of(status);
+  return fields;
+}
+
+ExitCode end_check(const Session& session, const Unsolved& open, bool stopped) {
+  bool stalled = false;
+  for (const auto& [norm, status] : open) {
+    if (status != MarginStatus::stalled) continue;
+    stalled = true;
+    session.warn(fmt::format("the SVM in norm {} stalled; what depends on it is not known", norm));
+  }
+  if (stopped) session.warn("stopped before everything was checked");
+  if (Session::interrupted()) return kInterrupted;
+  return stopped || stalled ? kLimit : kDone;
+}
+
 }  // namespace attsvm::internal

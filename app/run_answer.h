@@ -2,6 +2,7 @@
 
 #include "attsvm/theory.h"
 #include "session.h"
+#include "theory/unsolved.h"
 
 namespace attsvm::internal {
 
@@ -16,5 +17,11 @@ void add_shares(Json& fields, std::span<const MarginShares> all, const std::opti
 
 /// "fro 0.9987  nuc 0.7103  ...  max* 0.887": at the last point, the implied norm with a star.
 std::string shares_text(std::span<const MarginShares> all, const std::optional<ImpliedNorm>& implied);
+
+/// The names of norms, with how their solves ended.
+Json unsolved_json(const Unsolved& list);
+
+/// Warns of SVMs that stalled and of a stop before the end, and returns the exit code that goes with them.
+ExitCode end_check(const Session& session, const Unsolved& open, bool stopped);
 
 }  // namespace attsvm::internal

@@ -3,33 +3,52 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "io/hierarchy_data.h"
 #include "io/output.h"
 #include "options.h"
 #include "stack_answer.h"
+#include "train/usual_records.h"
 
 namespace attsvm::internal {
 namespace {
 
 struct StackOptions {
   std::string task, out, optimizer = "ngd", tasks_out;
-  Index records = 100;
+  std::optional<Index> records;
   bool full = false;
   StackSettings settings;
   HierarchySettings judged;
 };
 
+std::string head_task_name(const std::string& folder, Index layer, Index head) {
+  return (std::filesystem::path(folder) / fmt::format("layer{}_head{}.npz", layer, head)).string();
+}
+
+/// InputError if what each head reads could not be written in the end. Makes the folder.
+void require_head_tasks_writable(const StackOptions& options, bool replace) {
+  const std::string& folder = options.tasks_out;
+  make_folder(folder);
+  for (Index layer = 0; layer < options.settings.layers; ++layer) {
+    for (Index head = 0; head < options.settings.heads; ++head) {
+      const std::string name = head_task_name(folder, layer, head);
+      require_writable(name, replace);
+      require_other_file(name, options.task);
+      if (std::filesystem::weakly_canonical(name) == std::filesystem::weakly_canonical(options.out))
+        throw InputError(fmt::format("{}: cannot write: it is also the file of the stack", name));
+    }
+  }
+}
+
 /// Writes what each head reads in the end, with what it selects, as a task of its own.
 void write_head_tasks(const std::string& folder, const AttentionTask& task, const Stack& stack, Askers askers,
                       const std::vector<HeadMargin>& heads, bool replace, Threads& threads) {
-  std::filesystem::create_directories(folder);
   const std::vector<AttentionTask> read = layer_tasks(task, stack, askers, threads);
   for (const HeadMargin& head : heads) {
     TaskArrays arrays = read[static_cast<std::size_t>(head.layer)].arrays();
     arrays.select = Array::own(head.selected, {std::ssize(head.selected)});
-    const std::string name = fmt::format("layer{}_head{}.npz", head.layer, head.head);
-    save_task((std::filesystem::path(folder) / name).string(), AttentionTask(std::move(arrays)), {}, replace);
+    save_task(head_task_name(folder, head.layer, head.head), AttentionTask(std::move(arrays)), {}, replace);
   }
 }
 
@@ -72,11 +91,14 @@ ExitCode run_stack(Session& session, StackOptions& options) {
   const std::string complaint = set_optimizer(options.optimizer, training);
   if (!complaint.empty()) throw InputError(fmt::format("--optimizer {}: {}", options.optimizer, complaint));
   settings.causal = !options.full;
-  training.record = RecordPlan::spread(training.steps, options.records);
   require_writable(options.out, session.force);
   require_other_file(options.out, options.task);
   Threads threads(session.threads);
   const AttentionTask task = load_task(options.task, threads);
+  with_place(options.task, [&] { require_stackable(task); });
+  training.record =
+      options.records ? RecordPlan::spread(training.steps, *options.records) : usual_records(task, settings);
+  if (!options.tasks_out.empty()) require_head_tasks_writable(options, session.force);
   ProgressLine line(session);
   const Stopwatch watch;
   training.progress = [&](const TrainProgress& now) {
@@ -85,12 +107,17 @@ ExitCode run_stack(Session& session, StackOptions& options) {
     return Session::interrupted();
   };
   Session::watch_interrupts();
-  const StackRun run = with_place(options.task, [&] { return train_stack(task, settings, threads); });
+  const StackRun run = train_stack(task, settings, threads);
+  const double trained = watch.seconds();
   line.clear();
   save_stack(options.out, task, settings, run, session.force);
   options.judged.seed = training.seed;
+  options.judged.progress = watch_judging(line);
+  if (training.time_limit > 0) options.judged.time_limit = std::max(training.time_limit - trained, 1e-9);
+  const Stopwatch judging;
   const std::vector<HeadMargin> heads = hierarchy(task, run.records, options.judged, threads);
-  const double seconds = watch.seconds();
+  const double seconds = trained + judging.seconds();
+  line.clear();
   if (!options.tasks_out.empty())
     write_head_tasks(options.tasks_out, task, run.last.stack, options.judged.askers, heads, session.force, threads);
   if (session.json) {
@@ -104,20 +131,23 @@ ExitCode run_stack(Session& session, StackOptions& options) {
     fmt::print("  {:<12} {:.12g} ({})\n", "loss", run.last.loss, name_of(training.loss));
     print_hierarchy(heads, options.judged);
   }
-  if (run.stop == TrainStop::asked) return Session::interrupted() ? kInterrupted : kLimit;
-  return run.stop == TrainStop::overflow ? kLimit : kDone;
+  const ExitCode code = end_hierarchy(session, heads);
+  if (Session::interrupted()) return kInterrupted;
+  return run.stop == TrainStop::asked || run.stop == TrainStop::overflow ? kLimit : code;
 }
 
 }  // namespace
 
-void add_askers(CLI::App* verb, HierarchySettings& settings) {
-  verb->add_option("--askers", settings.askers,
-                   "Positions whose selections a head's SVM has to meet: live, on which the output depends once "
-                   "attention has saturated, or all (default: live)")
-      ->transform(one_of<Askers>({{"live", Askers::live}, {"all", Askers::all}}));
-  verb->add_option("--null", settings.null_draws,
-                   "Random matrices beside which a head of a stack is judged (default: 10)")
-      ->check(CLI::NonNegativeNumber);
+std::vector<const CLI::Option*> add_askers(CLI::App* verb, HierarchySettings& settings) {
+  CLI::Option* askers =
+      verb->add_option("--askers", settings.askers,
+                       "Positions whose selections a head's SVM has to meet: live, on which the output depends once "
+                       "attention has saturated, or all (default: live)")
+          ->transform(one_of<Askers>({{"live", Askers::live}, {"all", Askers::all}}));
+  CLI::Option* null = verb->add_option("--null", settings.null_draws,
+                                       "Random matrices beside which a head of a stack is judged (default: 10)")
+                          ->check(CLI::NonNegativeNumber);
+  return {askers, null};
 }
 
 void add_stack(CLI::App& program, Session& session) {
@@ -132,7 +162,7 @@ void add_stack(CLI::App& program, Session& session) {
   attsvm check task.npz --run stack.npz                   judge a stack again
 Tokens are added to what heads make of them: x + sum over heads of V' (attention over x). The output is read at the
 query's token, or at the last one. V is random and stays as it is, unless --train-values is given.
-Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)",
+Exit codes: 0 done, 4 stopped by the time limit or by overflow, or an SVM stalled, 130 interrupted)",
                                     [&session, options] { return run_stack(session, *options); });
   StackSettings& s = options->settings;
   TrainSettings& t = s.training;
@@ -154,12 +184,14 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
   verb->add_option("--init", t.init, "The W with which heads start (default: zero)")
       ->transform(one_of<Init>({{"zero", Init::zero}, {"random", Init::random}}));
   verb->add_option("--seed", t.seed, "Seed of V, of a random start and of the null (default: 0)");
-  verb->add_option("--records", options->records, "Points to record, first and last included (default: 100)")
+  verb->add_option("--records", options->records,
+                   "Points to record, first and last included (default: 100, fewer where weights are large)")
       ->check(CLI::Range(Index{2}, Index{1} << 40));
   add_askers(verb, options->judged);
   verb->add_option("--head-tasks", options->tasks_out,
                    "Folder for one task file per head: what it reads in the end, with its selection");
-  verb->add_option("--time-limit", t.time_limit, "Seconds after which to stop")->check(positive_number());
+  verb->add_option("--time-limit", t.time_limit, "Seconds after which to stop, training and judging together")
+      ->check(positive_number());
 }
 
 }  // namespace attsvm::internal

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -8,11 +9,20 @@
 
 namespace attsvm {
 
+/// The state of hierarchy(), as the progress callback gets it.
+struct HierarchyProgress {
+  Index done = 0;    ///< SVMs solved so far
+  Index solves = 0;  ///< SVMs in all: one per head and matrix of its null
+};
+
 /// How to judge the heads of a stack.
 struct HierarchySettings {
   Askers askers = Askers::live;  ///< whose selections each head's SVM has to meet
   Index null_draws = 10;         ///< matrices of the null per head
   std::uint64_t seed = 0;        ///< of the null
+  double time_limit = 0;         ///< seconds; 0: none
+  /// Called often, from one thread at a time; return true to stop.
+  std::function<bool(const HierarchyProgress&)> progress{};
 };
 
 /// A number beside the same number of random matrices.
@@ -37,11 +47,12 @@ struct HeadMargin {
   MarginSolution solution;          ///< of the SVM, in Frobenius norm; without rows its W is zero
   std::vector<double> correlation;  ///< (r) of W at each record with the solution; NaN where W or the solution is zero
   std::vector<double> rho;          ///< (r) margin_share() of W at each record
-  BesideNull last_correlation, last_rho;  ///< at the last record
+  BesideNull last_correlation, last_rho;  ///< at the last record; the null has the matrices whose SVM was solved
+  bool complete = true;  ///< neither the time limit nor `progress` ended a solve; else the SVM's status may be `limit`
 };
 
-/// Judges every head of the last of these records, layer by layer. InputError as for require_stackable(); also if
-/// `records` is empty.
+/// Judges every head of the last of these records, layer by layer; after a stop all heads are there, with what is
+/// known. InputError as for require_stackable(); also if `records` is empty or a setting is out of range.
 std::vector<HeadMargin> hierarchy(const AttentionTask& task, std::span<const StackRecord> records,
                                   const HierarchySettings& settings, Threads& threads);
 

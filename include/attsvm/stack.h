@@ -30,17 +30,19 @@ enum class StackValues : std::uint8_t {
 
 std::string_view name_of(StackValues values);  ///< the name that files, JSON and messages use
 
-/// How to train a stack. Of `training`, param, joint, width, ridge, dropout, batch, label_smoothing and stop_direction
-/// must be as they are by default, the arithmetic exact, and the optimizer other than polyak. A random start has the
-/// entries of every W uniform in ±1/√d.
+/// How to train a stack. Of `training`, param, joint, heads, shared_norm, width, ridge, dropout, batch,
+/// label_smoothing, selector, entropy, temperature and stop_direction must be as they are by default, the arithmetic
+/// exact, and the optimizer other than polyak. A random start has the entries of every W uniform in ±1/√d.
 struct StackSettings {
   Index layers = 2;                          ///< L
   Index heads = 1;                           ///< H
   bool causal = true;                        ///< as in Stack
   StackValues values = StackValues::random;  ///< which V the stack starts with
   bool train_values = false;                 ///< train V too
-  bool one_norm = false;                     ///< a step is measured over all matrices together, not matrix by matrix
-  TrainSettings training{};                  ///< how to take steps, and which points to record
+  /// A step is measured over all matrices together, not matrix by matrix. Not for optimizers that change singular
+  /// values, as muon does.
+  bool one_norm = false;
+  TrainSettings training{};  ///< how to take steps, and which points to record
 };
 
 /// The settings that determine a run, in words.
@@ -59,7 +61,7 @@ struct StackRecord {
 struct StackRun {
   TrainStop stop = TrainStop::finished;  ///< why it ended
   StackRecord last;                      ///< its last point
-  std::vector<StackRecord> records;      ///< the points that the settings ask for
+  std::vector<StackRecord> records;  ///< the points that the settings ask for; V, if fixed, only in the last of them
 };
 
 /// InputError unless a stack can read the task: linear or other head, keys that are the tokens, and queries that are
@@ -83,7 +85,7 @@ enum class Askers : std::uint8_t {
 
 /// What the heads of each layer read, as one task of self attention per layer: its sequences are those that the queries
 /// of `task` see, as they enter the layer, its queries the positions that ask. So W of a head can be judged as that of
-/// any other task.
+/// any other task. InputError as for require_stackable(); also if the stack has no V.
 std::vector<AttentionTask> layer_tasks(const AttentionTask& task, const Stack& stack, Askers askers, Threads& threads);
 
 }  // namespace attsvm

@@ -66,7 +66,7 @@ def load(path: PathLike) -> Task | Solution | Run | Path | Heads | Stack:
         return Heads._of(_core.load_heads(path))
     if "ids" in names:  # heads may have ids as well
         return load_task(path)
-    if {"V", "causal"} <= names:
+    if _core.holds_stack(path):
         return Stack(_core.read_npz(path), [])
     if {"record_step", "record_W"} & names:
         return load_run(path)

@@ -5,7 +5,7 @@ from typing import Any
 
 from . import _arguments as arguments
 from . import _core, _progress
-from ._errors import Interrupted
+from ._errors import Interrupted, warn_of_unsolved
 from ._results import Result
 from ._task import Task, unwrap
 from ._types import Loss, Optimizer, PathLike, Schedule
@@ -60,7 +60,7 @@ class Stack(Result):
 def stack(task: Task, *, layers: int = 2, heads: int = 1, causal: bool = True, values: str = "random",
           train_values: bool = False, one_norm: bool = False, optimizer: Optimizer = "ngd", step: float = 0.1,
           steps: int = 2000, schedule: Schedule = "constant", loss: Loss = "logistic", init: str = "usual", seed: int = 0,
-          records: int = 100, askers: str = "live", null: int = 10, time_limit: float | None = None,
+          records: int | None = None, askers: str = "live", null: int = 10, time_limit: float | None = None,
           threads: int | None = None, progress: bool | None = None) -> Stack:
     """Trains layers of attention heads with residuals, and judges each head beside its own SVM, as `attsvm stack`.
 
@@ -80,13 +80,17 @@ def stack(task: Task, *, layers: int = 2, heads: int = 1, causal: bool = True, v
     optimizer, step, steps, schedule, loss : as in `train`
     init : "usual" or "zero", which is zero, or "random"
     records : int
-        Points to record, first and last included.
+        Points to record, first and last included. Default: 100, or fewer where weights are so large that these would
+        fill more than 256 MiB.
     askers : "live" or "all"
         Positions whose selections a head's SVM has to meet: those on which the output depends once attention has
         saturated, or all.
     null : int
         Random matrices beside which a head is judged.
-    time_limit, threads, progress : as in `solve`
+    time_limit : float
+        Seconds after which to stop, training and judging together. A head that was not judged by then has the status
+        "limit".
+    threads, progress : as in `solve`
 
     Ctrl-C raises `Interrupted`, whose `result` is the stack so far.
 
@@ -103,11 +107,14 @@ def stack(task: Task, *, layers: int = 2, heads: int = 1, causal: bool = True, v
         one_norm=bool(one_norm), optimizer=optimizer_text(optimizer), step=arguments.number(step, "step"),
         steps=arguments.integer(steps, "steps"), schedule=arguments.word(schedule, "schedule"),
         loss=arguments.word(loss, "loss"), init=arguments.word(init, "init"), seed=arguments.seed(seed),
-        records=arguments.integer(records, "records", 2), askers=arguments.word(askers, "askers"),
+        records=None if records is None else arguments.integer(records, "records", 2),
+        askers=arguments.word(askers, "askers"),
         null=arguments.integer(null, "null"), time_limit=arguments.positive(time_limit, "time_limit"))
     with _progress.bar(progress, "stack", max(settings["steps"], 1), lambda at: (at, "")) as bar:
         arrays, judged, interrupted = _core.stack(unwrap(task), settings, arguments.threads(threads), bar)
     result = Stack(arrays, json.loads(judged)["judged"])
     if interrupted:
         raise Interrupted(f"stack was interrupted; .result has {int(result.record_step[-1])} steps", result)
+    warn_of_unsolved("stack", {f"fro of layer {head['layer']}, head {head['head']}": head["status"]
+                               for head in result.heads})
     return result

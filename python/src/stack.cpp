@@ -1,7 +1,12 @@
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
 #include "bindings.h"
 #include "io/hierarchy_data.h"
+#include "train/usual_records.h"
 
 namespace attsvm::python {
 namespace {
@@ -28,10 +33,11 @@ Answer<Fields, std::string, bool> train_layers(const AttentionTask& task, const 
   training.init = named<Init>(nb::cast<std::string>(given["init"]), "init");
   training.seed = nb::cast<std::uint64_t>(given["seed"]);
   training.time_limit = nb::cast<double>(given["time_limit"]);
-  training.record = RecordPlan::spread(training.steps, nb::cast<Index>(given["records"]));
-  const HierarchySettings judged{.askers = askers == "all" ? Askers::all : Askers::live,
-                                 .null_draws = nb::cast<Index>(given["null"]),
-                                 .seed = training.seed};
+  training.record = given["records"].is_none() ? usual_records(task, settings)
+                                               : RecordPlan::spread(training.steps, nb::cast<Index>(given["records"]));
+  HierarchySettings judged{.askers = askers == "all" ? Askers::all : Askers::live,
+                           .null_draws = nb::cast<Index>(given["null"]),
+                           .seed = training.seed};
   Watch watch(nb::none(), std::move(bar));
   training.progress = [&](const TrainProgress& now) { return watch.stop([&] { return nb::make_tuple(now.step); }); };
   NamedArrays arrays;
@@ -39,9 +45,17 @@ Answer<Fields, std::string, bool> train_layers(const AttentionTask& task, const 
   {
     const nb::gil_scoped_release unlocked;
     Workspace workspace(threads);
+    const auto begun = std::chrono::steady_clock::now();
     const StackRun run = train_stack(task, settings, workspace.threads());
+    const std::chrono::duration<double> used = std::chrono::steady_clock::now() - begun;
+    if (training.time_limit > 0) judged.time_limit = std::max(training.time_limit - used.count(), 1e-9);
     arrays = stack_arrays(task, settings, run);
-    heads = hierarchy_json(run.records, hierarchy(task, run.records, judged, workspace.threads()), judged).dump();
+    watch.beside(
+        [&](const std::atomic<bool>& stop) {
+          judged.progress = [&](const HierarchyProgress&) { return stop.load(std::memory_order_relaxed); };
+          heads = hierarchy_json(run.records, hierarchy(task, run.records, judged, workspace.threads()), judged).dump();
+        },
+        [&] { return nb::make_tuple(run.last.step); });
   }
   watch.finish();
   return nb::make_tuple(to_python(arrays), heads, watch.interrupted());
@@ -52,6 +66,7 @@ Answer<Fields, std::string, bool> train_layers(const AttentionTask& task, const 
 void bind_stack(nb::module_& module) {
   module.def("stack", &train_layers, nb::arg("task"), nb::arg("settings"), nb::arg("threads"), nb::arg("bar").none(),
              "(arrays, JSON of the heads, interrupted)");
+  module.def("holds_stack", &holds_stack, nb::arg("path"), "Whether the file is one of a stack.");
 }
 
 }  // namespace attsvm::python

@@ -1,5 +1,7 @@
 #include "io/hierarchy_data.h"
 
+#include <algorithm>
+
 namespace attsvm::internal {
 namespace {
 
@@ -27,7 +29,9 @@ nlohmann::ordered_json hierarchy_json(std::span<const StackRecord> records, cons
                     {"last_correlation", beside_null(head.last_correlation)},
                     {"last_rho", beside_null(head.last_rho)}});
   }
-  return {{"askers", settings.askers == Askers::live ? "live" : "all"},
+  const bool complete = std::all_of(heads.begin(), heads.end(), [](const HeadMargin& head) { return head.complete; });
+  return {{"complete", complete},
+          {"askers", settings.askers == Askers::live ? "live" : "all"},
           {"null_draws", settings.null_draws},
           {"record_step", steps},
           {"judged", std::move(list)}};

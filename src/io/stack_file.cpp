@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "attsvm/stack_files.h"
 #include "base/refuse.h"
@@ -42,6 +43,16 @@ Array shaped(const NamedArrays& arrays, const std::string& name, const std::vect
   return to_f64(array, name);
 }
 
+/// The seed that settings in words name.
+std::optional<std::uint64_t> seed_in(std::string_view words) {
+  constexpr std::string_view kSeed = ", seed ";
+  const std::size_t found = words.find(kSeed);
+  if (found == std::string_view::npos) return std::nullopt;
+  std::uint64_t seed = 0;
+  const auto read = std::from_chars(words.data() + found + kSeed.size(), words.data() + words.size(), seed);
+  return read.ec == std::errc() ? std::optional(seed) : std::nullopt;
+}
+
 std::vector<RowMatrix> matrices_at(const Array& numbers, Index from, Index count, Index d) {
   std::vector<RowMatrix> list;
   for (Index k = 0; k < count; ++k) list.emplace_back(ConstRows(f64_span(numbers).data() + (from + k) * d * d, d, d));
@@ -61,7 +72,7 @@ NamedArrays stack_arrays(const AttentionTask& task, const StackSettings& setting
   for (const StackRecord& record : run.records) {
     steps.push_back(record.step);
     append(record.stack.W, record_W);
-    append(record.stack.V, record_V);
+    if (settings.train_values) append(record.stack.V, record_V);
     loss.push_back(record.loss);
     log_loss.push_back(record.log_loss);
     log_gradient.insert(log_gradient.end(), record.log_gradient.begin(), record.log_gradient.end());
@@ -106,6 +117,7 @@ StoredStack stack_from(const NamedArrays& arrays) {
   if (record_V.given()) require_finite(record_V, "record_V");
   if (r == 0) refuse("record_step has shape (0); must have at least one point");
   StoredStack stored{.settings = to_text(find_stack_array(arrays, "settings"), "settings"), .records = {}};
+  stored.seed = seed_in(stored.settings);
   for (Index k = 0; k < r; ++k) {
     const auto at = static_cast<std::size_t>(k);
     const double* logs = f64_span(gradient).data() + k * count;
@@ -118,8 +130,9 @@ StoredStack stack_from(const NamedArrays& arrays) {
                    .heads = heads,
                    .causal = f64_span(to_f64(causal))[0] != 0,
                    .W = matrices_at(record_W, k * count, count, d),
-                   .V = record_V.given() ? matrices_at(record_V, k * count, count, d) : matrices_at(V, 0, count, d)}});
+                   .V = record_V.given() ? matrices_at(record_V, k * count, count, d) : std::vector<RowMatrix>()}});
   }
+  if (!record_V.given()) stored.records.back().stack.V = matrices_at(V, 0, count, d);
   if (const Array number = find_stack_array(arrays, "task_fingerprint", false); number.given())
     stored.task_fingerprint = to_indices(number, "task_fingerprint").at(0);
   return stored;
@@ -134,7 +147,10 @@ StoredStack load_stack(const std::string& path, Threads& threads) {
   return with_place(path, [&] { return stack_from(arrays); });
 }
 
-bool holds_stack(const std::string& path) { return NpzFile(path).has("V"); }
+bool holds_stack(const std::string& path) {
+  const NpzFile file(path);
+  return file.has("V") && file.has("causal");
+}
 
 void require_stack_of(const AttentionTask& task, const StoredStack& stack) {
   require_stackable(task);

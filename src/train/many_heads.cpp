@@ -21,6 +21,12 @@ Index given_values(const AttentionTask& task) {
 
 }  // namespace
 
+void require_joint_norm(const TrainSettings& settings, std::string_view name) {
+  const StepRule rule = rule_of(settings);
+  if (rule.kind == StepKind::steepest && !rule.norm.is_entrywise() && !rule.norm.is_frobenius())
+    refuse("{} has no meaning with {}: singular values belong to one head", name, optimizer_text(settings));
+}
+
 void require_usable_heads(const TrainSettings& settings) {
   if (settings.heads < 1) refuse("heads = {}; must be a whole number from 1 up", settings.heads);
   if (settings.heads == 1) {
@@ -31,9 +37,7 @@ void require_usable_heads(const TrainSettings& settings) {
   if (settings.selector != Selector::soft || settings.entropy > 0 ||
       settings.temperature != TrainSettings{}.temperature)
     refuse("many heads are trained with the soft selector at temperature 1, and without an entropy penalty");
-  const StepRule rule = rule_of(settings);
-  if (settings.shared_norm && rule.kind == StepKind::steepest && !rule.norm.is_entrywise() && !rule.norm.is_frobenius())
-    refuse("shared-norm has no meaning with {}: singular values belong to one head", optimizer_text(settings));
+  if (settings.shared_norm) require_joint_norm(settings, "shared-norm");
 }
 
 void require_usable_heads(const TrainSettings& settings, const AttentionTask& task) {

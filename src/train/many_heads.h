@@ -9,6 +9,10 @@ namespace attsvm::internal {
 // Many heads of attention: f_i = Σ_h v_hᵀ V_iᵀ softmax(X_i W_h z_i). W stands for all W_h, one under the other, and v
 // for all v_h, one after another: a linear head on the outputs of all heads.
 
+/// InputError if the optimizer changes singular values, which belong to one head, so that a norm over several has no
+/// meaning; `name` is the setting that asks for such a norm.
+void require_joint_norm(const TrainSettings& settings, std::string_view name);
+
 /// InputError unless the optimizer has a meaning with this many heads.
 void require_usable_heads(const TrainSettings& settings);
 /// InputError unless the task can be trained with this many heads.

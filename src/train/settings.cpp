@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/refuse.h"
 #include "train/many_heads.h"
+#include "train/usual_records.h"
 
 namespace attsvm {
 
@@ -167,10 +168,13 @@ std::string journal_text(const TrainSettings& given) {
   return text;
 }
 
-RecordPlan usual_records(const AttentionTask& task, const TrainSettings& settings) {
+RecordPlan usual_records(Index steps, Index numbers) {
   constexpr Index kMost = 100, kMemory = Index{1} << 25;
-  const Index size = settings.heads * task.key_size() * task.query_size();
-  return RecordPlan::spread(settings.steps, std::clamp<Index>(kMemory / size, 2, kMost));
+  return RecordPlan::spread(steps, std::clamp<Index>(kMemory / numbers, 2, kMost));
+}
+
+RecordPlan usual_records(const AttentionTask& task, const TrainSettings& settings) {
+  return usual_records(settings.steps, settings.heads * task.key_size() * task.query_size());
 }
 
 void require_usable(const TrainSettings& settings) {

@@ -7,6 +7,7 @@
 #include "base/refuse.h"
 #include "train/stack_pass.h"
 #include "train/streams.h"
+#include "train/usual_records.h"
 
 namespace attsvm {
 
@@ -37,6 +38,13 @@ std::vector<std::vector<Index>> all_positions(const StackTrace& trace) {
   }
   return all;
 }
+
+/// What is kept of the way of a sequence through a stack: not the logits of its heads, T² each.
+struct LayerReads {
+  Index readout = 0;                            ///< the position that the head reads
+  std::vector<std::vector<Index>> positions{};  ///< that ask, per layer
+  std::vector<RowMatrix> inputs{};              ///< (T,d) of every layer, then the output
+};
 
 /// The arrays of a task of self attention, sequence by sequence.
 struct SequenceList {
@@ -112,21 +120,35 @@ Stack starting_stack(const AttentionTask& task, const StackSettings& settings) {
   return stack;
 }
 
+namespace internal {
+
+RecordPlan usual_records(const AttentionTask& task, const StackSettings& settings) {
+  const Index numbers = settings.layers * settings.heads * task.value_size() * task.value_size();
+  return usual_records(settings.training.steps, std::max<Index>((settings.train_values ? 2 : 1) * numbers, 1));
+}
+
+}  // namespace internal
+
 std::vector<AttentionTask> layer_tasks(const AttentionTask& task, const Stack& stack, Askers askers, Threads& threads) {
   require_stackable(task);
+  if (stack.V.size() != stack.W.size())
+    refuse("the stack has {} matrices V; must have {}, one per head", stack.V.size(), stack.W.size());
   const std::vector<Index> readouts = readouts_of(task);
-  std::vector<StackTrace> traces(static_cast<std::size_t>(task.queries()));
+  std::vector<LayerReads> found(static_cast<std::size_t>(task.queries()));
   threads.for_each(task.queries(), [&](Index i) {
     const auto k = static_cast<std::size_t>(i);
-    traces[k] = trace_through(task, stack, i, readouts[k]);
+    StackTrace trace = trace_through(task, stack, i, readouts[k]);
+    found[k] = {.readout = trace.readout,
+                .positions = askers == Askers::live ? live_positions(stack, trace) : all_positions(trace),
+                .inputs = std::move(trace.inputs)};
   });
   std::vector<SequenceList> lists(static_cast<std::size_t>(stack.layers));
-  for (const StackTrace& trace : traces) {
-    const auto positions = askers == Askers::live ? live_positions(stack, trace) : all_positions(trace);
+  for (const LayerReads& reads : found) {
     for (std::size_t layer = 0; layer < lists.size(); ++layer) {
-      const RowMatrix& X = trace.inputs[layer];
+      const RowMatrix& X = reads.inputs[layer];
       // Under the causal mask nobody sees the tokens after the one that is read, nor are they computed.
-      lists[layer].add(stack.causal ? RowMatrix(X.topRows(trace.readout + 1)) : X, positions[layer], stack.causal);
+      lists[layer].add(stack.causal ? RowMatrix(X.topRows(reads.readout + 1)) : X, reads.positions[layer],
+                       stack.causal);
     }
   }
   std::vector<AttentionTask> tasks;

@@ -3,6 +3,7 @@
 #include "attsvm/stack.h"
 #include "base/refuse.h"
 #include "base/time_limit.h"
+#include "train/many_heads.h"
 #include "train/settings.h"
 #include "train/stack_pass.h"
 #include "train/update.h"
@@ -72,6 +73,8 @@ class StackArrays {
 
 void require_usable_stack(const StackSettings& settings, const AttentionTask& task) {
   const TrainSettings& training = settings.training;
+  if (training.heads != 1 || training.shared_norm)
+    refuse("heads and shared-norm of one layer have no meaning for a stack, which has heads and one-norm of its own");
   require_usable(training);
   require_stackable(task);
   if (settings.layers < 1) refuse("layers = {}; must be at least 1", settings.layers);
@@ -86,8 +89,12 @@ void require_usable_stack(const StackSettings& settings, const AttentionTask& ta
   forbid(training.batch != 0, "batch");
   forbid(training.label_smoothing != 0, "label smoothing");
   forbid(training.stop_direction != 0, "stop direction");
+  forbid(training.selector != Selector::soft, "a selector");
+  forbid(training.entropy != 0, "entropy");
+  forbid(training.temperature != TrainSettings{}.temperature, "temperature");
   forbid(training.arithmetic == Arithmetic::plain, "plain arithmetic");
   forbid(training.optimizer == Optimizer::polyak, "polyak");
+  if (settings.one_norm) require_joint_norm(training, "one-norm");
   if (settings.values == StackValues::identity && settings.heads > 1 && training.init != Init::random)
     refuse("heads = {} with identity values from zero would stay equal; start at random", settings.heads);
 }
@@ -110,7 +117,7 @@ class StackTrainer {
     StackRun run;
     evaluate();
     for (;;) {
-      if (training.record.due(step_, training.steps)) run.records.push_back(record());
+      if (training.record.due(step_, training.steps)) run.records.push_back(record(settings_.train_values));
       if (step_ == training.steps) break;
       if (limit.over() || (training.progress && training.progress(TrainProgress(step_)))) {
         run.stop = TrainStop::asked;
@@ -125,8 +132,9 @@ class StackTrainer {
         break;
       }
     }
-    run.last = record();
-    if (run.records.empty() || run.records.back().step != step_) run.records.push_back(run.last);
+    run.last = record(true);
+    if (run.records.empty() || run.records.back().step != step_) run.records.emplace_back();
+    run.records.back() = run.last;
     return run;
   }
 
@@ -165,8 +173,10 @@ class StackTrainer {
     ++step_;
     return true;
   }
-  StackRecord record() const {
-    StackRecord record{.step = step_, .loss = at_.loss, .log_loss = at_.log_loss, .log_gradient = {}, .stack = stack_};
+  StackRecord record(bool with_values) const {
+    StackRecord record{.step = step_, .loss = at_.loss, .log_loss = at_.log_loss, .log_gradient = {}, .stack = {}};
+    record.stack = {.layers = stack_.layers, .heads = stack_.heads, .causal = stack_.causal, .W = stack_.W};
+    if (with_values) record.stack.V = stack_.V;
     for (const ScaledMatrix& gradient : at_.W) record.log_gradient.push_back(gradient.log_norm());
     return record;
   }

@@ -1,5 +1,7 @@
 """Stacks of layers, beside a NumPy prototype with a backward pass of its own, and what is said about their heads."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -124,3 +126,84 @@ def test_a_stack_of_another_task_is_refused(attsvm, task, task_file, tmp_path):
     np.savez(tmp_path / "broken.npz", **broken)
     result = attsvm("check", task, "--run", tmp_path / "broken.npz")
     assert result.code == 2 and "broken.npz" in result.err and "record_W" in result.err
+
+
+def test_what_does_not_apply_is_refused(attsvm, task, tmp_path):
+    run, ordinary = tmp_path / "stack.npz", tmp_path / "run.npz"
+    assert attsvm("stack", task, "--steps", 2, "-o", run).code == 0
+    assert attsvm("train", task, "--steps", 2, "-o", ordinary).code == 0
+    for option in (["--head", 0], ["--norm", "lp:3"], ["--threshold", 0.1], ["--enumerate"], ["--limit", 5]):
+        result = attsvm("check", task, "--run", run, *option)
+        assert result.code == 2 and f"{option[0]} cannot be used with a stack" in result.err, result
+    for option in (["--askers", "all"], ["--null", 3], ["--seed", 3]):
+        for words in ([], ["--run", ordinary]):
+            result = attsvm("check", task, *words, *option)
+            assert result.code == 2 and f"{option[0]} needs --run, a stack" in result.err, result
+    for optimizer in ("muon", "steepest:nuc"):
+        result = attsvm("stack", task, "--one-norm", "--optimizer", optimizer, "-o", tmp_path / "other.npz")
+        assert result.code == 2 and "one-norm has no meaning with" in result.err, result
+
+
+def test_errors_that_no_task_could_mend_do_not_name_it(attsvm, task, tmp_path):
+    result = attsvm("stack", task, "--values", "identity", "--heads", 2, "-o", tmp_path / "stack.npz")
+    assert result.code == 2 and "heads = 2" in result.err and str(task) not in result.err
+
+
+def test_judging_ends_at_a_limit(attsvm, task, tmp_path):
+    run = tmp_path / "stack.npz"
+    assert attsvm("stack", task, "--steps", 2, "-o", run).code == 0
+    result = attsvm("check", task, "--run", run, "--time-limit", 1e-9, "--json")
+    fields = result.json()
+    assert result.code == 4 and not fields["complete"] and fields["time_limit"] == 1e-9
+    assert set(fields["unsolved"].values()) == {"limit"} and fields["judged"][0]["rho"][-1] is None
+    result = attsvm("stack", task, "--steps", 2, "--time-limit", 1e-9, "-o", run, "--force", "--json")
+    assert result.code == 4 and not result.json()["complete"] and len(result.json()["judged"]) == 2
+
+
+def test_judging_ends_with_ctrl_c(attsvm, stopped, task, tmp_path):
+    run, more = tmp_path / "stack.npz", ["--null", 10**9, "--json"]
+    result = stopped("stack", task, "--steps", 20, "-o", run, *more, sign="judging: SVM [1-9]")
+    fields = json.loads(result.out)
+    assert result.code == 130 and fields["steps"] == 20 and fields["stopped"] is None and not fields["complete"]
+    assert fields["judged"][0]["status"] == "optimal" and fields["judged"][0]["rho"][-1] > 0
+    result = stopped("check", task, "--run", run, *more, sign="judging: SVM [1-9]")
+    assert result.code == 130 and not json.loads(result.out)["complete"]
+    result = stopped("check", task, "--run", run, *more[:2], sign="judging: SVM [1-9]")
+    assert result.code == 130 and "null: the mean of " in result.out
+    assert str(10**9) not in result.out  # but how many there are
+
+
+def test_head_tasks_that_exist_are_found_before_training(attsvm, task, tmp_path):
+    run, heads = tmp_path / "stack.npz", tmp_path / "heads"
+    heads.mkdir()
+    (heads / "layer1_head0.npz").write_bytes(b"old")
+    result = attsvm("stack", task, "--steps", 2, "--head-tasks", heads, "-o", run)
+    assert result.code == 2 and "layer1_head0.npz: already exists" in result.err and not run.exists()
+    assert [file.read_bytes() for file in heads.iterdir()] == [b"old"]
+    assert attsvm("stack", task, "--steps", 2, "--head-tasks", heads, "-o", run, "--force").code == 0
+    own = tmp_path / "layer0_head0.npz"
+    result = attsvm("stack", task, "--steps", 2, "--head-tasks", tmp_path, "-o", own)
+    assert result.code == 2 and "also the file of the stack" in result.err and not own.exists()
+    (tmp_path / "file").write_bytes(b"")
+    result = attsvm("stack", task, "--steps", 2, "--head-tasks", tmp_path / "file", "-o", own)
+    assert result.code == 2 and "cannot create the folder" in result.err and not own.exists()
+
+
+def test_the_null_has_the_seed_of_the_stack(attsvm, task, tmp_path):
+    run = tmp_path / "stack.npz"
+    seed = 2**64 - 1
+    first = attsvm("stack", task, "--steps", 20, "--seed", seed, "-o", run, "--json").json()
+    again = attsvm("check", task, "--run", run, "--json").json()
+    assert again["seed"] == seed and again["judged"] == first["judged"]
+    other = attsvm("check", task, "--run", run, "--seed", 6, "--json").json()
+    assert other["seed"] == 6 and other["judged"] != first["judged"]
+    assert "with random signs, seed 6." in attsvm("check", task, "--run", run, "--seed", 6).out
+
+
+def test_a_run_with_an_array_V_is_no_stack(attsvm, task, tmp_path):
+    run, other = tmp_path / "run.npz", tmp_path / "other.npz"
+    assert attsvm("train", task, "--steps", 5, "-o", run).code == 0
+    with np.load(run) as stored:
+        np.savez(other, V=np.eye(6), **stored)
+    result = attsvm("check", task, "--run", other, "--json")
+    assert result.code == 0 and "verdict" in result.json()

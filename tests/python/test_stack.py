@@ -8,6 +8,8 @@ import attsvm
 import numpy as np
 import pytest
 
+from test_long_calls import interrupted
+
 
 @pytest.fixture
 def task():
@@ -43,3 +45,27 @@ def test_heads_are_judged(task):
 def test_bad_settings_are_refused(task, options, words):
     with pytest.raises(ValueError, match=words):
         attsvm.stack(task, **options)
+
+
+def test_judging_stops_on_ctrl_c(task):
+    seen = []
+
+    def sign(step):
+        seen.append(step)
+        return step == 5 and seen.count(5) > 2  # training is over: the bar shows its last step again and again
+
+    stop = interrupted(lambda: attsvm.stack(task, steps=5, null=10**9, progress=True), lambda step, *_: sign(step))
+    assert stop.result.record_step[-1] == 5 and len(stop.result.heads) == 2
+
+
+def test_a_time_limit_holds_for_judging(task):
+    with pytest.warns(attsvm.ConvergenceWarning, match="layer 0, head 0"):
+        result = attsvm.stack(task, steps=5, null=10**9, time_limit=1e-9)
+    assert {head["status"] for head in result.heads} == {"limit"}
+
+
+def test_a_run_with_an_array_V_is_no_stack(task, tmp_path):
+    attsvm.train(task, steps=5).save(tmp_path / "run.npz")
+    with np.load(tmp_path / "run.npz") as stored:
+        np.savez(tmp_path / "other.npz", V=np.eye(6), **stored)
+    assert isinstance(attsvm.load(tmp_path / "other.npz"), attsvm.Run)

@@ -67,5 +67,41 @@ TEST(Hierarchy, DoesNotDependOnThreads) {
   }
 }
 
+TEST(Hierarchy, StopsWhenAsked) {
+  const AttentionTask task = draw(1);
+  Threads threads(2), one(1);
+  const StackRun run = train_stack(task, {.training = {.steps = 50}}, threads);
+  Index calls = 0;
+  const auto whole = hierarchy(task, run.records, {.null_draws = 2}, one),
+             watched = hierarchy(task, run.records,
+                                 {.null_draws = 2,
+                                  .progress =
+                                      [&](const HierarchyProgress&now) {
+                                        ++calls;
+                                        EXPECT_EQ(now.solves, 6);
+                                        return false;
+                                      }},
+                                 one);
+  EXPECT_GE(calls, 6);
+  for (std::size_t k = 0; k < whole.size(); ++k) {
+    EXPECT_TRUE(watched[k].complete);
+    EXPECT_EQ(whole[k].rho.back(), watched[k].rho.back());
+    EXPECT_EQ(whole[k].last_rho.null, watched[k].last_rho.null);
+  }
+  const auto after_one =
+      hierarchy(task, run.records, {.null_draws = 2, .progress = [](const auto& now) { return now.done >= 1; }}, one);
+  EXPECT_EQ(after_one[0].rho.back(), whole[0].rho.back());
+  EXPECT_TRUE(after_one[0].last_rho.null.empty());
+  for (const HierarchySettings& settings :
+       {HierarchySettings{.progress = [](const auto&) { return true; }}, HierarchySettings{.time_limit = 1e-9}}) {
+    for (const HeadMargin& head : hierarchy(task, run.records, settings, threads)) {
+      EXPECT_FALSE(head.complete);
+      EXPECT_EQ(head.solution.status, MarginStatus::limit);
+      EXPECT_TRUE(std::isnan(head.rho.back()) && std::isnan(head.correlation.back()));
+    }
+  }
+  test::expect_refusal([&] { hierarchy(task, run.records, {.time_limit = -1}, one); }, {"time_limit = -1"});
+}
+
 }  // namespace
 }  // namespace attsvm

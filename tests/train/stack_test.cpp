@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "support.h"
+#include "train/optimizers.h"
 #include "train/stack_pass.h"
+#include "train/usual_records.h"
 #include "train_oracle.h"
 
 namespace attsvm {
@@ -211,6 +213,42 @@ TEST(Stack, RefusesWhatItCannotRead) {
   expect_refusal([&] { train_stack(prompt, {.training = {.joint = true}}, threads); }, {"joint"});
   expect_refusal([&] { train_stack(prompt, {.heads = 2, .values = StackValues::identity}, threads); },
                  {"heads = 2", "at random"});
+  for (const TrainSettings& unused : {TrainSettings{.heads = 2}, {.heads = 2, .shared_norm = true}})
+    expect_refusal([&] { train_stack(prompt, {.training = unused}, threads); }, {"heads", "no meaning for a stack"});
+  expect_refusal([&] { train_stack(prompt, {.training = {.selector = Selector::dirichlet}}, threads); }, {"selector"});
+  expect_refusal([&] { train_stack(prompt, {.training = {.entropy = 1}}, threads); }, {"entropy"});
+  expect_refusal([&] { train_stack(prompt, {.training = {.temperature = {2, 1}}}, threads); }, {"temperature"});
+  for (const char* optimizer : {"muon", "steepest:spec", "steepest:nuc", "steepest:schatten:3"}) {
+    StackSettings settings{.one_norm = true, .training = {.steps = 1}};
+    ASSERT_EQ(internal::set_optimizer(optimizer, settings.training), "");
+    expect_refusal([&] { train_stack(prompt, settings, threads); }, {"one-norm", "singular values"});
+    settings.one_norm = false;
+    EXPECT_EQ(train_stack(prompt, settings, threads).last.step, 1) << optimizer;
+  }
+}
+
+/// Fixed values are the same at all records, so only the last one has them.
+TEST(Stack, RecordsHoldFixedValuesOnce) {
+  Threads threads(1);
+  const AttentionTask task = draw(2, 3, 3, 1);
+  for (const bool trained : {false, true}) {
+    const StackRun run =
+        train_stack(task, {.train_values = trained, .training = {.steps = 4, .record = {.at = {0, 2, 4}}}}, threads);
+    ASSERT_EQ(run.records.size(), 3U);
+    for (std::size_t r = 0; r < 3; ++r) EXPECT_EQ(run.records[r].stack.V.empty(), !trained && r < 2);
+    EXPECT_EQ(run.records.back().stack.V, run.last.stack.V);
+    if (!trained)
+      expect_refusal([&] { layer_tasks(task, run.records[0].stack, Askers::live, threads); }, {"0 matrices V"});
+  }
+}
+
+TEST(Stack, UsualRecordsFitIntoMemory) {
+  const AttentionTask task = draw(2, 3, 64, 1);
+  StackSettings settings{.layers = 64, .heads = 16, .training = {.steps = 100'000}};
+  EXPECT_LE(internal::usual_records(task, settings).at.size(), 8U);
+  settings.train_values = true;
+  EXPECT_LE(internal::usual_records(task, settings).at.size(), 4U);
+  EXPECT_EQ(internal::usual_records(task, {.training = settings.training}), RecordPlan::spread(100'000));
 }
 
 }  // namespace
