@@ -13,6 +13,7 @@ namespace attsvm::internal {
 namespace {
 
 std::string null_words(const BesideNull& number) {
+  if (!std::isfinite(number.value)) return "-";
   if (number.null.empty()) return fmt::format("{:.4f}", number.value);
   return fmt::format("{:.4f} ({:.3f})", number.value, number.mean());
 }
@@ -59,7 +60,8 @@ ExitCode end_hierarchy(const Session& session, const std::vector<HeadMargin>& he
 void print_hierarchy(const std::vector<HeadMargin>& heads, const HierarchySettings& settings) {
   fmt::print("  layer head queries  attention  correlation (null)  share of the largest margin (null)\n");
   for (const HeadMargin& head : heads) {
-    fmt::print("  {:>5} {:>4} {:>7} {:>10.6f}  {:<18}  {}\n", head.layer, head.head, head.queries, head.attention,
+    fmt::print("  {:>5} {:>4} {:>7} {:>10}  {:<18}  {}\n", head.layer, head.head, head.queries,
+               std::isfinite(head.attention) ? fmt::format("{:.6f}", head.attention) : "-",
                null_words(head.last_correlation), null_words(head.last_rho));
   }
   fmt::print(

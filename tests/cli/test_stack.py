@@ -128,6 +128,19 @@ def test_a_stack_of_another_task_is_refused(attsvm, task, task_file, tmp_path):
     assert result.code == 2 and "broken.npz" in result.err and "record_W" in result.err
 
 
+@pytest.mark.parametrize("name, change, words", [
+    ("W", lambda W: W * np.nan, "W[0,0,0,0] = nan; must be finite"),
+    ("W", lambda W: 2 * W, "W differs from the last matrices of record_W"),
+    ("record_step", lambda steps: steps[::-1], "record_step[1]"),
+])
+def test_a_file_that_contradicts_itself_is_refused(attsvm, task, tmp_path, name, change, words):
+    assert attsvm("stack", task, "--steps", 20, "-o", tmp_path / "s.npz").code == 0
+    arrays = dict(np.load(tmp_path / "s.npz"))
+    np.savez(tmp_path / "bad.npz", **{**arrays, name: change(arrays[name])})
+    result = attsvm("check", task, "--run", tmp_path / "bad.npz")
+    assert result.code == 2 and words in result.err and result.out == "", result
+
+
 def test_what_does_not_apply_is_refused(attsvm, task, tmp_path):
     run, ordinary = tmp_path / "stack.npz", tmp_path / "run.npz"
     assert attsvm("stack", task, "--steps", 2, "-o", run).code == 0
