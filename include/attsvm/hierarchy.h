@@ -40,14 +40,16 @@ struct BesideNull {
 /// head reads and of the queries that ask, S and T random signs. Such a matrix is as large as W in the same directions;
 /// it is judged beside the SVM of its own selection, as W is.
 struct HeadMargin {
-  Index layer = 0, head = 0;        ///< from 0
+  Index layer = 0;                  ///< from 0
+  Index head = 0;                   ///< of the layer, from 0
   Index queries = 0;                ///< positions that ask, over all sequences
   double attention = 0;             ///< smallest weight of a selected token at the end
   std::vector<Index> selected;      ///< (queries) as the queries of layer_tasks()
   MarginSolution solution;          ///< of the SVM, in Frobenius norm; without rows its W is zero
   std::vector<double> correlation;  ///< (r) of W at each record with the solution; NaN where W or the solution is zero
   std::vector<double> rho;          ///< (r) margin_share() of W at each record
-  BesideNull last_correlation, last_rho;  ///< at the last record; the null has the matrices whose SVM was solved
+  BesideNull last_correlation;      ///< at the last record; the null has the matrices whose SVM was solved
+  BesideNull last_rho;              ///< the same of rho
   bool complete = true;  ///< neither the time limit nor `progress` ended a solve; else the SVM's status may be `limit`
 };
 

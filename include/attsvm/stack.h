@@ -13,10 +13,11 @@ namespace attsvm {
 ///
 /// and the task's head reads one token of the last output.
 struct Stack {
-  Index layers = 0;               ///< L
-  Index heads = 0;                ///< H, of every layer
-  bool causal = true;             ///< a token sees itself and the tokens before it; else all
-  std::vector<RowMatrix> W, V{};  ///< L·H matrices (d,d) each, layer by layer
+  Index layers = 0;            ///< L
+  Index heads = 0;             ///< H, of every layer
+  bool causal = true;          ///< a token sees itself and the tokens before it; else all
+  std::vector<RowMatrix> W;    ///< L·H matrices (d,d), layer by layer
+  std::vector<RowMatrix> V{};  ///< the same of the values
 
   /// Where the matrices of a head are in W and V.
   std::size_t at(Index layer, Index head) const { return static_cast<std::size_t>(layer * heads + head); }

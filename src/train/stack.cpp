@@ -152,6 +152,7 @@ std::vector<AttentionTask> layer_tasks(const AttentionTask& task, const Stack& s
     }
   }
   std::vector<AttentionTask> tasks;
+  tasks.reserve(lists.size());
   for (SequenceList& list : lists) tasks.push_back(std::move(list).task(task.value_size()));
   return tasks;
 }

@@ -50,6 +50,7 @@ class StackArrays {
     joined_.log_scale = -std::numeric_limits<double>::infinity();
     for (const ScaledMatrix* one : list) joined_.log_scale = std::max(joined_.log_scale, one->log_scale);
     std::vector<RowMatrix> scaled;
+    scaled.reserve(list.size());
     for (const ScaledMatrix* one : list)
       scaled.push_back(one->is_zero() ? one->direction : one->direction * std::exp(one->log_scale - joined_.log_scale));
     joined_.direction = tall(scaled);
