@@ -297,6 +297,8 @@ ExitCode run_heads_check(const Session& session, const AttentionTask& task, cons
 ExitCode run_check(Session& session, CheckOptions& options) {
   Threads threads(session.threads);
   AttentionTask task = load_task(options.task, threads);
+  if (options.head && task.next_token())
+    throw InputError(fmt::format("{} cannot be used with a next-token task: it has one head", kHeadOption));
   std::optional<StoredRun> stored;
   if (options.run.empty() && !options.norms.empty()) throw InputError("--norm needs --run, the run to judge");
   if (!options.run.empty()) {
