@@ -99,7 +99,9 @@ TrainedRun train_file(const Destination& out, const AttentionTask& task, TrainSe
   const TrainStop stop = train_into(file, trainer);
   TrainedRun run = trainer.result();
   run.stop = stop;
-  file.finish(run, attention_map(task, run.W, threads), stop == TrainStop::asked, threads);
+  const AttentionMap map = attention_map(task, run.W, threads);
+  refuse_cut_files();  // before the run is written
+  file.finish(run, map, stop == TrainStop::asked, threads);
   return run;
 }
 
