@@ -287,6 +287,8 @@ void refuse_given(const std::vector<const CLI::Option*>& options, std::string_vi
 ExitCode run_check(Session& session, CheckOptions& options) {
   Threads threads(session.threads);
   AttentionTask task = load_task(options.task, threads);
+  if (options.head && task.next_token())
+    throw InputError(fmt::format("{} cannot be used with a next-token task: it has one head", kHeadOption));
   std::optional<StoredRun> stored;
   if (options.run.empty() && !options.norms.empty()) throw InputError("--norm needs --run, the run to judge");
   if (!options.run.empty()) {

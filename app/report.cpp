@@ -94,8 +94,9 @@ Json to_json(const Json& data, const ReportOptions& options, std::uintmax_t byte
 
 /// The page of a file of attsvm.torch.monitor.
 ExitCode run_monitor_report(const Session& session, const ReportOptions& options) {
-  if (!options.runs.empty() || !options.solutions.empty() || !options.coordinates.empty())
-    refuse("{}: is a file of attsvm.torch.monitor; --run, --solution and --coordinates go with a task", options.task);
+  if (!options.runs.empty() || !options.solutions.empty() || !options.coordinates.empty() || options.head)
+    refuse("{}: is a file of attsvm.torch.monitor; --run, --head, --solution and --coordinates go with a task",
+           options.task);
   Threads threads(session.threads);
   const Stopwatch watch;
   const std::string text = monitor_data(options.task, command_line(options), threads);
@@ -138,12 +139,16 @@ ExitCode run_report(Session& session, const ReportOptions& options) {
                         .command = command_line(options),
                         .token_names = load_token_names(options.task, task, threads),
                         .threshold = options.threshold};
+  bool any_many = false;
   for (const std::string& file : options.runs) {
     const StoredRun run = load_run(file, threads);
     const bool many = run.heads > 1;
-    request.runs.push_back({many && options.head ? fmt::format("{}, head {}", file, *options.head) : file,
-                            with_place(file, [&] { return head_of(run, options.head, kHeadOption); })});
+    any_many = any_many || many;
+    request.runs.push_back(
+        {many && options.head ? fmt::format("{}, head {}", file, *options.head) : file,
+         with_place(file, [&] { return head_of(run, many ? options.head : std::nullopt, kHeadOption); })});
   }
+  if (options.head && !any_many) refuse("{} {}: there is no run of many heads", kHeadOption, *options.head);
   for (const std::string& file : options.solutions) request.solutions.push_back({file, load_solution(file, threads)});
   if (!options.coordinates.empty()) {
     request.coordinates =

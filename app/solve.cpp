@@ -24,6 +24,7 @@ struct SolveOptions {
 std::vector<PriorityGraph> graphs_of(const AttentionTask& task, const SolveOptions& options) {
   if (!task.next_token()) return {};
   for (const auto& [name, given] : {std::pair{"--select", !options.select.empty()},
+                                    {"--head", options.head.has_value()},
                                     {"--relax", !options.relax.empty()},
                                     {"--soft", !options.settings.soft.empty()},
                                     {"--problem v", options.problem == "v"}}) {

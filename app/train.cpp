@@ -6,6 +6,7 @@
 
 #include "attsvm/selector.h"
 #include "io/output.h"
+#include "io/start_file.h"
 #include "io/train_into.h"
 #include "options.h"
 #include "selector_options.h"
@@ -225,7 +226,7 @@ ExitCode run_train(const Session& session, TrainOptions& options) {
   const bool starts_elsewhere = !options.init.empty() && options.init != "zero" && options.init != "random";
   if (starts_elsewhere) {
     require_other_file(options.out, options.init);
-    start = load_start(options.init, settings.param, threads);
+    start = internal::load_start(options.init, settings, threads);
   }
   const Stopwatch watch;
   ProgressLine line(session);

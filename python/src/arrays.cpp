@@ -99,10 +99,11 @@ NamedArrays to_named_arrays(const Fields& arrays) {
   return result;
 }
 
-RowMatrix to_matrix(const GivenArray& given, std::string_view name) {
+RowMatrix to_matrix(const GivenArray& given, std::string_view name, bool many_heads) {
   Array array = to_f64(to_array(given));
-  if (array.rank() < 1 || array.rank() > 3 || array.size() < 1) {
-    refuse("{} has shape {}; must be a matrix or a vector, or a matrix per head", name, shape_text(array.shape));
+  if (array.rank() < 1 || array.rank() > (many_heads ? 3 : 2) || array.size() < 1) {
+    refuse("{} has shape {}; must be a matrix or a vector{}", name, shape_text(array.shape),
+           many_heads ? ", or a matrix per head" : "");
   }
   require_finite(array, name);
   const Index cols = array.rank() > 1 ? array.shape.back() : 1;

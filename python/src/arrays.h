@@ -35,7 +35,8 @@ Fields to_python(const NamedArrays& arrays);
 /// Arrays, numbers, text and lists of texts by name: the inverse of to_python.
 NamedArrays to_named_arrays(const Fields& arrays);
 
-/// A matrix (d,dz), or a vector as one column. InputError with its name if it is neither, or not finite.
-RowMatrix to_matrix(const GivenArray& given, std::string_view name);
+/// A matrix (d,dz), or a vector as one column; of many heads also (H,d,dz), one below the other. InputError with its
+/// name if it is none of these, or not finite.
+RowMatrix to_matrix(const GivenArray& given, std::string_view name, bool many_heads = false);
 
 }  // namespace attsvm::python

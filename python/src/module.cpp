@@ -33,13 +33,17 @@ void raise_input_error(const std::exception_ptr& thrown, void* kind) {
 
 std::array<char, 4096> cut_file{};  // the name of one that became shorter than it was
 
-/// Raises InputError in the main thread as soon as that runs Python again, as Python does with its own signals. Until
-/// then the thread that looked for the lost part reads zeros.
+/// Raises InputError in the main thread as soon as that runs Python again, as Python does with its own signals, unless
+/// the call that found the file cut has raised it by then. Until then the thread that looked for the lost part reads
+/// zeros.
 void raise_soon(const char* path) {
   std::strncpy(cut_file.data(), path, cut_file.size() - 1);
+  attsvm::python::note_cut_file();
   Py_AddPendingCall(
       [](void*) {
-        const std::string message = std::string(cut_file.data()) + ": became shorter while it was in use";
+        if (!attsvm::python::take_cut_file()) return 0;
+        const std::string message =
+            std::string(cut_file.data()) + ": became shorter while it was in use; what was loaded from it is lost";
         const nanobind::object error = nanobind::module_::import_("attsvm").attr("InputError");
         PyErr_SetString(error.ptr(), message.c_str());
         return -1;

@@ -35,15 +35,17 @@ TrainSettings settings_from(const Fields& given) {
   return settings;
 }
 
-Start start_from(const Fields& given) {
+Start start_from(const Fields& given, Index heads) {
+  const bool many = heads > 1;
   Start start;
   const auto matrix = [&](const char* name) {
-    return given.contains(name) ? to_matrix(nb::cast<GivenArray>(given[name]), name) : RowMatrix();
+    return given.contains(name) ? to_matrix(nb::cast<GivenArray>(given[name]), name, many) : RowMatrix();
   };
   start.W = matrix("W0");
   start.K = matrix("K0");
   start.Q = matrix("Q0");
   const RowMatrix v = matrix("v0");
+  if (!many && v.cols() > 1) refuse("v0 has shape ({},{}); must be a vector", v.rows(), v.cols());
   if (v.size() > 0) start.v = ConstVector(v.data(), v.size());  // of many heads one after another
   return start;
 }
@@ -97,7 +99,9 @@ TrainedRun train_file(const Destination& out, const AttentionTask& task, TrainSe
   const TrainStop stop = train_into(file, trainer);
   TrainedRun run = trainer.result();
   run.stop = stop;
-  file.finish(run, attention_map(task, run.W, threads), stop == TrainStop::asked, threads);
+  const AttentionMap map = attention_map(task, run.W, threads);
+  refuse_cut_files();  // before the run is written
+  file.finish(run, map, stop == TrainStop::asked, threads);
   return run;
 }
 
@@ -106,7 +110,7 @@ Answer<Fields, Fields, bool> train_task(const AttentionTask& task, const Fields&
                                         double time_limit, const std::string& path, bool replace, bool resume,
                                         int threads, const nb::object& callback, nb::object bar) {
   TrainSettings settings = settings_from(given);
-  const Start start = start_from(init);
+  const Start start = start_from(init, settings.heads);
   if (given["record"].is_none()) settings.record = usual_records(task, settings);
   Watch watch(callback, std::move(bar));
   settings.time_limit = time_limit;
@@ -152,7 +156,8 @@ std::unique_ptr<Runs> train_tasks(const Items& tasks, const Fields& given, const
   all->settings = settings_from(given);
   std::vector<Start> starts;
   for (std::size_t k = 0; k < inits.size(); ++k) {
-    starts.push_back(with_place(fmt::format("tasks[{}]", k), [&] { return start_from(nb::cast<nb::dict>(inits[k])); }));
+    starts.push_back(with_place(fmt::format("tasks[{}]", k),
+                                [&] { return start_from(nb::cast<nb::dict>(inits[k]), all->settings.heads); }));
   }
   Watch watch(nb::none(), std::move(bar));
   std::atomic<Index> furthest = 0;  // steps of the run that began last, only for the progress bar

@@ -259,7 +259,9 @@ Verification verify_solution(const AttentionTask& task, const Solution& given, c
   }
   solution = completed(task, std::move(solution));
   const nb::gil_scoped_release unlocked;
-  return verify(task, solution, {.tolerance = tolerance});
+  auto verdict = verify(task, solution, {.tolerance = tolerance});
+  refuse_cut_files();
+  return verdict;
 }
 
 }  // namespace

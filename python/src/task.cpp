@@ -224,7 +224,9 @@ void bind_task(nb::module_& module) {
         }
         if (table) positions.table = to_array(*table);
         const nb::gil_scoped_release unlocked;
-        return with_positions(task, positions);
+        AttentionTask placed = with_positions(task, positions);
+        refuse_cut_files();
+        return placed;
       },
       nb::arg("task"), nb::arg("kind"), nb::arg("base"), nb::arg("table").none());
   module.def(

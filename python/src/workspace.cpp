@@ -2,10 +2,12 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <vector>
 
+#include "base/refuse.h"
 #include "io/cut_files.h"
 
 namespace attsvm::python {
@@ -33,10 +35,24 @@ Idle& shared_idle() {
   return *idle;
 }
 
+std::atomic<bool> cut_file_is_untold = false;
+
 }  // namespace
 
+void note_cut_file() noexcept { cut_file_is_untold = true; }
+bool take_cut_file() noexcept { return cut_file_is_untold.exchange(false); }
+
+void refuse_cut_files() {
+  try {
+    internal::refuse_cut_files();
+  } catch (const InputError&) {
+    (void)take_cut_file();
+    throw;
+  }
+}
+
 Workspace::Workspace(int threads) : asked_(threads) {
-  internal::refuse_cut_files();
+  refuse_cut_files();
   Idle& waiting = shared_idle();
   {
     const std::lock_guard lock(waiting.mutex);
@@ -50,11 +66,14 @@ Workspace::Workspace(int threads) : asked_(threads) {
   kept_->threads.set_device(Device::automatic);
 }
 
-Workspace::~Workspace() {
-  Idle& waiting = shared_idle();
-  const std::lock_guard lock(waiting.mutex);
-  auto& same = waiting.by_count[asked_];
-  if (same.size() < kMostIdle) same.push_back(std::move(kept_));
+Workspace::~Workspace() noexcept(false) {
+  {
+    Idle& waiting = shared_idle();
+    const std::lock_guard lock(waiting.mutex);
+    auto& same = waiting.by_count[asked_];
+    if (same.size() < kMostIdle) same.push_back(std::move(kept_));
+  }
+  if (std::uncaught_exceptions() == exceptions_) refuse_cut_files();
 }
 
 MarginSolution Workspace::solve(const MarginProblem& problem, const SolveSettings& settings,

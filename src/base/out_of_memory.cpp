@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <new>
+#include <tuple>
 
 #include "base/arb.h"
 
@@ -34,11 +35,24 @@ void* reallocate(void* memory, std::size_t bytes) {
 void* reallocate_sized(void* memory, std::size_t, std::size_t bytes) { return reallocate(memory, bytes); }
 void free_sized(void* memory, std::size_t) { std::free(memory); }
 
+using Functions =
+    std::tuple<void* (*)(std::size_t), void* (*)(void*, std::size_t, std::size_t), void (*)(void*, std::size_t)>;
+
+Functions functions_of_gmp() {
+  Functions now;
+  mp_get_memory_functions(&std::get<0>(now), &std::get<1>(now), &std::get<2>(now));
+  return now;
+}
+
 }  // namespace
 
 void throw_where_libraries_lack_memory() {
   __flint_set_memory_functions(allocate, allocate_zeros, reallocate, std::free);
-  mp_set_memory_functions(allocate, reallocate_sized, free_sized);
+  Functions before = functions_of_gmp();
+  mp_set_memory_functions(nullptr, nullptr, nullptr);
+  const bool usual = before == functions_of_gmp();
+  if (usual) before = {allocate, reallocate_sized, free_sized};
+  mp_set_memory_functions(std::get<0>(before), std::get<1>(before), std::get<2>(before));
 }
 
 }  // namespace attsvm::internal

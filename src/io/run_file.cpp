@@ -11,6 +11,7 @@
 #include "io/output.h"
 #include "io/run_contents.h"
 #include "io/run_journal.h"
+#include "io/start_file.h"
 #include "train/settings.h"
 
 namespace attsvm {
@@ -26,9 +27,11 @@ std::uint64_t fingerprint_of_start(const std::vector<double>& state, const Eigen
   return libdeflate_crc32(run, v.data(), static_cast<std::size_t>(v.size()) * sizeof(double));
 }
 
-RowMatrix to_matrix(const Array& given, const std::string& name) {
-  if (given.scalar == Scalar::character || given.rank() < 1 || given.rank() > 3 || given.size() < 1) {
-    refuse("{} has shape {}; must be a matrix or a vector of numbers, or one per head", name, shape_text(given.shape));
+RowMatrix to_matrix(const Array& given, const std::string& name, bool many_heads) {
+  const Index most = many_heads ? 3 : 2;
+  if (given.scalar == Scalar::character || given.rank() < 1 || given.rank() > most || given.size() < 1) {
+    refuse("{} has shape {}; must be a matrix or a vector of numbers{}", name, shape_text(given.shape),
+           many_heads ? ", or one per head" : "");
   }
   Array array = to_f64(given);
   require_finite(array, name);
@@ -39,15 +42,20 @@ RowMatrix to_matrix(const Array& given, const std::string& name) {
 }  // namespace
 
 Start load_start(const std::string& path, Parametrization param, Threads& threads) {
+  return internal::load_start(path, TrainSettings{.param = param}, threads);
+}
+
+Start internal::load_start(const std::string& path, const TrainSettings& settings, Threads& threads) {
+  const bool many = settings.heads > 1;
   const NpzFile file(path);
   const auto read = [&](std::string name) -> RowMatrix {  // W0, or W, where a run ended
     if (!file.has(name)) name.pop_back();
     if (!file.has(name)) return {};
     const Array array = file.read(name, threads);
-    return with_place(path, [&] { return to_matrix(array, name); });
+    return with_place(path, [&] { return to_matrix(array, name, many); });
   };
   Start start;
-  const bool factors = param == Parametrization::KQ;
+  const bool factors = settings.param == Parametrization::KQ;
   if (factors) {
     start.K = read("K0");
     start.Q = read("Q0");
@@ -55,9 +63,10 @@ Start load_start(const std::string& path, Parametrization param, Threads& thread
     start.W = read("W0");
   }
   const RowMatrix v = read("v0");  // with many heads one row each
+  if (!many && v.cols() > 1) refuse("{}: v0 has shape ({},{}); must be a vector", path, v.rows(), v.cols());
   start.v = ConstVector(v.data(), v.size());
   if (start.W.size() + start.K.size() + start.Q.size() + start.v.size() == 0) {
-    refuse("{}: has no array to start from; param = {} needs {}", path, name_of(param),
+    refuse("{}: has no array to start from; param = {} needs {}", path, name_of(settings.param),
            factors ? "K0 and Q0 (and v0)" : "W0 (and v0)");
   }
   return start;

@@ -21,7 +21,9 @@ std::optional<ImpliedNorm> implied_norm(const TrainSettings& settings) {
   const bool factored = settings.param == Parametrization::KQ;
   const StepRule rule = rule_of(settings);
   const bool momentum = rule.averages();
-  const bool ordinary = settings.selector == Selector::soft && settings.entropy == 0;  // else nothing is proven
+  // Else nothing is proven.
+  const bool ordinary = settings.selector == Selector::soft && settings.entropy == 0 && settings.heads == 1 &&
+                        settings.temperature[0] == settings.temperature[1];
   // With decay W stays bounded; with dropout or smoothed labels it may.
   if (rule.weight_decay > 0 || settings.dropout > 0 || settings.label_smoothing > 0) return std::nullopt;
   switch (settings.optimizer) {

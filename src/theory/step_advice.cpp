@@ -54,15 +54,17 @@ std::string step_advice(const PacedRun& run) {
   if (rule.kind == StepKind::adam && !factored) return adam_advice(settings, run);
   if (rule.kind == StepKind::steepest && rule.averages()) {
     // Gradients fall like e^{−gap}. Past ones outweigh new ones in the average where that is faster than it forgets.
-    // On W the gap grows by step·margin once the direction is right, and by less before.
-    const double growth = factored ? growth_of(run) : settings.step * run.margin, forgets = -std::log(rule.betas[1]);
+    // On W the gap grows by step·margin once the direction is right, and by less before. Of heads that share a norm
+    // each moves by a share of the step that is known afterwards only; signs have no shares.
+    const bool measured = factored || (settings.shared_norm && rule.norm != Norm::largest());
+    const double growth = measured ? growth_of(run) : settings.step * run.margin, forgets = -std::log(rule.betas[1]);
     if (!(growth > forgets)) return "";
-    const std::string step = factored ? "steps that are smaller, or shrink (a schedule)"
+    const std::string step = measured ? "steps that are smaller, or shrink (a schedule)"
                                       : fmt::format("steps of about {:.2g}", kSafe * forgets / run.margin);
     return fmt::format(
         "the smallest gap between logits {} by {:.2g} per step, faster than the average over past gradients forgets "
         "({:.2g}): take {}",
-        factored ? "grows" : "would grow", growth, forgets, step);
+        measured ? "grows" : "would grow", growth, forgets, step);
   }
   if (factored && rule.kind == StepKind::steepest && !rule.norm.is_frobenius())
     return "W = K Q' grows with the square of the steps taken: take smaller ones, or let them shrink (a schedule)";

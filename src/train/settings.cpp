@@ -64,6 +64,7 @@ void require_count(std::string_view name, Index value, Index least) {
 
 constexpr double kLeastConcentration = 1e-3, kMostConcentration = 1e5;  // draws above take longer than they are worth
 constexpr double kMostTemperature = 1e6;
+constexpr double kMostHeads = 1e15;  // that words are taken to mean: exact as a double
 
 /// The number that ends a phrase which begins so; empty if it does not.
 std::optional<double> number_after(std::string_view beginning, std::string_view phrase) {
@@ -120,6 +121,7 @@ std::string rule_words(const TrainSettings& given) {
 }
 
 std::optional<TrainSettings> rule_from_words(std::string_view words) {
+  constexpr std::string_view kTemperature = "temperature ", kHeads = " heads";
   const std::vector<std::string_view> phrases = phrases_of(words);
   if (phrases.size() < 2) return std::nullopt;
   const auto param = value_named<Parametrization>(phrases[0]);
@@ -136,6 +138,17 @@ std::optional<TrainSettings> rule_from_words(std::string_view words) {
     if (const auto dropout = number_after("dropout ", phrase)) settings.dropout = *dropout;
     if (const auto entropy = number_after("entropy ", phrase)) settings.entropy = *entropy;
     if (const auto smoothing = number_after("label smoothing ", phrase)) settings.label_smoothing = *smoothing;
+    if (phrase == "one norm over all heads") settings.shared_norm = true;
+    if (phrase.ends_with(kHeads)) {
+      const auto heads = number_after("", phrase.substr(0, phrase.size() - kHeads.size()));
+      if (heads && *heads >= 1 && *heads < kMostHeads) settings.heads = static_cast<Index>(*heads);
+    }
+    if (phrase.starts_with(kTemperature)) {
+      const std::size_t colon = phrase.find(':');
+      const auto first = number_after(kTemperature, phrase.substr(0, colon));
+      const auto last = colon == std::string_view::npos ? first : number_after("", phrase.substr(colon + 1));
+      if (first && last) settings.temperature = {*first, *last};
+    }
     if (phrase.ends_with(kNewtonSchulz)) settings.newton_schulz = 1;  // how many does not matter to the rule
     if (phrase.ends_with(kSelector))
       settings.selector =

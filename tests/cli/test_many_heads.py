@@ -138,3 +138,46 @@ def test_a_page_shows_the_head_that_is_chosen(attsvm, task, run, tmp_path):
     told = attsvm("report", task, "--run", run, "--head", 2, "-o", page, "--json").json()
     assert told["verdict"] == attsvm("check", task, "--run", run, "--head", 2, "--json").json()["verdict"]
     assert "run.npz, head 2" in page.read_text()
+
+
+def test_one_head_starts_from_one_matrix_and_one_vector(attsvm, task, tmp_path):
+    start, out = tmp_path / "start.npz", tmp_path / "run.npz"
+    for arrays, words in (({"W0": np.zeros((1, D, D))}, f"W0 has shape (1,{D},{D}); must be a matrix or a vector"),
+                          ({"W0": np.zeros((2, D // 2, D))}, "W0 has shape"),
+                          ({"v0": np.ones((2, D // 2))}, f"v0 has shape (2,{D // 2}); must be a vector")):
+        np.savez(start, **arrays)
+        result = attsvm("train", task, "--steps", 1, "--init", start, "-o", out)
+        assert result.code == 2 and words in result.err and len(result.lines()) == 1, result
+    np.savez(start, W0=np.zeros((H, D, D)), v0=np.ones((H, D)))
+    assert attsvm("train", task, "--heads", H, "--steps", 1, "--init", start, "-o", out).code == 0
+
+
+def test_theory_proves_nothing_for_many_heads_and_changing_temperatures(attsvm, task, run, tmp_path):
+    heads = attsvm("check", task, "--run", run, "--json").json()["heads"]
+    assert [one["implied_norm_proven"] for one in heads] == [False] * H
+    assert not attsvm("check", task, "--run", run, "--head", 0, "--json").json()["implied_norm_proven"]
+    for temperature, proven in (("2", True), ("2:1", False)):
+        file = tmp_path / f"{proven}.npz"
+        assert attsvm("train", task, "--temperature", temperature, "--steps", 50, "-o", file).code == 0
+        assert attsvm("check", task, "--run", file, "--json").json()["implied_norm_proven"] is proven
+
+
+def test_a_page_compares_a_head_with_runs_of_one(attsvm, task, run, tmp_path):
+    one, page = tmp_path / "one.npz", tmp_path / "page.html"
+    assert attsvm("train", task, "--steps", 20, "-o", one).code == 0
+    told = attsvm("report", task, "--run", one, "--run", run, "--head", 2, "-o", page)
+    assert told.code == 0 and "run.npz, head 2" in told.out and "one.npz:" in told.out, told
+    for runs in ([], ["--run", one]):
+        result = attsvm("report", task, *runs, "--head", 2, "-o", tmp_path / "no.html")
+        assert result.code == 2 and "--head 2: there is no run of many heads" in result.err, result
+        assert not (tmp_path / "no.html").exists()
+
+
+def test_next_token_tasks_have_one_head(attsvm, tmp_path):
+    corpus = tmp_path / "corpus.npz"
+    np.savez(corpus, ids=np.array([0, 1, 2, 1, 0]), offsets=np.array([0, 3, 5]), embeddings=np.eye(3),
+             next=np.array([1, 1]))
+    for words in (["check", corpus], ["solve", corpus, "-o", tmp_path / "s.npz"]):
+        assert attsvm(*words).code == 0
+        result = attsvm(*words, "--head", 1, "--force") if words[0] == "solve" else attsvm(*words, "--head", 1)
+        assert result.code == 2 and "--head cannot be used with a next-token task" in result.err, result

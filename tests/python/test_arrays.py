@@ -36,10 +36,11 @@ def test_what_a_next_token_task_has():
     assert task.seen(0).tolist() == [0, 1, 2] and task.seen(1).tolist() == [0, 1]
     for query, ids in (0, [0, 1, 2]), (1, [1, 0]), (-1, [1, 0]), (-2, [0, 1, 2]):
         assert (task.keys(query) == np.eye(3)[ids]).all() and (task.query(query) == np.eye(3)[ids[-1]]).all()
-    for refused in (lambda: attsvm.path(task), lambda: attsvm.path(task, joint=True), lambda: attsvm.check(task),
-                    lambda: task.scores(0), lambda: task.optimal):
+    for refused in (lambda: attsvm.path(task), lambda: attsvm.path(task, joint=True), lambda: task.scores(0),
+                    lambda: task.optimal):
         with pytest.raises(attsvm.InputError, match="a next-token task has no head"):
             refused()
+    assert isinstance(attsvm.check(task), attsvm.NextTokenCheck)
 
 
 def test_load_knows_next_token_tasks(tmp_path):

@@ -48,3 +48,15 @@ def test_runs_go_on_from_others_and_from_given_values(task, run):
     many = attsvm.Task(task.tokens, queries=task.queries, labels=task.labels, head=values)
     (one,) = attsvm.train_many([many], heads=2, steps=3)
     assert np.array_equal(one.W, attsvm.train(many, heads=2, steps=3).W)
+
+
+def test_one_head_starts_from_one_matrix_and_one_vector(task):
+    W, v = np.zeros((3, 6, 6)), np.arange(6.0)
+    for init, words in (({"W0": W[:1]}, r"W0 has shape \(1,6,6\); must be a matrix or a vector$"),
+                        ({"W0": np.zeros((2, 3, 6))}, "W0 has shape"),
+                        ({"v0": v.reshape(2, 3)}, r"v0 has shape \(2,3\); must be a vector")):
+        with pytest.raises(attsvm.InputError, match=words):
+            attsvm.train(task, steps=1, init=init)
+    assert attsvm.train(task, heads=3, steps=1, init={"W0": W}).heads == 3
+    with pytest.raises(attsvm.InputError, match="W has shape"):
+        task.attention(W[:1])

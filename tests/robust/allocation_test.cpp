@@ -1,3 +1,5 @@
+#include <gmp.h>
+
 #include <cstdlib>
 #include <limits>
 #include <new>
@@ -71,6 +73,28 @@ TEST(Allocation, EveryRefusalIsBadAllocAndLeavesNothingBehind) {
   }
   EXPECT_GT(refused, most);
   RecordProperty("requests", std::to_string(all));
+}
+
+void* allocate_otherwise(std::size_t bytes) { return std::malloc(bytes); }
+void* reallocate_otherwise(void* memory, std::size_t, std::size_t bytes) { return std::realloc(memory, bytes); }
+void free_otherwise(void* memory, std::size_t) { std::free(memory); }
+
+TEST(Allocation, LeavesGmpToThoseWhoGaveItFunctions) {
+  const auto allocates_with = [] {
+    void* (*allocate)(std::size_t) = nullptr;
+    mp_get_memory_functions(&allocate, nullptr, nullptr);
+    return allocate;
+  };
+  mp_set_memory_functions(allocate_otherwise, reallocate_otherwise, free_otherwise);
+  internal::throw_where_libraries_lack_memory();
+  EXPECT_EQ(allocates_with(), &allocate_otherwise);
+  mp_set_memory_functions(nullptr, nullptr, nullptr);
+  const auto usual = allocates_with();
+  internal::throw_where_libraries_lack_memory();
+  const auto ours = allocates_with();
+  EXPECT_NE(ours, usual);
+  internal::throw_where_libraries_lack_memory();
+  EXPECT_EQ(allocates_with(), ours) << "a second time changes nothing";
 }
 
 }  // namespace

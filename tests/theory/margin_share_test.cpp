@@ -102,7 +102,9 @@ TEST(ImpliedNormOfWords, IsTheOneOfTheSettings) {
         TrainSettings{.optimizer = Optimizer::steepest, .norm = Norm::schatten(3)},
         TrainSettings{.param = Parametrization::KQ, .joint = true, .width = 3},
         TrainSettings{.param = Parametrization::KQ, .optimizer = Optimizer::adam}, TrainSettings{.entropy = 0.5},
-        TrainSettings{.selector = Selector::dirichlet, .concentration = 3}}) {
+        TrainSettings{.selector = Selector::dirichlet, .concentration = 3}, TrainSettings{.heads = 3},
+        TrainSettings{.heads = 2, .shared_norm = true}, TrainSettings{.temperature = {2, 2}},
+        TrainSettings{.temperature = {2, 0.5}}}) {
     const auto expected = implied_norm(settings), found = implied_norm_of_words(words_of(settings));
     ASSERT_EQ(found.has_value(), expected.has_value()) << words_of(settings);
     if (!expected) continue;
@@ -113,10 +115,13 @@ TEST(ImpliedNormOfWords, IsTheOneOfTheSettings) {
     EXPECT_FALSE(implied_norm_of_words(words)) << words;
 }
 
-TEST(ImpliedNormOfWords, IsNotProvenForDrawsAndEntropy) {
+TEST(ImpliedNormOfWords, IsNotProvenForDrawsEntropyHeadsAndCooling) {
   EXPECT_TRUE(implied_norm({})->proven);
   EXPECT_FALSE(implied_norm({.entropy = 0.5})->proven);
   EXPECT_FALSE(implied_norm({.selector = Selector::gumbel})->proven);
+  EXPECT_FALSE(implied_norm({.heads = 2})->proven);
+  EXPECT_FALSE(implied_norm({.temperature = {2, 1}})->proven);
+  EXPECT_TRUE(implied_norm({.temperature = {2, 2}})->proven);
   EXPECT_EQ(implied_norm({.selector = Selector::gumbel})->norm, Norm::frobenius());
 }
 

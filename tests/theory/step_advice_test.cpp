@@ -50,6 +50,17 @@ TEST(StepAdvice, KnowsProductsAndNewtonSchulz) {
   EXPECT_TRUE(says(advice({.optimizer = Optimizer::muon, .newton_schulz = 5}, 3000, 1), "Newton-Schulz"));
 }
 
+TEST(StepAdvice, MeasuresHeadsThatShareANorm) {
+  const TrainSettings own{.heads = 2, .momentum = 0.9, .step = 1};
+  EXPECT_TRUE(says(advice(own, 3000, 0.01), "would grow by 2.4"));
+  TrainSettings shared = own;
+  shared.shared_norm = true;
+  EXPECT_EQ(advice(shared, 3000, 0.01), "") << "the head moves by a small share of the step";
+  EXPECT_TRUE(says(advice(shared, 3000, 1), "grows by 1 per step"));
+  const TrainSettings signs{.heads = 2, .shared_norm = true, .optimizer = Optimizer::signum, .step = 1};
+  EXPECT_TRUE(says(advice(signs, 3000, 0.01), "would grow by 2.4")) << "every entry moves by the whole step";
+}
+
 TEST(StepAdvice, TellsWhetherAdamHasForgottenItsStart) {
   TrainSettings adam{.optimizer = Optimizer::adam, .betas = {{0.9, 0.999}}, .step = 0.01, .epsilon = 0};
   EXPECT_TRUE(says(advice(adam, 6000, 1e-3), "a second beta of at most 0.9")) << advice(adam, 6000, 1e-3);
@@ -97,6 +108,11 @@ TEST(StepAdvice, ReadsWhatIsWritten) {
   EXPECT_EQ(read->weight_decay, settings.weight_decay);
   EXPECT_EQ(read->dropout, settings.dropout);
   EXPECT_EQ(read->label_smoothing, settings.label_smoothing);
+  const auto many = rule_from_words(words_of({.heads = 12, .shared_norm = true, .temperature = {2, 0.5}}));
+  ASSERT_TRUE(many);
+  EXPECT_EQ(many->heads, 12);
+  EXPECT_TRUE(many->shared_norm);
+  EXPECT_EQ(many->temperature, (std::array<double, 2>{2, 0.5}));
   const auto joint = rule_from_words(words_of({.joint = true, .epsilon = 0.5, .head_epsilon = 0.25}));
   ASSERT_TRUE(joint);
   EXPECT_EQ(joint->epsilon, 0.5);
