@@ -113,7 +113,8 @@ StoredStack stack_from(const NamedArrays& arrays) {
   const Array loss = shaped(arrays, "record_loss", {r}), log_loss = shaped(arrays, "record_log_loss", {r}),
               gradient = shaped(arrays, "record_log_gradient", {r, layers, heads});
   require_finite(V, "V");
-  require_finite(shaped(arrays, "W", W.shape), "W");
+  Array final_W = shaped(arrays, "W", W.shape);
+  require_finite(final_W, "W");
   require_finite(record_W, "record_W");
   if (record_V.given()) require_finite(record_V, "record_V");
   if (r == 0) refuse("record_step has shape (0); must have at least one point");
@@ -123,7 +124,6 @@ StoredStack stack_from(const NamedArrays& arrays) {
       refuse("record_step[{}] = {}; must be larger than the one before it, {}", k, steps[at], steps[at - 1]);
   }
   const std::span<const double> last = f64_span(record_W).last(static_cast<std::size_t>(W.size()));
-  const Array final_W = to_f64(W, "W");
   if (!std::equal(last.begin(), last.end(), f64_span(final_W).begin()))
     refuse("W differs from the last matrices of record_W; it must be the same");
   StoredStack stored{.settings = to_text(find_stack_array(arrays, "settings"), "settings"), .records = {}};
