@@ -28,9 +28,9 @@ class Threads {
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
-  int count() const;      ///< threads, the calling one included
-  Device device() const;  ///< where batches of small runs are computed; at first Device::automatic
-  void set_device(Device device);
+  int count() const;               ///< threads, the calling one included
+  Device device() const;           ///< where batches of small runs are computed; at first Device::automatic
+  void set_device(Device device);  ///< of the batches of later calls
 
   /// Calls work(chunk) for chunk = 0 … chunks−1 and returns when all are done. If chunks throw, the others still run,
   /// and the exception of the lowest chunk is thrown again here. Must not be called from inside `work`, nor from two
