@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <numeric>
 
 #include "base/refuse.h"
 #include "task/task_fields.h"
@@ -115,7 +114,13 @@ void AttentionTask::Contents::take_offsets(Index tokens) {
   }
   offsets_ = to_indices(offsets, "offsets");
   if (offsets_.front() != 0) {
-    const bool lengths = std::accumulate(offsets_.begin(), offsets_.end(), Index{0}) == tokens;
+    Index left = tokens;  // counted down, because sums of any numbers could overflow
+    const bool fit = std::all_of(offsets_.begin(), offsets_.end(), [&](Index length) {
+      const bool fits = length > 0 && length <= left;
+      if (fits) left -= length;
+      return fits;
+    });
+    const bool lengths = fit && left == 0;
     refuse("offsets[0] = {}; must be 0{}", offsets_.front(),
            lengths
                ? fmt::format(" (these look like lengths; offsets are where sequences begin and end: 0, {}, ..., {})",

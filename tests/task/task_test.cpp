@@ -1,6 +1,7 @@
 #include "attsvm/task.h"
 
 #include <cmath>
+#include <limits>
 
 #include "support.h"
 
@@ -89,6 +90,9 @@ TEST(Task, TokensAreValidated) {
   refused({.tokens = real({1, 2}, {2, 1}), .offsets = whole({0, 0, 2})},
           {"offsets[1] = 0", "no sequence may be empty"});
   refused({.tokens = real({1, 2}, {2, 1}), .offsets = whole({1, 2})}, {"offsets[0] = 1", "must be 0"});
+  constexpr Index kLeast = std::numeric_limits<Index>::min();  // whose sum overflows
+  refused({.tokens = real({1, 2}, {2, 1}), .offsets = whole({kLeast, kLeast})}, {"must be 0"});
+  refused({.tokens = real({1, 2, 3}, {3, 1}), .offsets = whole({1, 2})}, {"look like lengths"});
   refused({.tokens = real({1, 2}, {2, 1}), .offsets = whole({0, 3})}, {"offsets[1] = 3", "number of tokens, 2"});
   refused({.tokens = real({1, 2}, {2, 1}), .offsets = whole({0})}, {"offsets has shape (1)"});
   refused({.tokens = real({1, 2}, {1, 2, 1}), .keys = real({1, 2, 3}, {1, 3, 1})},
