@@ -214,10 +214,7 @@ int run_verb(int argc, const char* const* argv) {
       if (what.empty()) what = one_line(error.what());
       return complain(kBadInput, fmt::format("{} (see attsvm {}--help)", what, verb));
     }
-    if (!is_ours(program)) {
-      Session::watch_interrupts();  // a signal to all ranks must not end this one while rank 0 writes what it has
-      return kDone;
-    }
+    if (!is_ours(program)) return kDone;
     session.quiet = session.quiet || !ranks().first();
     const ExitCode code = session.verb();
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "stdout cannot be written");
@@ -261,6 +258,9 @@ int say_out_of_memory() noexcept {
 int run_program(int argc, const char* const* argv) {
   const CutFileWatch watch;
   throw_where_libraries_lack_memory();
+  // A signal to all ranks must not end the others while rank 0 writes what it has; from the first moment on, because
+  // rank 0 may be at work before a slow rank has read its command.
+  if (launched().rank != 0) Session::watch_interrupts();
   try {
     join_ranks(command_mark(argc, argv));
   } catch (const InputError& error) {  // of all ranks; one message is enough
