@@ -84,11 +84,11 @@ class Losses final : public Study {
         .columns = 2};
     Panel distance = distance_over_steps("1 − correlation with the p-SVM");
     distance.y_range = {1e-5, 1};
-    int style = 0;
     for (const CellRows& rows : cells) {
       const Json& s = rows.cell.settings;
       const bool exact = s.at("arithmetic") == "exact";
       const std::string loss = s.at("loss");
+      const int number = static_cast<int>(summary.figure.panels.size());  // of the loss
       Panel panel = plane(fmt::format("{} loss", loss), {0, 24}, {-16, 5});
       for (const Json* result : rows.results()) {
         const double C = result->at("C");
@@ -99,8 +99,9 @@ class Losses final : public Study {
         panel.curves.push_back(
             curve_of(*result, "p1", "p2", fmt::format("C = {}", C), static_cast<int>(drawn - kDrawn.begin())));
         if (C < 10) continue;
-        Curve curve = curve_of(*result, "step", "correlation", fmt::format("{}, C = {}", loss, C), style++);
-        curve.look = {.colour = curve.style / 2, .dash = C > 10 ? 1 : 0};  // colour: the loss; dash: C
+        const int dash = C > 10 ? 1 : 0;
+        Curve curve = curve_of(*result, "step", "correlation", fmt::format("{}, C = {}", loss, C), 2 * number + dash);
+        curve.look = {.colour = number, .dash = dash};
         for (double& y : curve.y) y = 1 - y;
         distance.curves.push_back(std::move(curve));
       }

@@ -93,6 +93,17 @@ def test_paths_show_their_tokens(attsvm, tmp_path):
         assert words in svg
 
 
+@pytest.mark.parametrize("name", ["losses", "svm-rank", "gd-paths", "single-input", "joint-training"])
+def test_no_two_curves_of_a_panel_look_alike_however_few_runs(attsvm, tmp_path, name):
+    assert attsvm("reproduce", name, "--runs", 10, "--out", tmp_path).code == 0
+    script = (tmp_path / name / "figure.gp").read_text()
+    panels = re.findall(r"^plot ((?:.*\\\n)*.*)", script, re.M)
+    assert len(panels) > 1
+    for panel in panels:
+        looks = re.findall(r" with (.*?)(?:, \\)?$", panel, re.M)
+        assert len(looks) > 1 and len(set(looks)) == len(looks), looks
+
+
 def test_experiments_name_their_paper_and_figure(attsvm):
     for one in attsvm("reproduce", "list", "--json").json()["experiments"]:
         if not one["published"]:

@@ -61,7 +61,7 @@ test("of several runs each is told with what theory predicts for it", () =>
     for (const [r, run] of runs.entries()) {
       const norm = { fro: "Frobenius", nuc: "nuclear" }[run.implied.norm];
       const said = run.implied.proven ? "theory predicts" : "expected, not proven, is";
-      const words = new RegExp(`was trained for 20000 steps; ${said} the least ${norm} norm`);
+      const words = new RegExp(`was trained for 20000 steps; ${said} the one of least ${norm} norm`);
       assert.match(await items.nth(r).textContent(), words);
       const end = run.correlations.find((one) => one.norm === run.implied.norm).distances.at(-1);
       assert.equal(await items.nth(r).locator(".num").last().getAttribute("title"), String(end));

@@ -22,6 +22,10 @@ export function attsvm(...args) {
   return done.stdout;
 }
 
+/** The exit code of the program. */
+export const attsvmCode = (...args) =>
+  spawnSync(process.env.ATTSVM_PROGRAM, args.map(String), { cwd: folder, encoding: "utf8" }).status;
+
 /** Python with NumPy, for files that no verb writes. */
 export function python(code) {
   const done = spawnSync("/usr/bin/python3", ["-c", `import numpy as np\n${code}`], { cwd: folder, encoding: "utf8" });

@@ -13,17 +13,20 @@ type Side = "x" | "y";
 export const room = { x: { beside: 32, along: 50 }, y: { beside: 58, along: 36 } };
 export const labelRoom = 22;
 
+/** A logarithmic axis over so little looks like any other, and powers of ten would give it a line or none. */
+const isShort = ([low, high]: Range): boolean => high / low < 3;
+
 /** Lines of an axis of this length, in pixels. */
 export function splitsOf(axis: ChartAxis, log: boolean, side: Side, range: Range, length: number): number[] {
   const along = room[side].along * (log ? 0.7 : 1);
   const most = Math.max(2, Math.min(10, Math.floor(length / along)));
-  return log ? logSplits(range, most) : evenSplits(range, most, axis.whole ?? false);
+  return log && !isShort(range) ? logSplits(range, most) : evenSplits(range, most, axis.whole ?? false);
 }
 
 export function tickWords(axis: ChartAxis, log: boolean, range: Range, value: number): string {
   if (axis.whole && !Number.isInteger(value)) return "";
   if (axis.percent && !log) return percent(value);
-  if (!log) return formatted(Number(value.toPrecision(12))).replace(/\.?0+e/, "e");
+  if (!log || isShort(range)) return formatted(Number(value.toPrecision(12))).replace(/\.?0+e/, "e");
   return power(value, range[1] / range[0] < 300); // few powers of ten: 2 and 5 are named too
 }
 

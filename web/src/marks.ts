@@ -2,7 +2,7 @@
 import type { Mark } from "./data";
 import { svg } from "./dom";
 import type { Pen } from "./pen";
-import type { Look, Shape } from "./theme";
+import { colour, type Look, type Shape } from "./theme";
 
 export interface Mapper {
   x: (value: number) => number;
@@ -312,13 +312,19 @@ function outline(shape: Shape): string {
   }
 }
 
-/** The line through two points, from edge to edge of a box, with a name where the fewest of the given points are. */
+/** What is in the way of a name: marks, which have names of their own above them, and points of curves. */
+export interface Busy {
+  marks: [number, number][];
+  curves: [number, number][];
+}
+
+/** The line through two points, from edge to edge of a box, with a name where the least is in its way. */
 export function drawNamedLine(
   pen: Pen,
   [from, to]: [[number, number], [number, number]],
   box: { left: number; top: number; width: number; height: number },
   name: string,
-  points: [number, number][],
+  busy: Busy,
   ratio: number,
 ): void {
   const [dx, dy] = [to[0] - from[0], to[1] - from[1]];
@@ -354,16 +360,24 @@ export function drawNamedLine(
         const right = box.left + box.width - width - 6 * ratio;
         const left = Math.max(box.left + 6 * ratio, Math.min(x - width / 2, right));
         const middle = y + by * ratio;
-        const taken = points.filter(
-          ([px, py]) =>
-            px > left - half && px < left + width + half && middle > py - 4 * half && middle < py + 2 * half,
+        const beside = (px: number): boolean => px > left - half && px < left + width + half;
+        const taken = busy.marks.filter(
+          ([px, py]) => beside(px) && middle > py - 4 * half && middle < py + 2 * half,
         ).length;
-        const out = middle - half < box.top || middle + half > box.top + box.height ? points.length + 1 : 0;
-        return { left, middle, cost: taken + out + (Math.abs(by) > 10 ? 0.5 : 0) }; // near the line if it can be
+        const crossed = busy.curves.some(([px, py]) => beside(px) && Math.abs(middle - py) < half) ? 0.7 : 0;
+        const out = middle - half < box.top || middle + half > box.top + box.height ? busy.marks.length + 1 : 0;
+        return { left, middle, cost: taken + crossed + out + (Math.abs(by) > 10 ? 0.5 : 0) }; // near the line if it can be
       }),
     );
   const best = places.reduce((a, b) => (b.cost < a.cost ? b : a));
+  pen.save();
   pen.textAlign = "left";
   pen.textBaseline = "middle";
+  pen.setLineDash([]);
+  pen.lineJoin = "round";
+  pen.lineWidth = 3 * ratio;
+  pen.strokeStyle = colour("surface"); // so that it can be read on a curve too
+  pen.strokeText(name, best.left, best.middle);
   pen.fillText(name, best.left, best.middle);
+  pen.restore();
 }

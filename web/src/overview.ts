@@ -90,7 +90,7 @@ function runsCard(data: Report): HTMLElement | null {
         const best = data.queries.optimal?.filter((token, i) => run.kept[i]?.includes(token)).length;
         return [
           h("span", { class: "run" }, names[r], h("br"), h("code", { "data-path": `runs.${r}.file` }, run.file)),
-          run.settings ? text(`runs.${r}.settings`, run.settings) : "\u2013",
+          h("span", { class: "training" }, run.settings ? text(`runs.${r}.settings`, run.settings) : "\u2013"),
           run.step ? num(`runs.${r}.step.${last}`, run.step[last]) : "\u2013",
           text(`runs.${r}.verdict`, run.verdict),
           best === undefined ? "\u2013" : `${best} of ${run.kept.length}`,

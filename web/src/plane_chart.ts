@@ -4,7 +4,7 @@ import type { ChartSpec, Overlay, Series } from "./chart_spec";
 import type { Axis, ConflictRow, Directions, Report } from "./data";
 import type { Child } from "./dom";
 import { counted, num, share } from "./format";
-import { drawArrow, drawNamedLine, type Mapper } from "./marks";
+import { type Busy, drawArrow, drawNamedLine, type Mapper } from "./marks";
 import { axisName, tokenAt, tokenName } from "./names";
 import { literal, pointAt, runNames, runStyle } from "./runs";
 import type { State, Store } from "./state";
@@ -71,6 +71,7 @@ class Plane {
   private readonly y: number[];
   private readonly query: number;
   private readonly reach: number; // how long arrows are drawn: as far as the tokens reach
+  private readonly paths: Point[]; // of W z in training, of all runs
 
   constructor(
     private readonly data: Report,
@@ -81,14 +82,15 @@ class Plane {
     this.x = column(data, axes.x, this.query);
     this.y = column(data, axes.y, this.query);
     this.reach = this.x.reduce((far, x, t) => Math.max(far, Math.hypot(x, this.y[t] ?? 0)), 0) || 1;
+    this.paths = data.runs
+      .flatMap((run) => run.directions.map((point) => tip(point, this.query, axes)))
+      .filter((point) => point !== null);
   }
 
   spec(height: number): ChartSpec {
     const { data, axes, query, reach } = this;
-    const tips = [
-      ...data.solutions.map((solution) => tip(solution.directions, query, axes)),
-      ...data.runs.flatMap((run) => run.directions.map((point) => tip(point, query, axes))),
-    ].filter((point) => point !== null);
+    const ends = data.solutions.map((solution) => tip(solution.directions, query, axes));
+    const tips = [...ends.filter((point) => point !== null), ...this.paths];
     return {
       title: `Query ${query}: tokens and directions`,
       name: `plane-${query}`,
@@ -194,7 +196,8 @@ class Plane {
   private overlays(): Overlay[] {
     const { data, query, axes, reach } = this;
     const scaled = ([x, y]: Point): Point => [x * reach, y * reach];
-    const list: Overlay[] = [];
+    const list: Overlay[] = [],
+      margins: Overlay[] = [];
     data.solutions.forEach((solution, k) => {
       const end = tip(solution.directions, query, axes);
       if (!end) return;
@@ -210,7 +213,7 @@ class Plane {
           drawArrow(pen, at(map, [0, 0]), at(map, scaled(end)), map.ratio);
         },
       });
-      list.push(...this.marginLines(k, style));
+      margins.push(...this.marginLines(k, style));
     });
     const names = runNames(data);
     data.runs.forEach((run, r) => {
@@ -241,7 +244,7 @@ class Plane {
       const rows = solution.conflict?.rows.filter((row) => row.query === query && row.drop >= 0) ?? [];
       if (rows.length > 0) list.push(this.conflict(rows));
     }
-    return list;
+    return [...list, ...margins]; // whose names are to be read over the paths
   }
 
   private conflict(rows: ConflictRow[]): Overlay {
@@ -287,11 +290,11 @@ class Plane {
         dash: [2, 4],
         draw: (pen, map, box) => {
           pen.lineWidth = map.ratio;
-          const arrow = [0, 0.2, 0.4, 0.6, 0.8, 1].map((part): Point => [
-            across * part * this.reach,
-            up * part * this.reach,
-          ]);
-          const busy = [...this.x.map((one, t): Point => [one, this.y[t] ?? NaN]), ...arrow].map((one) => at(map, one));
+          const arrow = Array.from({ length: 21 }, (_, part): Point => [across * (part / 20), up * (part / 20)]);
+          const busy: Busy = {
+            marks: this.x.map((one, t): Point => at(map, [one, this.y[t] ?? NaN])),
+            curves: [...arrow, ...this.paths].map(([right, high]) => at(map, [right * this.reach, high * this.reach])),
+          };
           for (const [by, name] of [
             [0, "selected"],
             [1 / length, "one margin behind"],
@@ -319,11 +322,19 @@ class Plane {
         ? "Upwards is the direction that the max-margin solution gives this query: the selected token is on top, its " +
           "support tokens lie one margin behind, and all others below. "
         : "";
-    return (
-      `Query ${query} sees ${counted(data.queries.visible[query] ?? 0, "token")} and keeps ` +
-      `${kept.length === 1 ? "token" : "tokens"} ${kept.join(", ")}. ${named}. ${upward}` +
-      "Arrows show directions W z from the origin; their length is not to scale."
+    const conflict = data.solutions.some((one) =>
+      one.conflict?.rows.some((row) => row.query === query && row.drop >= 0),
     );
+    const directed = [...data.solutions, ...data.runs].some((one) => one.directions);
+    const arrows = [
+      directed ? "Arrows show directions W z from the origin; their length is not to scale." : "",
+      conflict
+        ? "Arrows between tokens are rows in conflict: the thicker, the heavier; each ends at a kept token."
+        : "",
+    ];
+    const seen = counted(data.queries.visible[query] ?? 0, "token");
+    const keeps = `keeps ${kept.length === 1 ? "token" : "tokens"} ${kept.join(", ")}`;
+    return [`Query ${query} sees ${seen} and ${keeps}. ${named}. ${upward}`, ...arrows].join(" ").trim();
   }
 }
 

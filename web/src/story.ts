@@ -98,7 +98,7 @@ function severalRuns(data: Report): HTMLElement[] {
       "li",
       {},
       ...trained,
-      `; ${source(run)} the least ${normWords(aim.norm)} (written `,
+      `; ${source(run)} the one of least ${normWords(aim.norm)} (written `,
       ...labelNodes(aim.label),
       " below), and at the end",
       ...distance(run, aim),

@@ -1,9 +1,9 @@
-// Text inside a chart: names of points and of stretches of the x axis; each only where there is room.
+// Text inside a picture: names of points and of stretches of the x axis; each only where there is room.
 import type { Band, Series } from "./chart_spec";
 import type { Mapper } from "./marks";
 import type { Pen } from "./pen";
 
-interface Box {
+export interface Box {
   left: number;
   top: number;
   width: number;
@@ -19,12 +19,13 @@ const inside = (a: Box, b: Box): boolean =>
   a.left >= b.left && a.top >= b.top && a.left + a.width <= b.left + b.width && a.top + a.height <= b.top + b.height;
 const font = (ratio: number): string => `${12 * ratio}px system-ui, sans-serif`;
 
-function shortened(name: string): string {
+export function shortened(name: string): string {
   const all = [...name];
   return all.length > letters ? `${all.slice(0, letters - 1).join("")}\u2026` : name;
 }
 
-interface Named {
+/** A point that has a name: its middle, its radius, and the direction of the line through it. */
+export interface Named {
   x: number;
   y: number;
   r: number;
@@ -32,7 +33,7 @@ interface Named {
   along: [number, number] | null;
 }
 
-/** Where a name may stand: above, right, left or below its point, or clear of the line through it. */
+/** Where a name may stand: above, right, left or below its point or between these, or clear of the line through it. */
 function placesOf({ x, y, r, along }: Named, width: number, height: number): Box[] {
   const at = (middleX: number, middleY: number): Box => ({
     left: middleX - width / 2,
@@ -46,7 +47,38 @@ function placesOf({ x, y, r, along }: Named, width: number, height: number): Box
     const far = (Math.abs(normal[0]) * width + Math.abs(normal[1]) * height) / 2 + r;
     return [far, -far].map((by) => at(x + by * normal[0], y + by * normal[1]));
   }
-  return [at(x, y - r - height / 2), at(x + r + width / 2, y), at(x - r - width / 2, y), at(x, y + r + height / 2)];
+  const [high, low, right, left] = [y - r - height / 2, y + r + height / 2, x + r + width / 2, x - r - width / 2];
+  const beside: [number, number][] = [
+    [x, high],
+    [right, y],
+    [left, y],
+    [x, low],
+    [right, high],
+    [left, high],
+    [right, low],
+    [left, low],
+  ];
+  return beside.map(([middleX, middleY]) => at(middleX, middleY));
+}
+
+/** The first place of a name, of this size, that is inside the plot and where nothing is; null where there is none. */
+export function freePlace(point: Named, [width, height]: [number, number], plot: Box, taken: Box[]): Box | null {
+  return (
+    placesOf(point, width, height).find((place) => inside(place, plot) && !taken.some((other) => meet(place, other))) ??
+    null
+  );
+}
+
+/** What a name must keep off so that it does not cross a line. */
+export function boxesAlong(from: [number, number], to: [number, number], wide: number): Box[] {
+  const [dx, dy] = [to[0] - from[0], to[1] - from[1]];
+  const count = Math.min(200, Math.ceil(Math.hypot(dx, dy) / wide));
+  return Array.from({ length: count + 1 }, (_, k) => ({
+    left: from[0] + (k / Math.max(1, count)) * dx - wide / 2,
+    top: from[1] + (k / Math.max(1, count)) * dy - wide / 2,
+    width: wide,
+    height: wide,
+  }));
 }
 
 /** Names beside points, wherever no point and no other name is. */
@@ -75,7 +107,12 @@ export function drawTags(
     }
   }
   if (points.length > most) return;
-  const taken: Box[] = points.map(({ x, y, r }) => ({ left: x - r, top: y - r, width: 2 * r, height: 2 * r }));
+  const taken: Box[] = points.flatMap(({ x, y, r, along }) => [
+    { left: x - r, top: y - r, width: 2 * r, height: 2 * r },
+    ...(along
+      ? boxesAlong([x - along[0] / 2, y - along[1] / 2], [x + along[0] / 2, y + along[1] / 2], 4 * map.ratio)
+      : []),
+  ]);
   ctx.save();
   ctx.font = font(map.ratio);
   ctx.textAlign = "left";
@@ -87,9 +124,7 @@ export function drawTags(
   const height = 14 * map.ratio;
   for (const point of points.reverse()) {
     const { name } = point;
-    const free = placesOf(point, ctx.measureText(name).width, height).find(
-      (place) => inside(place, plot) && !taken.some((other) => meet(place, other)),
-    );
+    const free = freePlace(point, [ctx.measureText(name).width, height], plot, taken);
     if (!free) continue;
     taken.push(free);
     ctx.strokeText(name, free.left, free.top + height / 2);

@@ -1,7 +1,9 @@
 #include "task_json.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "base/refuse.h"
 #include "task/task_fields.h"
 
 namespace attsvm::internal {
@@ -35,7 +37,12 @@ RowMatrix Request::matrix(const Json& array) const {
 AttentionTask Request::task() const {
   TaskArrays task;
   const Json& arrays = at("task");
-  for (const TaskField& field : task_fields()) {
+  const auto fields = task_fields();
+  for (auto array = arrays.begin(); array != arrays.end(); ++array) {
+    const auto known = [&](const TaskField& field) { return field.name == array.key(); };
+    if (std::none_of(fields.begin(), fields.end(), known)) refuse("unknown array '{}'", array.key());
+  }
+  for (const TaskField& field : fields) {
     if (const auto found = arrays.find(field.name); found != arrays.end())
       task.*field.member = array_from(field.name, *found, numbers);
   }

@@ -95,11 +95,18 @@ export function packed(value: unknown): { words: string; numbers: Float64Array<A
   return { words, numbers };
 }
 
+/** What to say of an error: our own words where there are any, because a browser's help nobody. */
+export const wordsOf = (error: unknown, otherwise: string): string =>
+  error instanceof Error && error.constructor === Error ? error.message : otherwise;
+
+const isCount = (size: unknown): boolean => Number.isSafeInteger(size) && Number(size) >= 0;
+
 /** What `packed` made the words and numbers of. */
 export function unpacked(words: string, numbers: Float64Array): unknown {
   return JSON.parse(words, (_key, one: unknown) => {
     if (one === null || typeof one !== "object" || !("shape" in one) || !("from" in one)) return one;
     const { shape, from } = one as { shape: number[]; from: number };
+    if (!Array.isArray(shape) || ![...shape, from].every(isCount)) throw new Error("an array has no size");
     const count = shape.reduce((all, size) => all * size, 1);
     const data = numbers.slice(from, from + count);
     if (data.length !== count) throw new Error("an array does not fit its shape");

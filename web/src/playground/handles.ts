@@ -197,7 +197,7 @@ export class Handles {
       const z = asked(task, query);
       const d = keySize(task);
       const W = start ?? Array.from({ length: d }, () => new Array<number>(z.length).fill(0));
-      const spot = bent(this.map.of(apply(W, z)), this.map.radius);
+      const spot = bent(W, z, this.map);
       list.push({
         id: "start",
         label: "start of training",
@@ -212,7 +212,7 @@ export class Handles {
           const aim = this.rounded(straight(to, this.map.radius));
           const step = this.movedBy(new Array<number>(d).fill(0), now, aim);
           const square = dot(z, z);
-          if (square === 0) return null;
+          if (square === 0 || !step.every(Number.isFinite)) return null;
           return { start: W.map((row, k) => plus(row, z, (step[k] ?? 0) / square)) };
         },
         remove: () => ({ start: null }),

@@ -8,27 +8,25 @@ import { App, edits } from "./app";
 import { atlas } from "./atlas";
 import { charts } from "./charts";
 import { localOptima, playBar, presetPicker, taskControls, trainingControls, viewControls } from "./controls";
-import { Engine } from "./engine";
+import { Engine, wordsOf } from "./engine";
 import { numbers } from "./numbers";
 import { firstState, presets, stateOf } from "./presets";
 import { sharing } from "./share";
 import { Stage } from "./stage";
-import { drawFrom, presetFrom, type State, stateFrom, tooLarge } from "./state";
-import { taskFrom } from "./task";
+import { drawFrom, presetFrom, selectable, type State, stateFrom, taskOf } from "./state";
 
 /** What the address asks for; null where it asks for nothing. Error where the page cannot show it. */
 function addressed(engine: Engine): State | null {
-  const state = stateAt(engine);
-  const reason = state ? tooLarge(state.task) : "";
-  if (reason) throw new Error(reason);
-  return state;
-}
-
-function stateAt(engine: Engine): State | null {
   const draw = drawFrom(location.hash);
-  if (draw) return { ...firstState(taskFrom(engine.call("draw", draw))), view: "margin", select: "run" };
-  const preset = presets.find((one) => one.name === presetFrom(location.hash));
-  return preset ? stateOf(preset, engine) : stateFrom(location.hash);
+  if (draw) {
+    const task = taskOf(engine, engine.call("draw", draw), []);
+    return { ...firstState(task), view: "margin", select: task.head ? "run" : selectable(task) };
+  }
+  const name = presetFrom(location.hash);
+  if (name === null) return stateFrom(location.hash, engine);
+  const preset = presets.find((one) => one.name === name);
+  if (!preset) throw new Error(`there is no preset ${name}`);
+  return stateOf(preset, engine);
 }
 
 const keys: [string, string][] = [
@@ -49,7 +47,7 @@ function page(root: HTMLElement, engine: Engine): App {
       return addressed(engine) ?? first();
     } catch (error) {
       notice.hidden = false;
-      notice.textContent = `The address holds no task that can be shown: ${error instanceof Error ? error.message : ""}`;
+      notice.textContent = `The address holds no task that can be shown: ${wordsOf(error, "it was cut off or changed")}`;
       return first();
     }
   };

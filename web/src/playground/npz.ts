@@ -8,7 +8,7 @@ export interface File {
 
 const namesOf = "x_token_names";
 const mostBytes = 2 ** 24; // of an array: far more than the page can show
-const wholeNumbers = new Set(["offsets", "query_token", "sequence", "visible", "select"]);
+export const wholeNumbers = new Set(["offsets", "query_token", "sequence", "visible", "select"]);
 
 type Read = (view: DataView, at: number) => number;
 const readers: Record<string, [number, Read]> = {
@@ -56,6 +56,8 @@ function readNpy(name: string, bytes: Uint8Array): { shape: number[]; data: numb
   if (!read) throw new Error(`${name}: numbers of this kind cannot be read here`);
   if (start + width * count > bytes.length) throw new Error(`${name}: the file ends too soon`);
   const data = Array.from({ length: count }, (_, k) => read(view, start + width * k));
+  if ("iu".includes(type[2] ?? "") && !data.every(Number.isSafeInteger))
+    throw new Error(`${name}: integers beyond 2^53 are not exact`);
   return { shape, data: /'fortran_order':\s*True/.test(header) ? inRows(shape, data) : data };
 }
 
@@ -87,6 +89,7 @@ export async function readNpz(file: Uint8Array<ArrayBuffer>): Promise<File> {
   let at = view.getUint32(end + 16, true);
   for (let k = view.getUint16(end + 10, true); k > 0; k -= 1) {
     const method = view.getUint16(at + 10, true),
+      sum = view.getUint32(at + 16, true),
       packedSize = view.getUint32(at + 20, true),
       size = view.getUint32(at + 24, true),
       nameSize = view.getUint16(at + 28, true),
@@ -98,7 +101,10 @@ export async function readNpz(file: Uint8Array<ArrayBuffer>): Promise<File> {
     if (method !== 0 && method !== 8) throw new Error(`${name}: packed in a way that cannot be read here`);
     if (name.startsWith("x_") && name !== namesOf) continue;
     if (Math.max(size, packedSize) > mostBytes) throw new Error(`${name}: is too large for this page`);
-    const array = readNpy(name, method === 0 ? part : await inflated(part, mostBytes));
+    const bytes = method === 0 ? part : await inflated(part, mostBytes);
+    if (crc32(bytes) !== sum) throw new Error(`${name}: its data are damaged`);
+    if (Object.hasOwn(found.arrays, name)) throw new Error(`${name}: is there twice`);
+    const array = readNpy(name, bytes);
     if (name === namesOf) found.names = array.data as string[];
     else found.arrays[name] = array as Numbers;
   }

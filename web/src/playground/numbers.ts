@@ -2,6 +2,7 @@
 import { button, type Child, h } from "../dom";
 import { formatted, percent } from "../format";
 import { facts } from "../table";
+import { shortened } from "../tags";
 import type { App } from "./app";
 import type { Answer, Row } from "./engine";
 import { tooLarge } from "./state";
@@ -131,7 +132,7 @@ function tokenTable(app: App): HTMLElement {
     return h(
       "tr",
       { class: kept.has(t) ? "kept" : (row?.slack ?? 1) <= 1e-6 && !infeasible ? "support" : null },
-      h("th", { scope: "row" }, token.name ? `${t} ${token.name}` : String(t)),
+      h("th", { scope: "row", title: token.name || null }, token.name ? `${t} ${shortened(token.name)}` : String(t)),
       h("td", {}, score(t)),
       h(
         "td",

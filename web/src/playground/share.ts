@@ -3,12 +3,12 @@ import { button, h } from "../dom";
 import { saveBlob } from "../download";
 import type { App } from "./app";
 import { commands, needsStart } from "./command";
-import type { TaskArrays } from "./engine";
+import { type TaskArrays, wordsOf } from "./engine";
 import { readNpz, writeNpz } from "./npz";
 import { firstState } from "./presets";
 import { isFlat } from "./projection";
-import { addressOf, startArray, tooLarge } from "./state";
-import { arraysOf, keySize, kindOf, taskFrom } from "./task";
+import { addressOf, selectable, startArray, taskOf } from "./state";
+import { arraysOf, keySize, kindOf } from "./task";
 
 const bytesOf = (arrays: TaskArrays, names: string[] = []): Blob =>
   new Blob([writeNpz(arrays, names)], { type: "application/octet-stream" });
@@ -44,28 +44,20 @@ export function sharing(app: App): HTMLElement {
     if (!file) return;
     try {
       const { arrays, names } = await readNpz(new Uint8Array(await file.arrayBuffer()));
-      const task = taskFrom(arrays, names);
-      const reason = tooLarge(task);
-      if (reason) throw new Error(`this task is too large to be dragged around: ${reason}`);
-      // With the file's own arrays: what the library refuses must not be mended on the way.
-      app.engine.call("solve", {
-        task: arrays,
-        norm: "fro",
-        select: task.head || task.select ? null : task.queries.map(() => 0),
-      });
+      const task = taskOf(app.engine, arrays, names);
       const prompt = kindOf(task) === "prompt";
       app.show(
         {
           ...firstState(task),
           param: prompt ? "p" : "W",
           view: isFlat(task) ? "plane" : keySize(task) === 3 ? "turn" : "margin",
-          select: task.head || task.select ? null : task.queries.map(() => 0),
+          select: selectable(task),
         },
         true,
       );
       said.textContent = `${file.name} is on screen.`;
     } catch (error) {
-      said.textContent = `${file.name}: ${error instanceof Error ? error.message : "cannot be read"}`;
+      said.textContent = `${file.name}: ${wordsOf(error, "it was cut off or changed")}`;
     }
     input.value = "";
   };

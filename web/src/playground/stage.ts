@@ -2,17 +2,22 @@
 import { h, svg } from "../dom";
 import type { App } from "./app";
 import { type Handle, Handles, rounded, spotOf } from "./handles";
-import { type Map, parts, type Spot, words } from "./stage_parts";
+import { type Name, namesOf } from "./stage_names";
+import { directionName, type Map, multipliers, parts, type Spot } from "./stage_parts";
 import { tooLarge } from "./state";
 import { dot, plus, times, type Vector, withNewToken } from "./task";
 
 const nudge = 0.02; // of the radius, by an arrow key
+
+/** Pixels from the middle: far from the stage, no further than a picture can say. */
+const near = (pixels: number): number => Math.max(-1e6, Math.min(1e6, pixels));
 
 export class Stage {
   readonly root: HTMLElement;
   private readonly picture: SVGElement;
   private readonly under = svg("g");
   private readonly over = svg("g");
+  private readonly words = svg("g");
   private readonly elements = new globalThis.Map<string, SVGGElement>();
   private handles = new globalThis.Map<string, Handle>();
   private map: Map;
@@ -31,7 +36,7 @@ export class Stage {
       role: "group",
       "aria-label": "The task: every token, query and arrow tip can be focused and moved by arrow keys",
     });
-    this.picture.append(this.under, this.over);
+    this.picture.append(this.under, this.over, this.words);
     this.root = h("div", { class: "stage-box" }, this.picture);
     this.map = this.measure();
     this.picture.addEventListener("pointerdown", (event) => this.down(event as PointerEvent));
@@ -77,14 +82,26 @@ export class Stage {
     this.picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.picture.setAttribute("height", String(height));
     this.picture.classList.toggle("turns", this.app.projection.turns);
-    this.under.replaceChildren(...parts(this.app, this.map));
     this.handles = new globalThis.Map(new Handles(this.app, this.map).list().map((handle) => [handle.id, handle]));
+    const drawn = parts(this.app, this.map);
+    this.under.replaceChildren(...drawn);
+    this.words.replaceChildren(...namesOf(this.names(), this.handles.values(), drawn, this.map));
     for (const [id, element] of this.elements) {
       if (this.handles.has(id)) continue;
       element.remove();
       this.elements.delete(id);
     }
     for (const handle of this.handles.values()) this.place(handle);
+  }
+
+  private names(): Name[] {
+    const { app, map } = this;
+    const handles = [...this.handles.values()].filter((handle) => handle.name !== "");
+    return [
+      ...directionName(app, map),
+      ...handles.map((one): Name => ({ text: one.name, at: map.at(one.at), r: 11, kind: "", needed: true })),
+      ...multipliers(app, map),
+    ];
   }
 
   private measure(): Map {
@@ -95,11 +112,12 @@ export class Stage {
     if (!frozen) {
       const tokens = state.task.sequences.flat().map((token) => Math.hypot(...of(token.key)));
       const queries = state.task.queries.map(({ z }) => (z && z.length > 1 ? Math.hypot(...spotOf(this.app, z)) : 0));
-      this.radius = 1.12 * Math.max(1e-6, ...tokens, ...queries);
+      this.radius = 1.12 * (Math.max(...tokens, ...queries) || 1);
     }
     const { radius } = this;
     const scale = (Math.min(width, height) / 2 - 26) / radius;
-    return { width, height, radius, of, at: ([x, y]) => [width / 2 + scale * x, height / 2 - scale * y] };
+    const at = ([x, y]: Spot): Spot => [width / 2 + near(scale * x), height / 2 - near(scale * y)];
+    return { width, height, radius, of, at };
   }
 
   private place(handle: Handle): void {
@@ -114,21 +132,15 @@ export class Stage {
     element.setAttribute("tabindex", handle.own ? "0" : "-1");
     element.setAttribute("aria-label", handle.label);
     element.setAttribute("transform", `translate(${x.toFixed(2)} ${y.toFixed(2)})`);
-    const drawn = `${handle.shape} ${handle.name} ${handle.kind} ${handle.halo.toFixed(3)}`;
+    const drawn = `${handle.shape} ${handle.kind} ${handle.halo.toFixed(3)}`;
     if (element.dataset["drawn"] === drawn) return;
     element.dataset["drawn"] = drawn;
-    const title = handle.name
-      ? handle.kind === "start"
-        ? words(handle.name, [-12, 18], "name", "end")
-        : words(handle.name, [0, -13], "name")
-      : null;
     element.replaceChildren(
       svg("circle", { class: "grip", r: 20 }),
       ...(handle.halo > 0.005
         ? [svg("circle", { class: "halo", r: (8 + 16 * Math.sqrt(handle.halo)).toFixed(1) })]
         : []),
       shapeOf(handle.shape),
-      ...(title ? [title] : []),
     );
   }
 

@@ -3,6 +3,7 @@ import { conflictShape } from "../conflict_shape";
 import { svg } from "../dom";
 import { formatted } from "../format";
 import type { App } from "./app";
+import type { Name } from "./stage_names";
 import { apply, asked, dot, size, type Vector } from "./task";
 
 export type Spot = [number, number];
@@ -16,11 +17,24 @@ export interface Map {
   of: (x: Vector) => Spot; // from key space to units
 }
 
-/** Weights grow without bound; they are drawn on a scale that bends, so that infinity is the rim. */
-export const bent = ([x, y]: Spot, radius: number): Spot => {
-  const by = radius / (radius + Math.hypot(x, y));
+/**
+ * Where W z is drawn. Weights grow without bound: the scale bends, so that infinity is the rim. A length that no double
+ * holds lies there too.
+ */
+export function bent(W: readonly Vector[], z: Vector, map: Map): Spot {
+  const largest = Math.max(0, ...W.map((row) => Math.max(...row.map(Math.abs))));
+  if (largest === 0) return [0, 0];
+  const [x, y] = map.of(
+    apply(
+      W.map((row) => row.map((one) => one / largest)),
+      z,
+    ),
+  );
+  const length = Math.hypot(x, y);
+  if (length === 0) return [0, 0];
+  const by = map.radius / (1 + map.radius / (length * largest)) / length;
   return [x * by, y * by];
-};
+}
 
 export const straight = ([x, y]: Spot, radius: number): Spot => {
   const length = Math.min(Math.hypot(x, y), 0.98 * radius);
@@ -44,16 +58,6 @@ export function arrow(from: Spot, to: Spot, kind: string): SVGElement[] {
     }),
   ];
 }
-
-export function words(text: string, [x, y]: Spot, kind: string, anchor = "middle"): SVGElement {
-  return svg("text", { class: kind, x: x.toFixed(1), y: y.toFixed(1), "text-anchor": anchor }, text);
-}
-
-/** Keeps a label inside the stage. */
-const inside = ([x, y]: Spot, map: Map, room = 40): Spot => [
-  Math.min(map.width - room, Math.max(room, x)),
-  Math.min(map.height - 10, Math.max(16, y)),
-];
 
 /** The two lines of the query in focus: through its kept token, and one margin behind it. */
 function margins(app: App, map: Map): SVGElement[] {
@@ -84,25 +88,26 @@ function margins(app: App, map: Map): SVGElement[] {
   ];
 }
 
+const isPrompt = ({ task }: App["state"]): boolean => task.queries.every((query) => !query.z && query.token === null);
+
+/** Where the arrow of a query's direction W z ends, on the rim; null where it has none. */
+function tipOf(app: App, map: Map, i: number): Spot | null {
+  const { state, W } = app;
+  const query = state.task.queries[i];
+  if (!W || !query) return null;
+  const [x, y] = map.of(apply(W, asked(state.task, query)));
+  const length = Math.hypot(x, y);
+  return length > 0 ? map.at([(x / length) * map.radius, (y / length) * map.radius]) : null;
+}
+
 /** Directions W z of all queries, that of the one in focus strong. */
 function directions(app: App, map: Map): SVGElement[] {
-  const { state, W } = app;
-  if (!W) return [];
-  const list: SVGElement[] = [];
-  const prompt = state.task.queries.every((query) => !query.z && query.token === null);
-  state.task.queries.forEach((query, i) => {
-    if (i !== state.query && (prompt || state.task.queries.length > 12)) return;
-    const tip = map.of(apply(W, asked(state.task, query)));
-    const length = Math.hypot(...tip);
-    if (length === 0) return;
-    const end: Spot = [(tip[0] / length) * map.radius, (tip[1] / length) * map.radius];
-    const focus = i === state.query;
-    list.push(...arrow(map.at([0, 0]), map.at(end), focus ? "solution" : "solution other"));
-    const name = prompt ? "p\u1d50\u1d50" : `W\u1d50\u1d50 z${state.task.queries.length > 1 ? subscript(i) : ""}`;
-    const at = map.at([end[0] * 1.06, end[1] * 1.06]);
-    if (focus) list.push(words(name, inside([at[0], at[1] + 5], map), "name solution"));
+  const { state } = app;
+  const many = isPrompt(state) || state.task.queries.length > 12;
+  return state.task.queries.flatMap((_, i) => {
+    const tip = many && i !== state.query ? null : tipOf(app, map, i);
+    return tip ? arrow(map.at([0, 0]), tip, i === state.query ? "solution" : "solution other") : [];
   });
-  return list;
 }
 
 export const subscript = (k: number): string =>
@@ -114,7 +119,7 @@ function path(app: App, map: Map): SVGElement[] {
   const query = state.task.queries[state.query];
   if (!query || run.points.length === 0) return [];
   const z = asked(state.task, query);
-  const way = run.points.map((point) => map.at(bent(map.of(apply(point.W, z)), map.radius)));
+  const way = run.points.map((point) => map.at(bent(point.W, z, map)));
   const last = way.at(-1);
   return [
     svg("polyline", { class: "path", points: points(way) }),
@@ -158,18 +163,30 @@ function contradiction(app: App, map: Map): SVGElement[] {
   ];
 }
 
+/** The direction of the query in focus has a name. */
+export function directionName(app: App, map: Map): Name[] {
+  const { state } = app;
+  const tip = tipOf(app, map, state.query);
+  const subscripts = state.task.queries.length > 1 ? subscript(state.query) : "";
+  const text = isPrompt(state) ? "p\u1d50\u1d50" : `W\u1d50\u1d50 z${subscripts}`;
+  return tip ? [{ text, at: tip, r: 6, kind: "solution", needed: true }] : [];
+}
+
 /** The multipliers of the query in focus, beside its support tokens. */
-function multipliers(app: App, map: Map): SVGElement[] {
+export function multipliers(app: App, map: Map): Name[] {
   const { answer, state } = app;
   const query = state.task.queries[state.query];
   if (!answer || !query || answer.status === "infeasible") return [];
+  const largest = Math.max(...answer.rows.map((row) => row.dual ?? 0));
   return answer.rows
-    .filter((row) => row.query === state.query && row.drop >= 0 && (row.dual ?? 0) > 1e-9)
-    .map((row) => {
-      const [x, y] = map.at(map.of(state.task.sequences[query.sequence]?.[row.drop]?.key ?? []));
-      const text = `\u03bb ${formatted(Number((row.dual ?? 0).toPrecision(3)))}`;
-      return words(text, inside([x + 13, y + 17], map), "name dual", "start");
-    });
+    .filter((row) => row.query === state.query && row.drop >= 0 && (row.dual ?? 0) > 1e-9 * largest)
+    .map((row) => ({
+      text: `\u03bb ${formatted(Number((row.dual ?? 0).toPrecision(3)))}`,
+      at: map.at(map.of(state.task.sequences[query.sequence]?.[row.drop]?.key ?? [])),
+      r: 12,
+      kind: "dual",
+      needed: false,
+    }));
 }
 
 export function parts(app: App, map: Map): SVGElement[] {
@@ -183,6 +200,5 @@ export function parts(app: App, map: Map): SVGElement[] {
     ...directions(app, map),
     ...path(app, map),
     ...contradiction(app, map),
-    ...multipliers(app, map),
   ];
 }

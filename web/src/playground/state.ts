@@ -1,6 +1,6 @@
 // What is on screen, and its address: the whole task is in it, so that a link shows the same, and Back takes edits back.
-import { fromBase64, packed, unpacked } from "./engine";
-import type { TaskArrays } from "./engine";
+import { type Engine, fromBase64, packed, type TaskArrays, unpacked } from "./engine";
+import { wholeNumbers } from "./npz";
 import { arraysOf, most, type Task, taskFrom, type Vector } from "./task";
 
 export type View = "plane" | "turn" | "margin";
@@ -82,8 +82,25 @@ export function addressOf(state: State): string {
   return `#task=${btoa(letters).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
 }
 
-/** Null where the address holds no task. Error where it holds one that cannot be read. */
-export function stateFrom(hash: string): State | null {
+/** The task of these arrays. Error where the library refuses them, or the page cannot show them. */
+export function taskOf(engine: Engine, arrays: TaskArrays, names: readonly string[]): Task {
+  for (const [name, { data }] of Object.entries(arrays))
+    if (wholeNumbers.has(name) && !Array.from(data).every(Number.isSafeInteger))
+      throw new Error(`${name}: must be integers`);
+  const task = taskFrom(arrays, names);
+  const reason = tooLarge(task);
+  if (reason) throw new Error(`this task is too large to be dragged around: ${reason}`);
+  // The arrays as they came: what the library refuses must not be mended on the way.
+  engine.call("solve", { task: arrays, norm: "fro", select: selectable(task) });
+  return task;
+}
+
+/** What is kept in a task that comes without a choice: without a head there are no best tokens. */
+export const selectable = (task: Task): number[] | null =>
+  task.head || task.select ? null : task.queries.map(() => 0);
+
+/** Null where the address holds no task. Error where it holds one that cannot be shown. */
+export function stateFrom(hash: string, engine: Engine): State | null {
   const found = /^#task=([\w-]+)$/.exec(hash)?.[1];
   if (!found) return null;
   const bytes = fromBase64(found.replaceAll("-", "+").replaceAll("_", "/"));
@@ -101,7 +118,17 @@ export function stateFrom(hash: string): State | null {
   requireSettings(rest);
   if (!Array.isArray(names) || !names.every((name) => typeof name === "string"))
     throw new Error("its names are not text");
-  return { ...rest, task: taskFrom(arrays, names), start: rows(start), startHead: rows(startHead)?.[0] ?? null };
+  if (![start, startHead].every((one) => one === null || Array.from(one.data).every(Number.isFinite)))
+    throw new Error("its start is not finite");
+  const task = taskOf(engine, arrays, names);
+  return {
+    ...rest,
+    task,
+    query: Math.min(rest.query, task.queries.length - 1),
+    select: rest.select ?? selectable(task),
+    start: rows(start),
+    startHead: rows(startHead)?.[0] ?? null,
+  };
 }
 
 /** A choice in the address such as #preset=single-local. */
@@ -116,8 +143,9 @@ export function drawFrom(hash: string): { kind: string; n?: number; T?: number; 
     if (!given.has(key)) continue;
     const value = Number(given.get(key));
     const largest = { n: most.queries, T: most.tokens, d: most.d, seed: Number.MAX_SAFE_INTEGER }[key];
-    if (!Number.isInteger(value) || value < 0 || value > largest)
-      throw new Error(`${key} must be an integer of at most ${largest}`);
+    const least = key === "seed" ? 0 : 1;
+    if (!Number.isInteger(value) || value < least || value > largest)
+      throw new Error(`${key} must be an integer from ${least} to ${largest}`);
     draw[key] = value;
   }
   return draw;
