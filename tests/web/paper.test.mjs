@@ -71,6 +71,9 @@ for (const colorScheme of ["light", "dark"])
     const paper = await printed(page);
     assert.ok(paper.charts >= 11, `${paper.charts} charts`);
     assert.deepEqual([paper.empty, paper.dark, paper.surface], [[], 0, "#ffffff"]);
+    await page.emulateMedia({ media: "print" });
+    assert.equal(await page.locator("button:visible").count(), 0);
+    await page.emulateMedia({ media: null });
     assert.equal(await page.locator(".printed").count(), 0);
     assert.equal(await page.locator("[role=tabpanel]:not([hidden])").count(), 1);
     assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), before);

@@ -21,7 +21,17 @@ import {
   settled,
   shown,
 } from "./playground_support.mjs";
-import { assertAccessible, assertContrast, assertFits, attsvm, folder, open, openDetails, python } from "./support.mjs";
+import {
+  assertAccessible,
+  assertContrast,
+  assertFits,
+  attsvm,
+  download,
+  folder,
+  open,
+  openDetails,
+  python,
+} from "./support.mjs";
 
 openPlayground();
 
@@ -258,6 +268,15 @@ test("a finger drags a token, and the page stays where it is", () =>
     },
     { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true },
   ));
+
+test("an axis over less than a power of ten has numbers all the same", () =>
+  on("#preset=published-size", async (page) => {
+    await page.getByRole("button", { name: "Train to step" }).click();
+    const chart = page.locator(".live .chart").filter({ has: page.getByRole("heading", { name: "Loss" }) });
+    const { text } = await download(page, chart.locator("[data-download=svg]"));
+    const ticks = [...text.matchAll(/>(0\.\d+)</g)].map(([, number]) => Number(number));
+    assert.ok(ticks.length >= 3 && Math.min(...ticks) >= 0.45 && Math.max(...ticks) <= 0.75, ticks.join());
+  }));
 
 test("the view in space turns under the pointer", () =>
   on("#preset=sentence", async (page) => {

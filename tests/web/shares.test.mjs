@@ -70,3 +70,38 @@ test("a run without records is one point", () =>
     await page.getByText("Theory names no norm for this training.").first().waitFor();
     await assertNumbers(page);
   }));
+
+for (const [steps, dots, lines] of [
+  ["40", 1, 0],
+  ["20,40", 2, 0],
+  ["10,20,40", 3, 1],
+])
+  test(`a run recorded at ${steps}: a marker at each point, and no line through less than three`, async () => {
+    attsvm("train", "task.npz", "--steps", 40, "--record", steps, "-o", "few.npz", "--force");
+    attsvm("report", "task.npz", "--run", "few.npz", "-o", "few.html", "--force");
+    await on("few.html", async (page) => {
+      assert.equal(dataOf(page).runs[0].step.length, dots);
+      for (const [view, title] of [
+        ["Overview", "Distance from the predicted direction"],
+        ["Training", "Norm of W"],
+      ]) {
+        await page.getByRole("tab", { name: view }).click();
+        const heading = page.getByRole("heading", { name: title, exact: true });
+        const chart = page.locator("[role=tabpanel]:not([hidden]) .chart").filter({ has: heading });
+        const { text } = await download(page, chart.locator("[data-download=svg]"));
+        const drawn = await page.evaluate((words) => {
+          const root = new DOMParser().parseFromString(words, "image/svg+xml");
+          const curves = [...root.querySelectorAll("[clip-path] path, path[clip-path]")].map((one) => [
+            one.getAttribute("d"),
+            one.getAttribute("fill"),
+            one.getAttribute("stroke-width"),
+          ]);
+          return {
+            lines: curves.filter(([d, fill, width]) => fill === "none" && width === "2" && !/V|H/.test(d)).length,
+            marks: curves.filter(([, fill]) => fill !== "none").flatMap(([d]) => d.match(/M/g)).length,
+          };
+        }, text);
+        assert.deepEqual(drawn, { lines, marks: dots }, title);
+      }
+    });
+  });

@@ -93,6 +93,12 @@ test("the plane names both lines of the margin, stars the best token and stands 
     const { text } = await download(page, chart.locator("[data-download=svg]"));
     for (const line of ["selected", "one margin behind"])
       assert.match(text, new RegExp(`font-size="11.5"[^>]*>${line}<`), "a line without its name");
+    const name = text.lastIndexOf(">one margin behind<");
+    assert.match(text.slice(0, name).match(/<text[^<]*<\/text>\s*<text[^>]*$/)[0], /fill="none" stroke=/, "no halo");
+    const paths = [...text.matchAll(/<path[^>]*>/g)].filter(
+      ([one]) => /stroke-width="2"/.test(one) && /clip/.test(one),
+    );
+    assert.ok(paths.length >= 2 && paths.every(({ index }) => index < name), "a path is drawn over the name");
     for (const words of ["along the max-margin direction", "at right angles"]) assert.ok(text.includes(words), words);
     // The thick arrow of the solution goes straight up.
     const [, x0, y0, x1, y1] = text.match(
@@ -169,6 +175,9 @@ test("tokens that no W keeps: the headline, what contradicts what, and ways out"
       await card.locator("[data-path='task.separability.needed_key_size']").textContent(),
       String(data.task.separability.needed_key_size),
     );
+    const told = await page.locator(".pair .chart .summary").textContent();
+    assert.match(told, /Arrows between tokens are rows in conflict/);
+    assert.doesNotMatch(told, /directions W z/, "there are none");
     await assertAccessible(page);
     await card
       .getByRole("link", { name: String(leave[0]), exact: true })
@@ -178,4 +187,27 @@ test("tokens that no W keeps: the headline, what contradicts what, and ways out"
     await page.goBack();
     await card.getByRole("link", { name: "The proof" }).click();
     await page.getByRole("heading", { name: "The contradiction, drawn" }).waitFor();
+  }));
+
+test("names of rows keep off the arrows of the contradiction", () =>
+  on("apart.html", { hash: "#proof" }, async (page) => {
+    const { text } = await download(page, page.locator("[role=tabpanel]:not([hidden]) [data-download=svg]"));
+    const { names, crossed } = await page.evaluate((words) => {
+      const root = document.importNode(new DOMParser().parseFromString(words, "image/svg+xml").documentElement, true);
+      document.body.append(root);
+      const sides = [...root.querySelectorAll("path[stroke-width='2']")]
+        .map((one) => one.getAttribute("d").match(/^M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)$/))
+        .filter((found) => found)
+        .map((found) => found.slice(1).map(Number));
+      const named = [...root.querySelectorAll("text")].filter((one) => /^query \d+: /.test(one.textContent));
+      const hit = (box, [x1, y1, x2, y2]) =>
+        Array.from({ length: 400 }, (_, k) => [x1 + ((x2 - x1) * k) / 399, y1 + ((y2 - y1) * k) / 399]).some(
+          ([x, y]) => x > box.x + 2 && x < box.x + box.width - 2 && y > box.y + 2 && y < box.y + box.height - 2,
+        );
+      const found = named.filter((one) => sides.some((side) => hit(one.getBBox(), side))).map((one) => one.textContent);
+      root.remove();
+      return { names: named.length, crossed: sides.length < 5 ? ["too few sides"] : found };
+    }, text);
+    assert.ok(names >= 4);
+    assert.deepEqual(crossed, []);
   }));

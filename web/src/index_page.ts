@@ -93,6 +93,7 @@ function panelChart(host: HTMLElement, one: Experiment, e: number, p: number, pa
         style: curve.style,
         mark: curve.mark,
         thin: curve.thin,
+        ruled: curve.mark === "line" && curve.x.length === 2,
         width: curve.width,
         x: curve.x,
         y: curve.y,

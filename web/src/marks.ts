@@ -19,6 +19,7 @@ export interface Curve {
   high?: ArrayLike<number | null> | undefined;
   width?: number | undefined; // of boxes, in units of x
   thin?: boolean | undefined;
+  ruled?: boolean | undefined; // a line through two points, and no curve of which only these are known
   bold?: boolean | undefined; // a line that matters more than the others
   wide?: boolean | undefined; // a line that another may lie on and still be seen
   size?: number | undefined; // of points
@@ -228,11 +229,12 @@ export function drawCurve(ctx: Pen, curve: Curve, map: Mapper, look: Look): void
       ctx.lineWidth = 6 * map.ratio;
       ctx.globalAlpha = 0.45;
     }
-    drawLine(ctx, curve, map);
+    const known = [...pixels(curve, map)].filter((at) => at !== null).length;
+    if (curve.ruled || known > 2) drawLine(ctx, curve, map); // a line through less would tell of what nobody measured
     ctx.setLineDash([]);
-    const every = curve.mark === "bars" ? 1 : Math.max(1, Math.floor(curve.x.length / 8));
-    if (!curve.thin && curve.x.length > 2)
-      drawPoints(ctx, { ...curve, size: curve.wide ? 6 : curve.bold ? 5 : 3 }, map, look, every);
+    const every = curve.mark === "bars" || known <= 2 ? 1 : Math.max(1, Math.floor(curve.x.length / 8));
+    if (!curve.thin && !curve.ruled)
+      drawPoints(ctx, { ...curve, size: curve.wide ? 6 : curve.bold || known <= 2 ? 5 : 3 }, map, look, every);
   }
   ctx.restore();
 }
