@@ -52,8 +52,9 @@ void print_table(const Json& data, const ReportOptions& options, std::uintmax_t 
     if (!solution.at("valid").get<bool>()) {
       line("solution", fmt::format("{}: not valid: {}", name, solution.at("reason").get<std::string>()));
     } else if (solution.at("status") == "infeasible") {
-      line("solution",
-           fmt::format("{}: infeasible, {} rows conflict", name, solution.at("conflict").at("total").get<Index>()));
+      const auto rows = solution.at("conflict").at("total").get<Index>();
+      line("solution", fmt::format("{}: infeasible, {}", name,
+                                   rows == 1 ? "one row cannot be met" : fmt::format("{} rows conflict", rows)));
     } else {
       const Json& objective = solution.at("objective");
       const Json& gap = solution.at("gap");

@@ -47,8 +47,15 @@ std::vector<std::string> conflict_words(const Answer& answer) {
   const double residual = answer.verification.residual;
   const std::size_t rows = static_cast<std::size_t>(
       std::count_if(answer.stored.dual.begin(), answer.stored.dual.end(), [](double x) { return x != 0; }));
-  return {fmt::format("No W keeps all of these {}: of {} rows {} contradict each other.",
-                      answer.stored.problem == "graph" ? "orders" : "tokens", answer.stored.dual.size(), rows),
+  const std::string nothing =
+      fmt::format("No W keeps all of these {}: ", answer.stored.problem == "graph" ? "orders" : "tokens");
+  const std::size_t all = answer.stored.dual.size();
+  if (rows == 1)
+    return {nothing + (all == 1 ? "their only row" : fmt::format("of {} rows one", all)) + " cannot be met.",
+            "It demands a margin from " +
+                (residual > 0 ? fmt::format("a matrix of size {:.2g}, which is zero to rounding.", residual)
+                              : "a matrix that is zero.")};
+  return {nothing + fmt::format("of {} rows {} contradict each other.", all, rows),
           "Each of them demands a margin. Weighted and added up, the margins are at least 1, but the matrices of the "
           "rows add up to " +
               (residual > 0

@@ -78,8 +78,8 @@ class GdPaths final : public Study {
                 "Q = 0; 2,000 normalized gradient steps of 0.1. Plain arithmetic adds 2^-52 to norms and as ridge on "
                 "(K,Q), as published.",
             .paper =
-                "Transformers as Support Vector Machines (arXiv 2308.16898), the figure of W z in the plane: W z_1 and "
-                "W z_2 leave the "
+                "Transformers as Support Vector Machines (arXiv 2308.16898), the figure of W z in the plane: W z₁ and "
+                "W z₂ leave the "
                 "origin and turn into the directions that the Frobenius SVM predicts for W runs and, with vanishing "
                 "regularization, the nuclear SVM for (K,Q) runs."};
   }

@@ -112,11 +112,13 @@ test("the overview says how training ended, and which queries missed", () =>
     assert.match(runs[0].settings, /^W, ngd, step 0.1, 20000 steps/);
   }));
 
-test("a phone shows the names of all views", () =>
-  on("demo/report.html", { viewport: { width: 360, height: 740 } }, async (page) => {
+test("a small phone shows the names of all views, and each as a whole", () =>
+  on("demo/report.html", { viewport: { width: 320, height: 568 } }, async (page) => {
     for (const tab of await page.getByRole("tab").all()) {
       const box = await tab.boundingBox();
-      assert.ok(box.x >= 0 && box.x + box.width <= 360, await tab.textContent());
+      assert.ok(box.x >= 0 && box.x + box.width <= 320, await tab.textContent());
+      await tab.click();
+      await assertFits(page);
     }
   }));
 

@@ -12,6 +12,7 @@ import {
   download,
   drawApart,
   picture,
+  python,
   startBrowser,
   visit,
 } from "./support.mjs";
@@ -211,3 +212,27 @@ test("names of rows keep off the arrows of the contradiction", () =>
     assert.ok(names >= 4);
     assert.deepEqual(crossed, []);
   }));
+
+test("one row, no row, and names without end are told as what they are", async () => {
+  python(
+    'np.savez("twins.npz", tokens=np.array([[[1.0], [1.0], [0.0]]]), head=np.ones(1))\n' +
+      'np.savez("alone.npz", tokens=np.ones((1, 1, 2)), head=np.ones(2))\n' +
+      'np.savez("long.npz", tokens=np.eye(3)[None], head=np.arange(3.0), x_token_names=["x" * 3000] * 3)',
+  );
+  attsvm("train", "alone.npz", "--param", "p", "--steps", 5, "-o", "alone-run.npz");
+  attsvm("report", "alone.npz", "--run", "alone-run.npz", "-o", "alone.html");
+  for (const name of ["twins", "long"]) attsvm("report", `${name}.npz`, "-o", `${name}.html`);
+  await on("twins.html", {}, (page) => page.getByText("Of 2 rows one cannot be met:").waitFor());
+  await on("twins.html", { hash: "#proof" }, async (page) => {
+    await page.getByText("No W keeps all of these tokens: of 2 rows one cannot be met.").waitFor();
+    await page.getByText("It demands a margin from a matrix that is zero.").waitFor();
+  });
+  await on("alone.html", {}, async (page) => {
+    const words = await page.locator(".lead").textContent();
+    assert.match(words, /there is nothing to compare: W is zero, or no query has a choice\.$/);
+  });
+  await on("long.html", {}, async (page) => {
+    const words = await page.locator(".pair .chart .summary").first().textContent();
+    assert.ok(words.length < 600 && words.includes("\u2026"), words);
+  });
+});

@@ -310,8 +310,8 @@ class Plane {
 
   private words(): string {
     const { data, query, axes } = this;
-    const kept = (data.queries.kept[query] ?? []).map((token) => tokenName(data, query, token));
-    const support = supportOf(data, query).map(({ token }) => tokenName(data, query, token));
+    const kept = (data.queries.kept[query] ?? []).map((token) => tokenName(data, query, token, true));
+    const support = supportOf(data, query).map(({ token }) => tokenName(data, query, token, true));
     const named =
       support.length === 0
         ? "It has no support tokens"

@@ -49,8 +49,10 @@ const meaning = (least: string): string =>
 /** How far a run ended from what theory predicts for it. */
 function distance(run: Run, aim: Prediction): Child[] {
   const last = run.norm.length - 1;
+  const value = aim.distances[last] ?? null;
+  if (value === null) return ["; there is nothing to compare: W is zero, or no query has a choice."];
   const measure = aim.measure === "1 \u2212 correlation" ? `${aim.measure} with it` : `${aim.measure} in that norm`;
-  return [` ${measure} is `, num(`${aim.path}.${last}`, aim.distances[last])];
+  return [`, and at the end ${measure} is `, num(`${aim.path}.${last}`, value), "."];
 }
 
 function duration(run: Run, r: number): Child[] {
@@ -81,9 +83,8 @@ function oneRun(run: Run): HTMLElement {
     meaning(`of least ${normWords(aim.norm)}`),
     " (written ",
     ...labelNodes(aim.label),
-    " below), and at the end",
+    " below)",
     ...distance(run, aim),
-    ".",
   );
 }
 
@@ -100,9 +101,8 @@ function severalRuns(data: Report): HTMLElement[] {
       ...trained,
       `; ${source(run)} the one of least ${normWords(aim.norm)} (written `,
       ...labelNodes(aim.label),
-      " below), and at the end",
+      " below)",
       ...distance(run, aim),
-      ".",
     );
   };
   return [
@@ -218,7 +218,13 @@ function wayOut(data: Report, store: Store): HTMLElement | null {
     "div",
     { class: "card way-out" },
     h("h3", {}, "What contradicts what"),
-    h("p", {}, `Of ${counted(rows, "row")}, ${conflict.total} contradict each other, the heaviest first:`),
+    h(
+      "p",
+      {},
+      conflict.total === 1
+        ? `${rows === 1 ? "The only row" : `Of ${rows} rows one`} cannot be met:`
+        : `Of ${rows} rows, ${conflict.total} contradict each other, the heaviest first:`,
+    ),
     h("ul", {}, ...conflictWords(data, store, s, most)),
     h("p", {}, h("a", { href: store.address({ view: "proof" }) }, "The proof"), " shows all, and as a drawing."),
     list.length > 0 ? h("h3", {}, "Ways out") : null,

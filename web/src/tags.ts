@@ -1,6 +1,7 @@
 // Text inside a picture: names of points and of stretches of the x axis; each only where there is room.
 import type { Band, Series } from "./chart_spec";
 import type { Mapper } from "./marks";
+import { shortened } from "./names";
 import type { Pen } from "./pen";
 
 export interface Box {
@@ -11,18 +12,12 @@ export interface Box {
 }
 
 const most = 60; // points of a chart that are named: more would not be readable
-const letters = 22; // of a name; the rest is in the reading
 
 const meet = (a: Box, b: Box): boolean =>
   a.left < b.left + b.width && b.left < a.left + a.width && a.top < b.top + b.height && b.top < a.top + a.height;
 const inside = (a: Box, b: Box): boolean =>
   a.left >= b.left && a.top >= b.top && a.left + a.width <= b.left + b.width && a.top + a.height <= b.top + b.height;
 const font = (ratio: number): string => `${12 * ratio}px system-ui, sans-serif`;
-
-export function shortened(name: string): string {
-  const all = [...name];
-  return all.length > letters ? `${all.slice(0, letters - 1).join("")}\u2026` : name;
-}
 
 /** A point that has a name: its middle, its radius, and the direction of the line through it. */
 export interface Named {

@@ -2,8 +2,8 @@
 import { Chart } from "../chart";
 import type { ChartSpec, Series } from "../chart_spec";
 import { h } from "../dom";
+import { isolated, shortened } from "../names";
 import { literal } from "../runs";
-import { shortened } from "../tags";
 import type { App } from "./app";
 import type { Point } from "./engine";
 
@@ -82,7 +82,7 @@ function curves(app: App): ChartSpec[] {
       logs: [],
       series: largest.map((t) =>
         line(
-          names[t]?.name ? `${t} ${literal(shortened(names[t].name))}` : `token ${t}`,
+          names[t]?.name ? `${t} ${literal(isolated(shortened(names[t].name)))}` : `token ${t}`,
           t,
           (point) => point.attention[state.query]?.[t] ?? null,
         ),

@@ -1,8 +1,8 @@
 // The answer in numbers: the SVM with its lower bound, and the tokens of the query in focus.
 import { button, type Child, h } from "../dom";
 import { formatted, percent } from "../format";
+import { isolated, shortened } from "../names";
 import { facts } from "../table";
-import { shortened } from "../tags";
 import type { App } from "./app";
 import type { Answer, Row } from "./engine";
 import { tooLarge } from "./state";
@@ -132,7 +132,11 @@ function tokenTable(app: App): HTMLElement {
     return h(
       "tr",
       { class: kept.has(t) ? "kept" : (row?.slack ?? 1) <= 1e-6 && !infeasible ? "support" : null },
-      h("th", { scope: "row", title: token.name || null }, token.name ? `${t} ${shortened(token.name)}` : String(t)),
+      h(
+        "th",
+        { scope: "row", title: token.name || null },
+        token.name ? `${t} ${isolated(shortened(token.name))}` : String(t),
+      ),
       h("td", {}, score(t)),
       h(
         "td",

@@ -1,6 +1,7 @@
 // Names on the stage: each beside what it names, where it covers nothing.
 import { svg } from "../dom";
-import { boxesAlong, type Box, freePlace, type Named, shortened } from "../tags";
+import { isolated, shortened } from "../names";
+import { boxesAlong, type Box, freePlace, type Named } from "../tags";
 import type { Handle } from "./handles";
 import type { Map, Spot } from "./stage_parts";
 
@@ -41,7 +42,7 @@ export function namesOf(
   for (const line of drawn.filter((one) => one.matches("line.solution, line.trained, line.clash, line.side")))
     taken.push(...boxesAlong([number(line, "x1"), number(line, "y1")], [number(line, "x2"), number(line, "y2")], 6));
   return names.flatMap(({ text, at: [x, y], r, kind, needed }) => {
-    const words = shortened(text);
+    const words = isolated(shortened(text));
     const width = widthOf(words);
     const point: Named = { x, y, r, name: words, along: null };
     const free = freePlace(point, [width, height], stage, taken);
