@@ -152,6 +152,21 @@ test("a row that is zero by itself contradicts, and is drawn without a polygon",
     assert.doesNotMatch(await page.locator(".stage").innerHTML(), /NaN/);
   }));
 
+test("another input keeps what was chosen, also where each of its tokens asks", async () => {
+  for (const preset of ["sentence", "single-local", "paths-3"])
+    await on(`#preset=${preset}`, async (page) => {
+      await handle(page, "token 0 1").press("Enter");
+      await settled(page);
+      const chosen = await page.evaluate(() => globalThis.playground.state.select);
+      await page.getByRole("button", { name: /^Add (query|input)$/ }).click();
+      await settled(page);
+      const { select, task } = await page.evaluate(() => globalThis.playground.state);
+      assert.equal(select.length, task.queries.length);
+      assert.deepEqual(select.slice(0, chosen.length), chosen);
+      await assertSolved(page);
+    });
+});
+
 test("the address holds the task; Back and Ctrl+Z take edits back", () =>
   on("#preset=single-global", async (page) => {
     const first = await handle(page, "token 0 1").getAttribute("transform");

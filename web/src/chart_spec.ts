@@ -14,7 +14,7 @@ export interface Series extends Curve {
   more?: ((point: number) => Child[]) | undefined; // what else is known about it, in place of its coordinates
   hidden?: boolean | undefined; // until its switch is used
   tag?: ((point: number) => string) | undefined; // written beside it, where there is room
-  along?: ((point: number) => [number, number]) | undefined; // a line with its middle there; tags keep clear, to the right
+  along?: ((point: number) => [number, number]) | undefined; // a line with its middle there, which tags keep off
 }
 
 /** Something drawn over the curves that moves on its own, with a switch in the legend. */

@@ -368,7 +368,7 @@ export function drawNamedLine(
         ).length;
         const crossed = busy.curves.some(([px, py]) => beside(px) && Math.abs(middle - py) < half) ? 0.7 : 0;
         const out = middle - half < box.top || middle + half > box.top + box.height ? busy.marks.length + 1 : 0;
-        return { left, middle, cost: taken + crossed + out + (Math.abs(by) > 10 ? 0.5 : 0) }; // near the line if it can be
+        return { left, middle, cost: taken + crossed + out + (Math.abs(by) > 10 ? 0.5 : 0) };
       }),
     );
   const best = places.reduce((a, b) => (b.cost < a.cost ? b : a));

@@ -51,7 +51,8 @@ function distance(run: Run, aim: Prediction): Child[] {
   const last = run.norm.length - 1;
   const value = aim.distances[last] ?? null;
   if (value === null) return ["; there is nothing to compare: W is zero, or no query has a choice."];
-  const measure = aim.measure === "1 \u2212 correlation" ? `${aim.measure} with it` : `${aim.measure} in that norm`;
+  const whole = aim.measure.replaceAll(" ", "\u00a0"); // never in two lines
+  const measure = aim.measure === "1 \u2212 correlation" ? `${whole} with it` : `${whole} in that norm`;
   return [`, and at the end ${measure} is `, num(`${aim.path}.${last}`, value), "."];
 }
 

@@ -181,6 +181,7 @@ function queryCard(app: App, addToken: () => void): HTMLElement {
   const { task, query: i, select } = state;
   const query = task.queries[i];
   const many = task.queries.length > 1;
+  const more = withNewQuery(task, i); // with another input, which in causal attention asks as often as it has tokens
   const pick = h(
     "select",
     { onchange: () => app.set({ query: pick.selectedIndex }) },
@@ -212,11 +213,11 @@ function queryCard(app: App, addToken: () => void): HTMLElement {
         query?.z ? "Add query" : "Add input",
         () =>
           app.set({
-            task: withNewQuery(task, i),
+            task: more,
             query: task.queries.length,
-            select: Array.isArray(select) ? [...(select as number[]), 0] : null,
+            select: Array.isArray(select) ? more.queries.map((_, k) => (select as number[])[k] ?? 0) : select,
           }),
-        { class: "quiet", disabled: tooLarge(withNewQuery(task, i)) !== "" },
+        { class: "quiet", disabled: tooLarge(more) !== "" },
       ),
       button(query?.z ? "Delete query" : "Delete input", leave, {
         class: "quiet",
