@@ -16,7 +16,7 @@ constexpr double kSlack = 1e-6;  // relative; far above the tolerance of verify,
 
 /// A problem with its proven answer.
 struct Case {
-  AttentionTask task;
+  MarginProblem problem;
   StoredSolution truth;
   Verification proof;  ///< of the truth
 };
@@ -24,8 +24,8 @@ struct Case {
 Case answered(const MarginProblem& problem, const SolveSettings& settings) {
   Threads threads(1);
   const MarginSolution solution = solve(problem, settings, threads);
-  Case made{problem.task(), stored(problem, solution, settings.tolerance), {}};
-  made.proof = verify(made.task, made.truth);
+  Case made{problem, stored(problem, solution, settings.tolerance), {}};
+  made.proof = verify(problem.task(), made.truth);
   fuzz::require(made.proof.valid && is_settled(solution.status), "a true answer is refused");
   return made;
 }
@@ -112,8 +112,32 @@ void widen(RowMatrix& factor) {
   factor.col(factor.cols() - 1).setZero();
 }
 
-void forge_once(StoredSolution& forged, Choices& choices) {
-  const std::size_t operation = choices.below(12);
+/// Makes what follows from W and the multipliers fit them again, as a careful forger would.
+void settle(const MarginProblem& problem, StoredSolution& forged) {
+  const Index rows = problem.rows();
+  if (std::ssize(forged.rhs) != rows) return;
+  const Norm norm = Norm::parse(forged.norm);
+  const Eigen::Map<Eigen::VectorXd> b(forged.rhs.data(), rows);
+  Eigen::Map<Eigen::VectorXd> dual(forged.dual.data(), rows);
+  if (forged.has_factors && forged.status != "infeasible") forged.W = forged.K * forged.Q.transpose();
+  if (forged.status == "infeasible") {
+    forged.W.setZero();
+    dual /= b.dot(dual);
+    forged.objective = forged.dual_objective = std::numeric_limits<double>::quiet_NaN();
+  } else if (forged.is_soft()) {
+    forged.objective = forged.W.squaredNorm() / 2;
+    for (std::size_t i = 0; i < forged.xi.size(); ++i) forged.objective += forged.penalty[i] * forged.xi[i];
+    forged.dual_objective = b.dot(dual) - problem.weigh(dual).squaredNorm() / 2;
+  } else {
+    forged.objective = norm.of(forged.W);
+    dual /= norm.dual_of(problem.weigh(dual));
+    forged.dual_objective = b.dot(dual);
+  }
+  Eigen::Map<Eigen::VectorXd>(forged.slack.data(), rows) = problem.values(forged.W) - b;
+}
+
+void forge_once(const MarginProblem& problem, StoredSolution& forged, Choices& choices) {
+  const std::size_t operation = choices.below(16);
   const std::span<double> numbers = numbers_of(forged, choices.below(256));
   const std::size_t at = choices.below(numbers.size()), other = choices.below(numbers.size());
   const std::size_t row = choices.below(forged.row_query.size());
@@ -142,6 +166,8 @@ void forge_once(StoredSolution& forged, Choices& choices) {
   } else if (operation == 11) {
     constexpr std::array kWords{"optimal", "infeasible", "limit", "stalled"};
     forged.status = kWords[choices.below(kWords.size())];
+  } else if (operation > 11) {
+    settle(problem, forged);
   }
 }
 
@@ -151,7 +177,7 @@ bool same_question(const StoredSolution& a, const StoredSolution& b) {
 }
 
 void judge(const Case& from, const StoredSolution& forged) {
-  const Verification verdict = verify(from.task, forged);
+  const Verification verdict = verify(from.problem.task(), forged);
   if (!verdict.valid || !same_question(forged, from.truth)) return;
   const bool feasible = from.truth.status == "optimal";
   fuzz::require(forged.status == "infeasible" ? !feasible : feasible || forged.status != "optimal",
@@ -172,7 +198,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Choices choices({data, size});
   const Case& from = all[choices.below(all.size())];
   StoredSolution forged = from.truth;
-  do forge_once(forged, choices);
+  do forge_once(from.problem, forged, choices);
   while (choices.more());
   fuzz::refuse_or([&] { judge(from, forged); });
   return 0;
