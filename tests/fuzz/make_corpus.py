@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).parent / "corpus"
+ENDINGS = {"heads": "npz", "verify": "bin"}  # of folders that are not called like their files
 
 
 def ramp(*shape, dtype="<f8"):
@@ -167,7 +168,12 @@ def documents():
     yield "not_utf8", b'["\xff\xfe"]'
 
 
-for folder, files in {"npz": tasks(), "heads": head_files(), "npy": arrays(), "safetensors": tensor_files(), "json": documents()}.items():
+def forgeries():
+    for case in range(15):  # the problems of fuzz_verify, each with one number doubled
+        yield f"case{case:02}", bytes([case, 0, 5, 0, 1, 0, 2])
+
+
+for folder, files in {"npz": tasks(), "heads": head_files(), "npy": arrays(), "safetensors": tensor_files(), "json": documents(), "verify": forgeries()}.items():
     (HERE / folder).mkdir(parents=True, exist_ok=True)
     for name, data in files:
-        (HERE / folder / f"{name}.{'npz' if folder == 'heads' else folder}").write_bytes(data)
+        (HERE / folder / f"{name}.{ENDINGS.get(folder, folder)}").write_bytes(data)

@@ -12,9 +12,9 @@ namespace attsvm::internal {
 /// Solves min ‖W‖_F over the rows of a problem exactly on its active set, or proves that they conflict.
 ///
 /// The fast path guesses the active set by a few epochs of Gauss–Seidel on the dual and corrects it by block pivoting,
-/// with one factorisation per try. If rows depend on each other, or pivoting does not converge, the robust path (the
-/// dual active-set method of Goldfarb and Idnani) ends after finitely many steps with the optimum or a Farkas
-/// certificate. Keeps its memory from one solve to the next.
+/// with one factorisation per try; small problems on which that cycles go on one row at a time. If rows depend on each
+/// other, or pivoting does not converge, the robust path (the dual active-set method of Goldfarb and Idnani) ends after
+/// finitely many steps with the optimum or a Farkas certificate. Keeps its memory from one solve to the next.
 class ExactSolver {
  public:
   using Outcome = ActiveSetOutcome;
@@ -37,8 +37,11 @@ class ExactSolver {
   bool guess_active_set(const std::function<bool()>& stop);
   bool guess_by_gram(const std::function<bool()>& stop);
   bool solve_face(const std::function<bool()>& stop);
+  bool walk_to_face(const std::function<bool()>& stop);
+  double longest_step(double length, Index& leaving) const;
+  void keep_largest(Index count);
   Index judge(double tolerance);
-  Index judge_by_gram();
+  double value_by_gram();
   void factor_face();
   bool refine_face();
   bool solve_face_iteratively(double tolerance);
@@ -69,7 +72,7 @@ class ExactSolver {
   bool robust_ = false;
 
   // Fast path
-  Buffer<double> set_x_, L_, residual_, direction_, preconditioned_, product_, step_W_;
+  Buffer<double> set_x_, point_, step_, L_, residual_, direction_, preconditioned_, product_, step_W_;
   Buffer<Index> local_, factor_at_;
   UnitRows face_;
 

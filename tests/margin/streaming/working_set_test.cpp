@@ -173,6 +173,13 @@ TEST(WorkingSet, RowsThatReadZero) {
   expect_same_optimum(MarginProblem::attention(task, select, std::vector<Index>{0, 1}));
 }
 
+TEST(WorkingSet, IsTriedForAWhileWhereTheInteriorPointMethodIsSafer) {
+  const AttentionTask quick = separable({.n = 60, .T = 128, .d = 20});
+  EXPECT_EQ(test::optimum(test::selected(quick)).method, "working set");
+  const AttentionTask slow = separable({.n = 250, .T = 32, .d = 16});  // near infeasibility
+  EXPECT_EQ(test::optimum(test::selected(slow)).method, "interior point");
+}
+
 TEST(WorkingSet, ValueProblemsAreNotForIt) {
   const AttentionTask task = separable({.n = 5, .T = 6, .d = 4});
   const MarginProblem problem = MarginProblem::value(task, *task.select());
