@@ -71,11 +71,12 @@ AttentionTask corpus_task(std::string_view text, const Corpus& corpus) {
   if (stride < 1) refuse("stride = {}; must be at least 1", stride);
   std::unordered_map<std::string_view, Index> number;
   std::vector<std::string> words;
-  std::vector<Index> ids;
+  std::vector<std::uint32_t> ids;  // of the whole text; half as large as what the chosen windows get
+  if (corpus.tokens == TokenKind::byte) ids.reserve(text.size());
   for_each_token(text, corpus.tokens, [&](std::string_view token) {
     const auto [entry, is_new] = number.emplace(token, static_cast<Index>(words.size()));
     if (is_new) words.push_back(name_of_token(token, corpus.tokens));
-    ids.push_back(entry->second);
+    ids.push_back(static_cast<std::uint32_t>(entry->second));
   });
 
   // Windows whose next token occurs in them.
