@@ -75,7 +75,11 @@ TEST(Decay, FallingStepsOnSingleQueriesSettleThereToo) {
 /// With two tokens a query has one row, and each step moves W by the unit matrix of that row.
 TEST(Batches, SingleQueriesOfTwoTokensAddUnitMatrices) {
   Threads threads(1);
-  const AttentionTask task = draw_task({.n = 4, .T = 2, .d = 6}, 5, 0);
+  TaskArrays arrays = draw_task({.n = 4, .T = 2, .d = 6}, 5, 0).arrays();
+  RowMatrix queries = ConstRows(f64_span(arrays.queries).data(), 4, 6);
+  for (Index i = 0; i < 4; ++i) queries.row(i) *= 1 + 0.5 * static_cast<double>(i);  // their lengths do not matter
+  arrays.queries = Array::own(queries);
+  const AttentionTask task(arrays);
   const MarginProblem problem = MarginProblem::attention(task, optimal_tokens(task).selection);
   RowMatrix expected = RowMatrix::Zero(6, 6);
   for (const MarginGroup& group : problem.groups()) {
