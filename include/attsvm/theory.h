@@ -33,7 +33,8 @@ struct ImpliedNorm {
   std::string_view why;  ///< in a few words
 };
 
-/// Empty if no norm is named: for products K Qᵀ trained by anything but gradient and spectral descent.
+/// Empty if no norm is named: for products K Qᵀ trained by anything but gradient and spectral descent, where W stays
+/// bounded, and for normalized steps on single queries.
 std::optional<ImpliedNorm> implied_norm(const TrainSettings& settings);
 
 /// The same for settings in words, as words_of() writes them and files of runs hold them. Also empty if the words are

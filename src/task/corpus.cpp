@@ -71,19 +71,24 @@ AttentionTask corpus_task(std::string_view text, const Corpus& corpus) {
   if (stride < 1) refuse("stride = {}; must be at least 1", stride);
   std::unordered_map<std::string_view, Index> number;
   std::vector<std::string> words;
-  std::vector<Index> ids;
+  std::vector<std::uint32_t> ids;  // of the whole text; half as large as what the chosen windows get
+  if (corpus.tokens == TokenKind::byte) ids.reserve(text.size());
   for_each_token(text, corpus.tokens, [&](std::string_view token) {
     const auto [entry, is_new] = number.emplace(token, static_cast<Index>(words.size()));
     if (is_new) words.push_back(name_of_token(token, corpus.tokens));
-    ids.push_back(entry->second);
+    ids.push_back(static_cast<std::uint32_t>(entry->second));
   });
 
-  // Windows whose next token occurs in them.
-  std::vector<Index> kept, offsets{0}, next;
+  // Windows whose next token occurs in them. Found first, so that what is kept of them needs no room to grow.
+  std::vector<Index> begins, offsets{0}, next, kept;
   const auto total = static_cast<Index>(ids.size());
   for (Index first = 0; first + corpus.T < total; first += stride) {
     const auto begin = ids.begin() + first, end = begin + corpus.T;
-    if (std::find(begin, end, *end) == end) continue;
+    if (std::find(begin, end, *end) != end) begins.push_back(first);
+  }
+  kept.reserve(begins.size() * static_cast<std::size_t>(corpus.T));
+  for (const Index first : begins) {
+    const auto begin = ids.begin() + first, end = begin + corpus.T;
     kept.insert(kept.end(), begin, end);
     offsets.push_back(static_cast<Index>(kept.size()));
     next.push_back(*end);

@@ -262,6 +262,32 @@ constexpr std::array kClaims{
         "end the expected loss is above its least value by at most 2 % of what equal attention has, for all three",
         "largest share of the excess of equal attention that is left", 32, test_dropout},
     Claim{
+        "smoothing",
+        "Under label smoothing e the output y f of every query tends to log((2-e)/e), where the loss is least, or to "
+        "the score nearest to it that attention can give; if that is the best score, the query saturates.",
+        "The statement is ours.",
+        "random tasks (3,4,5), where W can give any logits, 100,000 gradient steps of 4 from zero, smoothing 0.3, 0.6, "
+        "0.7, 0.8 and 0.9; held: every output of all five runs is within 0.01 of that",
+        "largest difference of an output", 32, test_smoothing},
+    Claim{"batches",
+          "Gradient steps on minibatches lead W where steps on all queries do: with weight decay, and steps that fall, "
+          "to the regularization path; without decay to the SVM of the tokens that it selects, as fast.",
+          "The statement is ours. With decay it needs a run that does not settle at a locally optimal selection, as "
+          "decay does.",
+          "random tasks (3,4,5), one query per step, steps of 4 from zero that fall along a cosine, 40 / decay of "
+          "them, decay 0.1 and 0.01; 20,000 constant steps of 4 without decay, beside as many on all queries; held: 1 "
+          "- correlation <= 1e-3 with the path's minimiser for both decays, and without decay 1 - correlation with "
+          "the run's own SVM is at most 1.1 times that of the steps on all queries",
+          "largest 1 - correlation with the path's minimiser", 32, test_batches},
+    Claim{"batches-normalized",
+          "Normalized steps on one query at a time do not turn W to W^mm. Every query is moved equally far, and W "
+          "turns to the solution of a soft margin with small penalties 1/(|h_i| |z_i|), where h_i is the convex "
+          "combination of rows of query i that this solution itself has.",
+          "The statement is ours.",
+          "random tasks (3,4,5), 20,000 normalized steps of 0.1 from zero on single queries, the penalties found by "
+          "iteration; held: 1 - correlation with that solution <= 1e-3, and less than that with W^mm",
+          "1 - correlation with the prediction", 48, test_batches_normalized},
+    Claim{
         "entropy-direction",
         "An entropy penalty leaves the limit direction: W turns to the SVM of the tokens that it selects. And it makes "
         "W grow faster.",
@@ -288,6 +314,14 @@ constexpr std::array kClaims{
         "at temperature 1 to 0.1, Dirichlet weights of concentration 10, beside them the softmax at the same "
         "temperatures; held: both kinds of draws have more such runs than the softmax",
         "share of such runs by the softmax less the smaller one by draws", 8, test_noise},
+    Claim{"positions",
+          "With positions in the keys a run turns to the SVM of the tokens that it selects, with the same positions, "
+          "also where a query keeps one of two equal words. Without positions equal words share their attention.",
+          "The statement is ours.",
+          "self attention of the last token of 4 sequences of 6 words out of 4, unit vectors of size 8, one random "
+          "score per token; 20,000 normalized steps of 0.1 from zero with sinusoidal and rotary positions and with a "
+          "bias per distance; held: 1 - correlation <= 1e-3 for all three; beside them a run without positions",
+          "largest 1 - correlation of the three", 48, test_positions},
     Claim{"heads",
           "With many heads, whose outputs add up, the direction of each head's W tends to W^mm of the tokens that this "
           "head selects, whether steps divide by a norm per head or by one norm over all heads.",

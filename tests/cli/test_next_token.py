@@ -420,3 +420,19 @@ def test_memory_of_a_corpus(attsvm, tmp_path):
 
     (small, _), (large, size) = peak(10_000), peak(2_000_000)
     assert large - small < 2 * size, (large - small) / size
+
+
+def test_memory_of_generating_a_corpus(tmp_path):
+    """Every window is kept: memory beyond the program's own is below twice the text and the file together."""
+    program = os.environ["ATTSVM_PROGRAM"]
+
+    def peak(n):
+        text, out = tmp_path / "text.txt", tmp_path / "corpus.npz"
+        text.write_bytes(b"ab" * (n // 2))
+        done = subprocess.run([sys.executable, "-c", MEASURE, program, "generate", "corpus", text, "--tokens", "byte",
+                               "--T", "16", "--d", "4", "-o", out, "--force"],
+                              capture_output=True, text=True, check=True)
+        return 1024 * int(done.stdout), text.stat().st_size + out.stat().st_size
+
+    (small, _), (large, size) = peak(10_000), peak(2_000_000)
+    assert large - small < 2 * size, (large - small) / size

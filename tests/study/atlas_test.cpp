@@ -108,7 +108,7 @@ TEST(Atlas, IsSummarisedWithoutAnyRuns) {
   }
 }
 
-TEST(Decay, RunsSettleOnThePathAndUnderDropoutWhereExpected) {
+TEST(Decay, RunsSettleWhereExpected) {
   const Study& decay = study_named("decay");
   Threads threads(2);
   std::vector<CellRows> cells;
@@ -117,8 +117,8 @@ TEST(Decay, RunsSettleOnThePathAndUnderDropoutWhereExpected) {
     cells.push_back({.cell = std::move(cell), .rows = std::move(rows)});
   }
   const Summary summary = decay.summarise(cells);
-  ASSERT_EQ(summary.table.rows.size(), 7U);
-  EXPECT_EQ(summary.findings.size(), 2U);
+  ASSERT_EQ(summary.table.rows.size(), 16U) << "4 decays, 3 chances of dropout, 5 smoothings, 4 batch sizes";
+  EXPECT_EQ(summary.findings.size(), 4U);
   for (const Json& row : summary.table.rows) EXPECT_EQ(row.size(), summary.table.columns.size());
   double norm = 0;
   for (std::size_t k = 0; k < 4; ++k) {
@@ -127,6 +127,15 @@ TEST(Decay, RunsSettleOnThePathAndUnderDropoutWhereExpected) {
     norm = row.at(3);
     EXPECT_LT(row.at(5).get<double>(), 1e-8);
   }
+  const auto named = [&](std::size_t row, const std::string& name) {
+    for (std::size_t k = 0; k < summary.table.columns.size(); ++k) {
+      if (summary.table.columns[k].name == name) return summary.table.rows[row].at(k).get<double>();
+    }
+    throw std::logic_error("no column " + name);
+  };
+  for (std::size_t k = 7; k < 12; ++k) EXPECT_NEAR(named(k, "output"), named(k, "limit"), 0.05);
+  for (std::size_t k = 12; k < 16; ++k) EXPECT_NEAR(named(k, "gd"), named(15, "gd"), 0.1 * named(15, "gd"));
+  EXPECT_GT(named(12, "ngd"), 100 * named(13, "ngd")) << "normalized steps on single queries lead elsewhere";
 }
 
 TEST(Rates, CorrelationsAreGivenWhereTheOptimumIsUnique) {

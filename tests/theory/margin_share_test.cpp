@@ -104,7 +104,8 @@ TEST(ImpliedNormOfWords, IsTheOneOfTheSettings) {
         TrainSettings{.param = Parametrization::KQ, .optimizer = Optimizer::adam}, TrainSettings{.entropy = 0.5},
         TrainSettings{.selector = Selector::dirichlet, .concentration = 3}, TrainSettings{.heads = 3},
         TrainSettings{.heads = 2, .shared_norm = true}, TrainSettings{.temperature = {2, 2}},
-        TrainSettings{.temperature = {2, 0.5}}}) {
+        TrainSettings{.temperature = {2, 0.5}}, TrainSettings{.batch = 1}, TrainSettings{.batch = 2},
+        TrainSettings{.optimizer = Optimizer::gd, .batch = 1}}) {
     const auto expected = implied_norm(settings), found = implied_norm_of_words(words_of(settings));
     ASSERT_EQ(found.has_value(), expected.has_value()) << words_of(settings);
     if (!expected) continue;
@@ -113,6 +114,15 @@ TEST(ImpliedNormOfWords, IsTheOneOfTheSettings) {
   }
   for (const char* words : {"", "W", "W, ", "W, magic, step 0.1", "V, ngd, step 0.1", "W, mirror:1", "W,ngd"})
     EXPECT_FALSE(implied_norm_of_words(words)) << words;
+}
+
+TEST(ImpliedNormOfWords, IsNoneWhereSingleQueriesAreMovedEquallyFar) {
+  EXPECT_FALSE(implied_norm({.batch = 1}));
+  EXPECT_FALSE(implied_norm({.optimizer = Optimizer::adam, .batch = 1}));
+  for (const TrainSettings& settings : {TrainSettings{.batch = 2}, {.optimizer = Optimizer::gd, .batch = 1}}) {
+    EXPECT_EQ(implied_norm(settings)->norm, Norm::frobenius());
+    EXPECT_FALSE(implied_norm(settings)->proven);
+  }
 }
 
 TEST(ImpliedNormOfWords, IsNotProvenForDrawsEntropyHeadsAndCooling) {

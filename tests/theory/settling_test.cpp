@@ -62,6 +62,57 @@ TEST(Decay, SettlesWhereTheGradientBalancesIt) {
   }
 }
 
+TEST(Decay, FallingStepsOnSingleQueriesSettleThereToo) {
+  Threads threads(1);
+  const AttentionTask task = draw_task({.n = 3, .T = 4, .d = 5}, 3, 0);
+  const DecayedRun all = run_with_decay(task, Optimizer::gd, kDecayStep, 0.01, 0, threads);
+  const DecayedRun one = run_batches_with_decay(task, 0.01, 0, 0, threads);
+  EXPECT_NE(one.W, all.W);
+  EXPECT_LE((one.W - all.W).norm(), 1e-2 * all.norm);
+  EXPECT_LE(one.to_path, 1e-5);
+}
+
+/// With two tokens a query has one row, and each step moves W by the unit matrix of that row.
+TEST(Batches, SingleQueriesOfTwoTokensAddUnitMatrices) {
+  Threads threads(1);
+  TaskArrays arrays = draw_task({.n = 4, .T = 2, .d = 6}, 5, 0).arrays();
+  RowMatrix queries = ConstRows(f64_span(arrays.queries).data(), 4, 6);
+  for (Index i = 0; i < 4; ++i) queries.row(i) *= 1 + 0.5 * static_cast<double>(i);  // their lengths do not matter
+  arrays.queries = Array::own(queries);
+  const AttentionTask task(arrays);
+  const MarginProblem problem = MarginProblem::attention(task, optimal_tokens(task).selection);
+  RowMatrix expected = RowMatrix::Zero(6, 6);
+  for (const MarginGroup& group : problem.groups()) {
+    Eigen::VectorXd delta(6);
+    problem.delta(group, group.first_row, delta.data());
+    expected += delta.normalized() * ConstVector(group.z, 6).normalized().transpose();
+  }
+  const RowMatrix limit = single_query_limit(problem, threads);
+  ASSERT_FALSE(limit.isZero(0));
+  EXPECT_LE(1 - correlation(limit, expected), 1e-13);
+  const MarginSolution svm = solve(problem, {}, threads);
+  require_verified(problem, svm);
+  EXPECT_GT(1 - correlation(svm.W, expected), 1e-3) << "the case does not tell the two apart";
+  const TrainedRun run = train(task, {.steps = 4'000, .batch = 1, .seed = 1}, threads);
+  ASSERT_EQ(attention_map(task, run.W, threads).selected, optimal_tokens(task).selection.firsts());
+  EXPECT_LE(1 - correlation(run.W, expected), 1e-5);
+}
+
+/// Two tokens of scores 0.9 and −0.5: a low aim is met between them, a high one saturates the first token.
+TEST(Smoothing, OutputsComeToTheAimOrAsNearAsTokensAllow) {
+  Threads threads(1);
+  const AttentionTask task({.tokens = Array::own(std::vector<double>{0.9, -0.5}, {1, 2, 1}),
+                            .keys = Array::own(std::vector<double>{1, 0, 0, 1}, {1, 2, 2}),
+                            .head = Array::own(std::vector<double>{1}, {1})});
+  EXPECT_NEAR(smoothed_aim(0.9), std::log(1.1 / 0.9), 1e-15);
+  const SmoothedRun low = run_with_smoothing(task, 0.9, threads), high = run_with_smoothing(task, 0.3, threads);
+  EXPECT_NEAR(low.output[0], std::log(1.1 / 0.9), 1e-9);
+  EXPECT_EQ(high.limit[0], 0.9);
+  EXPECT_NEAR(high.output[0], 0.9, kSmoothedClose);
+  EXPECT_FALSE(low.stuck[0] || high.stuck[0]);
+  EXPECT_LE(std::max(low.off, high.off), kSmoothedClose);
+}
+
 TEST(Decay, NoNormIsImpliedWhereWStaysBounded) {
   EXPECT_TRUE(implied_norm({}));
   EXPECT_FALSE(implied_norm({.weight_decay = 0.1}));

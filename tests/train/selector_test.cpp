@@ -161,6 +161,63 @@ TEST(Selector, GumbelIsHardForwardAndSoftBackward) {
   EXPECT_TRUE(first && second);
 }
 
+/// Straight through by the definition, in numbers that do not underflow, with the noise that steps add to logits.
+TEST(Selector, SaturatedGumbelGradientsAreThoseOfTheDefinition) {
+  const AttentionTask task = drawn_task();
+  const RowMatrix W = drawn_matrix(3, 3, 20'000);
+  const Eigen::VectorXd& v = task.head().v;
+  for (Index step = 0; step < 4; ++step) {
+    const Random random(7, 0, kGumbel);
+    auto place = static_cast<std::uint64_t>(step * task.visible().total());
+    std::vector<Real> expected(9, Real(0));
+    for (Index i = 0; i < task.queries(); ++i) {
+      const ConstRows X = task.seen_keys(i);
+      const ConstVector z = task.query(i);
+      std::vector<Real> logits, scores;
+      Index peak = 0;
+      for (Index t = 0; t < X.rows(); ++t) {
+        Real logit(-std::log(-std::log(random.uniform(place++)))), score(0);
+        for (Index a = 0; a < 3; ++a) {
+          score = score + Real(X(t, a)) * Real(v[a]);
+          for (Index b = 0; b < 3; ++b) logit = logit + Real(X(t, a)) * Real(W(a, b)) * Real(z[b]);
+        }
+        logits.push_back(logit);
+        scores.push_back(score);
+        if ((logit - logits[static_cast<std::size_t>(peak)]).to_double() > 0) peak = t;
+      }
+      Real sum(0), mean(0);
+      std::vector<Real> weights;
+      for (std::size_t t = 0; t < logits.size(); ++t) {
+        weights.push_back(exp(logits[t] - logits[static_cast<std::size_t>(peak)]));
+        sum = sum + weights.back();
+        mean = mean + weights.back() * scores[t];
+      }
+      mean = mean / sum;
+      const Real y(task.label(i)), u = y * scores[static_cast<std::size_t>(peak)];
+      const Real slope = (Real(0) - y) / (Real(1) + exp(u)) / Real(static_cast<double>(task.queries()));
+      for (std::size_t t = 0; t < logits.size(); ++t) {
+        const Real part = slope * weights[t] / sum * (scores[t] - mean);
+        for (Index a = 0; a < 3; ++a) {
+          for (Index b = 0; b < 3; ++b) {
+            Real& entry = expected[static_cast<std::size_t>(3 * a + b)];
+            entry = entry + part * Real(X(static_cast<Index>(t), a)) * Real(z[b]);
+          }
+        }
+      }
+    }
+    Real square(0);
+    for (const Real& entry : expected) square = square + entry * entry;
+    const Real norm = sqrt(square);
+    const LossGradient at = pass_at(task, W, {.selector = Selector::gumbel, .seed = 7, .step = step});
+    const double log_norm = log(norm).to_double();
+    EXPECT_LT(log_norm, -750) << "the case is not saturated";
+    EXPECT_NEAR(at.W.log_norm(), log_norm, 1e-10 * std::abs(log_norm));
+    const RowMatrix unit = at.W.direction / at.W.direction.norm();
+    for (Index k = 0; k < 9; ++k)
+      EXPECT_NEAR(unit.data()[k], (expected[static_cast<std::size_t>(k)] / norm).to_double(), 1e-9);
+  }
+}
+
 /// Noise sets a twin of the drawn token apart from it, which must not hide the third token.
 TEST(Selector, GumbelNoiseLeavesTwinsSilent) {
   const AttentionTask task({.tokens = Array::own(std::vector<double>{2, 2, 0}, {1, 3, 1}),
