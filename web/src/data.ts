@@ -156,6 +156,9 @@ export interface Curves {
   shares: MarginShares[];
   singular_values: (Spectrum | null)[];
   correlations: CorrelationCurve[];
+  entropy: Maybe[];
+  accuracy: Maybe[];
+  temperature: number[] | null;
 }
 
 /** A page with runs. */
@@ -215,6 +218,75 @@ export interface Report {
   main: Maybe;
   way_out: WayOut | null;
   runs: Run[];
+}
+
+export interface HeadRun extends Curves {
+  verdict: Check["verdict"];
+  reason: string;
+  answer: string;
+  kept: number[][];
+  optimal: number[] | null;
+}
+
+/** A run of many heads: all of them, and the first ones in full. */
+export interface Heads {
+  kind: "heads";
+  attsvm: string;
+  title: string;
+  command: string;
+  task: TaskFacts;
+  file: string;
+  distinct_selections: number;
+  tokens_per_query: number;
+  runs: HeadRun[];
+  reports: Report[];
+}
+
+export interface BesideNull {
+  value: Maybe;
+  mean: Maybe;
+  null: Maybe[];
+  mean_distance: Maybe;
+}
+
+/** A head of a stack beside the SVM of what it selects. */
+export interface JudgedHead {
+  layer: number;
+  head: number;
+  queries: number;
+  selected: number[];
+  attention_min: Maybe;
+  status: Solution["status"];
+  objective: Maybe;
+  correlation: Maybe[];
+  rho: Maybe[];
+  last_correlation: BesideNull;
+  last_rho: BesideNull;
+  correlation_distances: Maybe[];
+  rho_distances: Maybe[];
+}
+
+export interface Stack {
+  kind: "stack";
+  attsvm: string;
+  title: string;
+  command: string;
+  task: TaskFacts;
+  file: string;
+  settings: string | null;
+  layers: number;
+  heads: number;
+  causal: boolean;
+  seed: number;
+  records: number;
+  loss: Maybe[];
+  log10_gradient: Maybe[][];
+  attention: { sequences: number; live: number[][][]; weights: number[][][][][] };
+  complete: boolean;
+  askers: "live" | "all";
+  null_draws: number;
+  record_step: number[];
+  judged: JudgedHead[];
 }
 
 /** Tokens that no W orders, or a single one. */
@@ -439,4 +511,4 @@ export interface Audit {
   heads: HeadAudit[];
 }
 
-export type PageData = Report | NextToken | Index | Audit | Monitor;
+export type PageData = Report | Heads | Stack | NextToken | Index | Audit | Monitor;

@@ -101,7 +101,7 @@ function distanceSpec(data: Trained): ChartSpec {
 /** One curve per run. */
 function plainSpec(
   data: Trained,
-  key: "norm" | "loss" | "log10_gradient",
+  key: "norm" | "loss" | "log10_gradient" | "entropy" | "accuracy" | "temperature",
   words: { title: string; y: string; summary: (first: string, last: string, name: string) => string; more: string },
 ): ChartSpec | null {
   const axis = timeline(data);
@@ -122,11 +122,36 @@ function plainSpec(
     title: words.title,
     name: key,
     x: { label: axis.label, log: axis.log },
-    y: { label: words.y, log: key === "norm" && axis.log },
-    logs: key === "log10_gradient" ? ["x"] : ["x", "y"],
+    y: { label: words.y, log: key === "norm" && axis.log, percent: key === "accuracy" },
+    logs: key === "log10_gradient" || key === "accuracy" ? ["x"] : ["x", "y"],
     series,
     summary: `${fewRuns(data) ? ends.join(" ") : "One curve per run."}${words.more}`,
   };
+}
+
+/** What is asked of a router: how hard its choice is, and whether the choice is right once it is made hard. */
+function selectorSpecs(data: Trained): (ChartSpec | null)[] {
+  const ends = (first: string, last: string, name: string): string => `${name}from ${first} to ${last}.`;
+  return [
+    plainSpec(data, "entropy", {
+      title: "Entropy of the attention",
+      y: "entropy in nats",
+      summary: ends,
+      more: " The mean over queries; 0 where each gives all attention to one token.",
+    }),
+    plainSpec(data, "accuracy", {
+      title: "If each query took its heaviest token alone",
+      y: "share that is right",
+      summary: ends,
+      more: " The share of queries whose output then has the sign of their label, or is the label itself.",
+    }),
+    plainSpec(data, "temperature", {
+      title: "Temperature of the selector",
+      y: "temperature",
+      summary: ends,
+      more: " What training divides the logits by; all other charts have them undivided.",
+    }),
+  ];
 }
 
 function atPoint(run: Curves, r: number, k: number): HTMLElement {
@@ -139,6 +164,7 @@ function atPoint(run: Curves, r: number, k: number): HTMLElement {
       "size of the gradient",
       ["10", h("sup", {}, num(`runs.${r}.log10_gradient.${k}`, run.log10_gradient[k]))],
     ]);
+  rows.push(["entropy of the attention", num(`runs.${r}.entropy.${k}`, run.entropy[k])]);
   run.correlations.forEach((one, c) =>
     rows.push([
       ["1 \u2212 correlation with ", ...labelNodes(one.label)],
@@ -160,6 +186,7 @@ export function trainingView(panel: HTMLElement, data: Trained, store: Store): v
   panel.append(controls, grid);
   const range = (first: string, last: string, name: string): string => `${name}from ${first} to ${last}.`;
   const specs = [
+    ...selectorSpecs(data),
     plainSpec(data, "norm", {
       title: "Norm of W",
       y: "\u2016W\u2016 (Frobenius)",
