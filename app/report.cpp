@@ -224,9 +224,10 @@ ExitCode run_report(Session& session, const ReportOptions& options) {
     StoredRun run = load_run(file, threads);
     const bool many = run.heads > 1;
     any_many = any_many || many;
-    if (many && options.head) {
-      request.runs.push_back({fmt::format("{}, head {}", file, *options.head),
-                              with_place(file, [&] { return head_of(run, options.head, kHeadOption); })});
+    const bool alone = options.runs.size() == 1 && options.solutions.empty();
+    if (many && (options.head || !alone)) {
+      StoredRun one = with_place(file, [&] { return head_of(run, options.head, kHeadOption); });
+      request.runs.push_back({fmt::format("{}, head {}", file, *options.head), std::move(one)});
     } else {
       request.runs.push_back({file, std::move(run)});
     }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "attsvm/capacity.h"
 #include "attsvm/files.h"
 #include "attsvm/hierarchy.h"
 #include "attsvm/stack_files.h"
@@ -64,6 +65,11 @@ std::string report_data(const AttentionTask& task, const ReportRequest& request,
 /// stack is none of this task.
 std::string stack_report_data(const AttentionTask& task, const ReportStack& stack, const ReportRequest& request,
                               Threads& threads);
+
+/// The data of the page of what sizes can separate as JSON text: what capacity() found with these settings, and the
+/// predicted chance at sizes around it.
+std::string capacity_page(const CapacitySettings& settings, const Capacity& found, const std::string& command,
+                          Threads& threads);
 
 /// Facts about a task as JSON text: kind, sizes, head, labels, and whether the separability condition holds. The page
 /// and `attsvm info` show these.

@@ -76,13 +76,17 @@ Json attention_json(const AttentionTask& task, const Stack& stack, Threads& thre
   const std::vector<AttentionTask> all = layer_tasks(task, stack, Askers::all, threads);
   const std::vector<AttentionTask> live = layer_tasks(task, stack, Askers::live, threads);
   const Index sequences = shown_sequences(all.front(), stack.layers * stack.heads);
-  Json weights = Json::array(), positions = Json::array();
+  Json weights = Json::array(), positions = Json::array(), asked = Json::array();
   for (Index layer = 0; layer < stack.layers; ++layer) {
     const auto k = static_cast<std::size_t>(layer);
     weights.push_back(weights_json(all[k], stack, layer, sequences, threads));
-    positions.push_back(askers_json(live[k], sequences));
+    positions.push_back(askers_json(all[k], sequences));
+    asked.push_back(askers_json(live[k], sequences));
   }
-  return {{"sequences", sequences}, {"live", std::move(positions)}, {"weights", std::move(weights)}};
+  return {{"sequences", sequences},
+          {"positions", std::move(positions)},
+          {"live", std::move(asked)},
+          {"weights", std::move(weights)}};
 }
 
 /// How far a head is from its SVM at every record, which is drawn, and its null at the last one.

@@ -281,12 +281,73 @@ export interface Stack {
   records: number;
   loss: Maybe[];
   log10_gradient: Maybe[][];
-  attention: { sequences: number; live: number[][][]; weights: number[][][][][] };
+  attention: { sequences: number; positions: number[][][]; live: number[][][]; weights: number[][][][][] };
   complete: boolean;
   askers: "live" | "all";
   null_draws: number;
   record_step: number[];
   judged: JudgedHead[];
+}
+
+export interface CountedShare {
+  count: number;
+  of: number;
+  share: number;
+  low: number;
+  high: number;
+}
+
+export interface Measured {
+  count: number;
+  mean: number;
+  deviation: Maybe;
+  least: number;
+  most: number;
+}
+
+/** What sizes can separate. */
+export interface Capacity {
+  kind: "capacity";
+  attsvm: string;
+  title: string;
+  command: string;
+  prediction: { d: number[]; chance: Maybe[] };
+  n: number;
+  T: number;
+  d: number;
+  dz: number;
+  attention: "cross" | "self" | "prompt";
+  width: Maybe;
+  heads: number;
+  draws: number;
+  seed: number;
+  rows: number;
+  unknowns: number;
+  always: boolean;
+  why: string;
+  cover: Maybe;
+  dimension: Maybe;
+  load: Maybe;
+  predicted: Maybe;
+  separable: CountedShare | null;
+  undecided: number;
+  all_heads: CountedShare | null;
+  fits_width: CountedShare | null;
+  width_margin: Measured | null;
+  margin: Measured | null;
+  rank: Measured | null;
+  rank_floor: Measured | null;
+  support: Measured | null;
+  global: CountedShare | null;
+  smallest_d: {
+    wanted: number;
+    low: number;
+    high: number;
+    predicted: Maybe;
+    points: { d: number; separable: CountedShare }[];
+    complete: boolean;
+  } | null;
+  complete: boolean;
 }
 
 /** Tokens that no W orders, or a single one. */
@@ -511,4 +572,4 @@ export interface Audit {
   heads: HeadAudit[];
 }
 
-export type PageData = Report | Heads | Stack | NextToken | Index | Audit | Monitor;
+export type PageData = Report | Heads | Stack | Capacity | NextToken | Index | Audit | Monitor;

@@ -10,7 +10,7 @@ import { firstState, type View, views } from "./report";
 import { normWords, predicted, timeline } from "./runs";
 import { sharesMatrix } from "./shares";
 import { Store } from "./state";
-import { pagedTable } from "./table";
+import { facts, pagedTable } from "./table";
 import { type Tab, tabs } from "./tabs";
 import { predictionChart, trainingView } from "./training";
 
@@ -143,6 +143,22 @@ function selectionTable(data: Heads): HTMLElement {
   );
 }
 
+function runCard(data: Heads): HTMLElement {
+  const [run] = data.runs;
+  const last = (run?.norm.length ?? 1) - 1;
+  return h(
+    "section",
+    { class: "card" },
+    h("h2", {}, "The run"),
+    facts([
+      ["heads", String(data.runs.length)],
+      ["training", run?.settings ? text("runs.0.settings", run.settings) : "\u2013"],
+      ["recorded points", num("runs.0.records", run?.records)],
+      ["loss", num(`runs.0.loss.${last}`, run?.loss?.[last])],
+    ]),
+  );
+}
+
 function overview(panel: HTMLElement, data: Heads, store: Store): void {
   const curves = h("div", { class: "grid" });
   panel.append(
@@ -154,6 +170,7 @@ function overview(panel: HTMLElement, data: Heads, store: Store): void {
       headsTable(data, store),
       selectionTable(data),
       sharesMatrix(data, "head"),
+      runCard(data),
       taskCard(data),
       madeCard(data),
     ),
@@ -219,7 +236,7 @@ export function headsPage(root: HTMLElement, data: Heads): void {
   const store = new Store(first, { ...limits, step, across: axes, up: axes, head: data.reports.length - 1 }, names);
   const list: Tab[] = [
     { name: "overview", title: "All heads", make: (panel) => overview(panel, data, store) },
-    { name: "training", title: "Training", make: (panel) => trainingView(panel, data, store) },
+    { name: "training", title: "Training", make: (panel) => trainingView(panel, data, store, true) },
     ...ofOne.map((view) => ofHead(view, data, store)),
   ];
   const slider = stepControl(data, store),

@@ -2,6 +2,7 @@ import "uplot/dist/uPlot.min.css";
 import "./page.css";
 
 import { auditPage } from "./audit_page";
+import { capacityPage } from "./capacity_page";
 import type { PageData } from "./data";
 import { h } from "./dom";
 import { headsPage } from "./heads_page";
@@ -20,6 +21,7 @@ if (root) {
     if (data.kind === "report") reportPage(root, data);
     else if (data.kind === "heads") headsPage(root, data);
     else if (data.kind === "stack") stackPage(root, data);
+    else if (data.kind === "capacity") capacityPage(root, data);
     else if (data.kind === "next-token") nextTokenPage(root, data);
     else if (data.kind === "monitor") monitorPage(root, data);
     else if (data.kind === "audit") auditPage(root, data);

@@ -6,6 +6,7 @@ import { type Child, choice, h } from "./dom";
 import { brief, counted, num, percent, share, text } from "./format";
 import { pageTop, whenNear } from "./index_page";
 import { madeCard, taskCard } from "./overview";
+import { early } from "./runs";
 import { Store } from "./state";
 import { facts, shadedCell } from "./table";
 import { type Tab, tabs } from "./tabs";
@@ -43,8 +44,8 @@ function headline(data: Stack): string {
   if (judged.length === 0) return "No head has an SVM to compare with";
   if (data.null_draws === 0) return `${where} beside their SVMs`;
   return count === judged.length
-    ? `${where}: each is nearer to its SVM than its whole null`
-    : `${where}: ${count} nearer to ${count === 1 ? "its" : "their"} SVM than the whole null`;
+    ? `${where}: each is nearer to its SVM than all of its null`
+    : `${where}: ${count} nearer to ${count === 1 ? "its" : "their"} SVM than all of the null`;
 }
 
 function sentences(data: Stack): HTMLElement[] {
@@ -88,7 +89,13 @@ function cell(data: Stack, store: Store<Place>, k: number): HTMLElement {
       {},
       `${label} `,
       brief(`judged.${k}.last_${measure}.value`, head[`last_${measure}`].value),
-      h("span", { class: "spread" }, " null ", brief(`judged.${k}.last_${measure}.mean`, head[`last_${measure}`].mean)),
+      h(
+        "span",
+        { class: "spread" },
+        " (null ",
+        brief(`judged.${k}.last_${measure}.mean`, head[`last_${measure}`].mean),
+        ")",
+      ),
     );
   const to = { view: "attention", layer: head.layer, head: head.head };
   return shadedCell(
@@ -146,45 +153,42 @@ function grid(data: Stack, store: Store<Place>): HTMLElement {
   );
 }
 
-/** 1 − correlation or 1 − ρ of some heads over the steps, and thin the mean of their nulls at the end. */
+/** The means of the nulls, which are those of the end. */
+function nullMarks(data: Stack, heads: number[], measure: Measure): Series {
+  const level = (k: number): number | null => data.judged[k]?.[`last_${measure}`].mean_distance ?? null;
+  const last = data.record_step.at(-1) ?? 0;
+  return {
+    label: "mean of the null at the end",
+    style: 6,
+    mark: "points",
+    size: 7,
+    x: heads.map(() => last),
+    y: heads.map(level),
+    name: (point) => `of ${nameOf(data, heads[point] ?? 0)}`,
+    more: (point) => [": ", num(`judged.${heads[point]}.last_${measure}.mean_distance`, level(heads[point] ?? 0))],
+  };
+}
+
+/** 1 − correlation or 1 − ρ of some heads over the steps, beside their nulls. */
 function distanceChart(host: HTMLElement, data: Stack, heads: number[], measure: Measure, name: string): void {
   const words = { correlation: "1 \u2212 correlation", rho: "1 \u2212 \u03c1" }[measure];
   const titles = { correlation: "Distance from the SVM\u2019s direction", rho: "Distance from the largest margin" };
-  const x = data.record_step;
-  const series = heads.flatMap((k): Series[] => {
-    const head = data.judged[k];
-    if (!head || head[`last_${measure}`].value === null) return [];
-    const level = head[`last_${measure}`].mean_distance;
-    const path = `judged.${k}.last_${measure}.mean_distance`;
-    const list: Series[] = [
-      {
-        label: nameOf(data, k),
-        style: k % styles,
-        mark: "line",
-        x,
-        y: head[`${measure}_distances`],
-        path: { x: "record_step", y: `judged.${k}.${measure}_distances` },
-      },
-    ];
-    if (level !== null)
-      list.push({
-        label: `null of ${nameOf(data, k)}`,
-        style: k % styles,
-        mark: "line",
-        thin: true,
-        x: [x[0] ?? 0, x.at(-1) ?? 0],
-        y: [level, level],
-        more: () => [": ", num(path, level)],
-        hidden: heads.length > 4,
-      });
-    return list;
-  });
-  if (series.length === 0) return;
+  const known = heads.filter((k) => typeof data.judged[k]?.[`last_${measure}`].value === "number");
+  if (known.length === 0) return;
+  const series = known.map((k): Series => ({
+    label: nameOf(data, k),
+    style: k % styles,
+    mark: "line",
+    x: data.record_step,
+    y: data.judged[k]?.[`${measure}_distances`] ?? [],
+    path: { x: "record_step", y: `judged.${k}.${measure}_distances` },
+  }));
+  if (data.null_draws > 0) series.push(nullMarks(data, known, measure));
   new Chart(host, {
     title: titles[measure],
     name,
-    summary: `${words} of ${counted(heads.length, "head")}; 0 is the SVM. Thin: the mean of the null, which has no steps.`,
-    x: { label: "step", whole: true },
+    summary: `${words} of ${counted(known.length, "head")} over the steps; 0 is the SVM.`,
+    x: { label: "step", log: early(data.record_step), whole: true },
     y: { label: words, log: true, floor: rounding },
     include: { x: [], y: [1] },
     height: 320,
@@ -196,7 +200,7 @@ function overview(panel: HTMLElement, data: Stack, store: Store<Place>): void {
   const charts = h("div", { class: "grid" });
   panel.append(
     h("section", { class: "story" }, h("h2", {}, headline(data)), ...sentences(data)),
-    grid(data, store),
+    h("div", { class: "cards" }, grid(data, store)),
     charts,
     h(
       "div",
@@ -227,7 +231,7 @@ function lossChart(host: HTMLElement, data: Stack): void {
     title: "Loss",
     name: "loss",
     summary: "The mean loss of the whole stack over the steps.",
-    x: { label: "step", whole: true },
+    x: { label: "step", log: early(data.record_step), whole: true },
     y: { label: "mean loss" },
     height: 320,
     series: [
@@ -249,7 +253,7 @@ function gradientChart(host: HTMLElement, data: Stack, heads: number[], name: st
     name,
     summary:
       "The power of ten of the norm of each head\u2019s gradient: one saturated layer above another makes it smaller still.",
-    x: { label: "step", whole: true },
+    x: { label: "step", log: early(data.record_step), whole: true },
     y: { label: "power of ten of its norm" },
     logs: ["x"],
     height: 320,
@@ -283,12 +287,14 @@ function training(panel: HTMLElement, data: Stack): void {
 }
 
 const roomy = 12; // tokens whose weights have room for their numbers
+const least = 0.0005; // weights that round to 0.1 % at least
 
 /** The attention of a head in one sequence: a row per position, a column per token. */
 function attentionTable(data: Stack, place: Readonly<Place>): HTMLElement {
   const { layer, head, sequence } = place;
   const rows = data.attention.weights[layer]?.[head]?.[sequence] ?? [];
-  const live = new Set(data.attention.live[layer]?.[sequence] ?? []);
+  const asks = data.attention.positions[layer]?.[sequence] ?? [],
+    live = new Set(data.attention.live[layer]?.[sequence] ?? []);
   const width = Math.max(...rows.map((row) => row.length), 1);
   const path = `attention.weights.${layer}.${head}.${sequence}`;
   const cells = (row: number[], i: number): HTMLElement[] => {
@@ -296,46 +302,49 @@ function attentionTable(data: Stack, place: Readonly<Place>): HTMLElement {
     return [...Array(width).keys()].map((t) => {
       const value = row[t];
       if (value === undefined) return h("td");
-      const made = shadedCell(value, t === best, width <= roomy ? brief(`${path}.${i}.${t}`, value, true) : null);
-      made.title = `position ${i}, token ${t}: ${percent(value)}`;
+      const number = value < least ? "\u00b7" : brief(`${path}.${i}.${t}`, value, true);
+      const made = shadedCell(value, t === best, width <= roomy ? number : null);
+      made.title = `position ${asks[i]}, token ${t}: ${percent(value)}`;
       return made;
     });
   };
-  return h(
-    "div",
-    { class: "scroll", tabindex: 0, role: "region", "aria-label": "Attention" },
+  const table = h(
+    "table",
+    { class: "shares attention" },
     h(
-      "table",
-      { class: "shares" },
-      h("caption", {}, "A row per position that asks, a column per token that it sees. Framed: what it selects"),
+      "caption",
+      {},
+      "A row per position that asks, a column per token that it sees. Framed: what it selects; a dot: next to nothing",
+    ),
+    h(
+      "thead",
+      {},
       h(
-        "thead",
+        "tr",
         {},
+        ...["position", ...[...Array(width).keys()].map(String)].map((name) => h("th", { scope: "col" }, name)),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      ...rows.map((row, i) =>
         h(
           "tr",
           {},
-          ...["position", ...[...Array(width).keys()].map(String)].map((name) => h("th", { scope: "col" }, name)),
-        ),
-      ),
-      h(
-        "tbody",
-        {},
-        ...rows.map((row, i) =>
           h(
-            "tr",
-            {},
-            h(
-              "th",
-              { scope: "row", class: "nowrap" },
-              String(i),
-              live.has(i) ? h("span", { class: "badge good" }, "live") : null,
-            ),
-            ...cells(row, i),
+            "th",
+            { scope: "row", class: "nowrap" },
+            String(i),
+            live.has(i) ? h("span", { class: "badge good" }, "live") : null,
           ),
+          ...cells(row, i),
         ),
       ),
     ),
   );
+  table.style.minWidth = `${(width + 2) * (width <= roomy ? 3.6 : 1)}rem`;
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Attention" }, table);
 }
 
 function attention(panel: HTMLElement, data: Stack, store: Store<Place>): void {

@@ -124,13 +124,14 @@ function plainSpec(
     x: { label: axis.label, log: axis.log },
     y: { label: words.y, log: key === "norm" && axis.log, percent: key === "accuracy" },
     logs: key === "log10_gradient" || key === "accuracy" ? ["x"] : ["x", "y"],
+    ...(key === "accuracy" ? { include: { x: [], y: [0, 1] } } : {}),
     series,
     summary: `${fewRuns(data) ? ends.join(" ") : "One curve per run."}${words.more}`,
   };
 }
 
 /** What is asked of a router: how hard its choice is, and whether the choice is right once it is made hard. */
-function selectorSpecs(data: Trained): (ChartSpec | null)[] {
+function selectorSpecs(data: Trained, whole: Trained): (ChartSpec | null)[] {
   const ends = (first: string, last: string, name: string): string => `${name}from ${first} to ${last}.`;
   return [
     plainSpec(data, "entropy", {
@@ -145,7 +146,7 @@ function selectorSpecs(data: Trained): (ChartSpec | null)[] {
       summary: ends,
       more: " The share of queries whose output then has the sign of their label, or is the label itself.",
     }),
-    plainSpec(data, "temperature", {
+    plainSpec(whole, "temperature", {
       title: "Temperature of the selector",
       y: "temperature",
       summary: ends,
@@ -178,15 +179,17 @@ function atPoint(run: Curves, r: number, k: number): HTMLElement {
   return facts(rows);
 }
 
-export function trainingView(panel: HTMLElement, data: Trained, store: Store): void {
+/** With `together`, the runs are heads of one: what is measured of all of them together is drawn once. */
+export function trainingView(panel: HTMLElement, data: Trained, store: Store, together = false): void {
   const axis = timeline(data);
   const names = runNames(data);
   const controls = h("div", { class: "controls" });
   const grid = h("div", { class: "grid" });
   panel.append(controls, grid);
   const range = (first: string, last: string, name: string): string => `${name}from ${first} to ${last}.`;
+  const whole = together ? { runs: data.runs.slice(0, 1) } : data;
   const specs = [
-    ...selectorSpecs(data),
+    ...selectorSpecs(data, whole),
     plainSpec(data, "norm", {
       title: "Norm of W",
       y: "\u2016W\u2016 (Frobenius)",
@@ -195,8 +198,8 @@ export function trainingView(panel: HTMLElement, data: Trained, store: Store): v
         " Softmax gives one token all attention only as W grows to infinity, so the norm of a run that selects tokens " +
         "has no limit, while its direction has one.",
     }),
-    plainSpec(data, "loss", { title: "Loss", y: "mean loss", summary: range, more: "" }),
-    plainSpec(data, "log10_gradient", {
+    plainSpec(whole, "loss", { title: "Loss", y: "mean loss", summary: range, more: "" }),
+    plainSpec(whole, "log10_gradient", {
       title: "Size of the gradient",
       y: "power of ten of its norm",
       summary: (first, last, name) => `${name}from 10^${first} to 10^${last}.`,
