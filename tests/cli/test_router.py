@@ -33,12 +33,6 @@ def test_selectors(attsvm, draw, tmp_path, options):
     assert abs(fields["attention_entropy"] + np.mean(np.sum(np.exp(logs) * logs, axis=1))) < 1e-12
 
 
-@pytest.mark.parametrize("options, words", [
-    (["--temperature", "1:2:3"], "--temperature 1:2:3: must be one number, or two"),
-    (["--temperature", "0"], "temperature = 0"), (["--temperature", "hot"], "--temperature hot"),
-    (["--entropy", -1], "entropy = -1"), (["--concentration", 3], "selector = dirichlet"),
-    (["--selector", "hard"], "soft|gumbel|dirichlet"),
-    (["--selector", "gumbel", "--arithmetic", "plain"], "exact arithmetic")])
 def test_a_page_follows_entropy_accuracy_and_temperature(attsvm, draw, tmp_path):
     task, run, page = draw(), tmp_path / "run.npz", tmp_path / "page.html"
     told = attsvm("train", task, "--selector", "gumbel", "--temperature", "4:0.25", "--steps", 300, "--record",
@@ -54,6 +48,12 @@ def test_a_page_follows_entropy_accuracy_and_temperature(attsvm, draw, tmp_path)
     assert soft["temperature"] is None
 
 
+@pytest.mark.parametrize("options, words", [
+    (["--temperature", "1:2:3"], "--temperature 1:2:3: must be one number, or two"),
+    (["--temperature", "0"], "temperature = 0"), (["--temperature", "hot"], "--temperature hot"),
+    (["--entropy", -1], "entropy = -1"), (["--concentration", 3], "selector = dirichlet"),
+    (["--selector", "hard"], "soft|gumbel|dirichlet"),
+    (["--selector", "gumbel", "--arithmetic", "plain"], "exact arithmetic")])
 def test_selectors_refuse(attsvm, draw, tmp_path, options, words):
     result = attsvm("train", draw("random"), *options, "-o", tmp_path / "r.npz")
     assert result.code == 2 and len(result.lines()) == 1 and words in result.err, result

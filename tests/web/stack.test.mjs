@@ -80,7 +80,7 @@ test("attention adds up, and a cell of the grid leads to it", async () => {
   assert.match(await page.locator(".view-attention h2").last().textContent(), /layer 1, head 1, sequence 0/);
   const framed = page.locator(".view-attention td.framed");
   assert.equal(await framed.count(), attention.positions[1][0].length);
-  await page.getByLabel("Layer").selectOption("0");
+  await page.locator(".view-attention select").first().selectOption("0");
   assert.equal(await page.locator(".view-attention tbody tr").count(), attention.positions[0][0].length);
   assert.equal(await page.locator(".view-attention .badge").count(), attention.live[0][0].length);
   await close();

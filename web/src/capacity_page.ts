@@ -2,7 +2,7 @@
 import { Chart } from "./chart";
 import type { Capacity, CountedShare, Measured } from "./data";
 import { type Child, h } from "./dom";
-import { num, share, text } from "./format";
+import { brief, num, share, text } from "./format";
 import { pageTop } from "./index_page";
 import { madeCard } from "./overview";
 import { type Fact, facts } from "./table";
@@ -11,11 +11,11 @@ import { type Fact, facts } from "./table";
 function counted(path: string, one: CountedShare | null): Child[] {
   if (!one) return ["not counted"];
   return [
-    share(`${path}.share`, one.share),
+    brief(`${path}.share`, one.share, true),
     " (",
-    share(`${path}.low`, one.low),
+    brief(`${path}.low`, one.low, true),
     " to ",
-    share(`${path}.high`, one.high),
+    brief(`${path}.high`, one.high, true),
     "), ",
     num(`${path}.count`, one.count),
     " of ",
@@ -26,13 +26,13 @@ function counted(path: string, one: CountedShare | null): Child[] {
 /** A mean with its deviation, and the range. */
 function measured(path: string, one: Measured): Child[] {
   return [
-    num(`${path}.mean`, one.mean),
+    brief(`${path}.mean`, one.mean),
     " \u00b1 ",
-    num(`${path}.deviation`, one.deviation),
+    brief(`${path}.deviation`, one.deviation),
     ", from ",
-    num(`${path}.least`, one.least),
+    brief(`${path}.least`, one.least),
     " to ",
-    num(`${path}.most`, one.most),
+    brief(`${path}.most`, one.most),
   ];
 }
 
@@ -63,9 +63,9 @@ function story(data: Capacity): HTMLElement {
       " entries of W. At d = ",
       num("d", data.d),
       " a W keeps them in ",
-      ...(data.separable ? [share("separable.share", data.separable.share)] : ["\u2013"]),
+      ...(data.separable ? [brief("separable.share", data.separable.share, true)] : ["\u2013"]),
       " of the draws, each decided by a certificate",
-      ...(data.predicted === null ? ["."] : ["; predicted are ", share("predicted", data.predicted), "."]),
+      ...(data.predicted === null ? ["."] : ["; predicted are ", brief("predicted", data.predicted, true), "."]),
     ),
     search
       ? h(
@@ -96,7 +96,8 @@ function chanceChart(host: HTMLElement, data: Capacity): void {
       "Against d: predicted from the statistical dimension of a query\u2019s rows, and counted, with Wilson\u2019s " +
       "intervals of 95\u202f%.",
     x: { label: data.attention === "prompt" ? "size d of tokens" : "size d", whole: true },
-    y: { label: "share of selections", percent: true, range: [0, 1] },
+    y: { label: "share of selections", percent: true },
+    include: { x: [], y: [0, 1] },
     height: 380,
     series: [
       {

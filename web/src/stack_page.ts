@@ -170,7 +170,7 @@ function nullMarks(data: Stack, heads: number[], measure: Measure): Series {
 }
 
 /** 1 − correlation or 1 − ρ of some heads over the steps, beside their nulls. */
-function distanceChart(host: HTMLElement, data: Stack, heads: number[], measure: Measure, name: string): void {
+function distanceChart(host: HTMLElement, data: Stack, heads: number[], measure: Measure, where = ""): void {
   const words = { correlation: "1 \u2212 correlation", rho: "1 \u2212 \u03c1" }[measure];
   const titles = { correlation: "Distance from the SVM\u2019s direction", rho: "Distance from the largest margin" };
   const known = heads.filter((k) => typeof data.judged[k]?.[`last_${measure}`].value === "number");
@@ -185,8 +185,8 @@ function distanceChart(host: HTMLElement, data: Stack, heads: number[], measure:
   }));
   if (data.null_draws > 0) series.push(nullMarks(data, known, measure));
   new Chart(host, {
-    title: titles[measure],
-    name,
+    title: `${titles[measure]}${where}`,
+    name: `${measure}${where.replace(", layer ", "-")}`,
     summary: `${words} of ${counted(known.length, "head")} over the steps; 0 is the SVM.`,
     x: { label: "step", log: early(data.record_step), whole: true },
     y: { label: words, log: true, floor: rounding },
@@ -222,8 +222,8 @@ function overview(panel: HTMLElement, data: Stack, store: Store<Place>): void {
     ),
   );
   const all = [...data.judged.keys()];
-  distanceChart(charts, data, all, "correlation", "correlation");
-  distanceChart(charts, data, all, "rho", "rho");
+  distanceChart(charts, data, all, "correlation");
+  distanceChart(charts, data, all, "rho");
 }
 
 function lossChart(host: HTMLElement, data: Stack): void {
@@ -247,10 +247,10 @@ function lossChart(host: HTMLElement, data: Stack): void {
   });
 }
 
-function gradientChart(host: HTMLElement, data: Stack, heads: number[], name: string): void {
+function gradientChart(host: HTMLElement, data: Stack, heads: number[], where: string): void {
   new Chart(host, {
-    title: "Size of the gradient",
-    name,
+    title: `Size of the gradient${where}`,
+    name: `gradient${where.replace(", layer ", "-")}`,
     summary:
       "The power of ten of the norm of each head\u2019s gradient: one saturated layer above another makes it smaller still.",
     x: { label: "step", log: early(data.record_step), whole: true },
@@ -279,9 +279,10 @@ function training(panel: HTMLElement, data: Stack): void {
     whenNear(charts, () => {
       charts.style.minHeight = "";
       const heads = [...Array(data.heads).keys()].map((head) => indexOf(data, layer, head));
-      distanceChart(charts, data, heads, "correlation", `layer-${layer}-correlation`);
-      distanceChart(charts, data, heads, "rho", `layer-${layer}-rho`);
-      gradientChart(charts, data, heads, `layer-${layer}-gradient`);
+      const where = `, layer ${layer}`;
+      distanceChart(charts, data, heads, "correlation", where);
+      distanceChart(charts, data, heads, "rho", where);
+      gradientChart(charts, data, heads, where);
     });
   }
 }

@@ -189,7 +189,6 @@ export function trainingView(panel: HTMLElement, data: Trained, store: Store, to
   const range = (first: string, last: string, name: string): string => `${name}from ${first} to ${last}.`;
   const whole = together ? { runs: data.runs.slice(0, 1) } : data;
   const specs = [
-    ...selectorSpecs(data, whole),
     plainSpec(data, "norm", {
       title: "Norm of W",
       y: "\u2016W\u2016 (Frobenius)",
@@ -205,6 +204,7 @@ export function trainingView(panel: HTMLElement, data: Trained, store: Store, to
       summary: (first, last, name) => `${name}from 10^${first} to 10^${last}.`,
       more: " It falls without end: that is why the steps of plain gradient descent become so short.",
     }),
+    ...selectorSpecs(data, whole),
   ].filter((spec) => spec !== null);
   const charts = [new Chart(grid, distanceSpec(data)), sharesChart(grid, controls, data)];
   charts.push(...specs.map((spec) => new Chart(grid, spec)));
