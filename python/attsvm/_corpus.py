@@ -28,7 +28,7 @@ def corpus(text: str | bytes, *, tokens: Literal["word", "byte"] = "word", T: in
     ('next-token', 6)
     """
     given = text.encode() if isinstance(text, str) else text
-    if not isinstance(given, bytes):
+    if not isinstance(given, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"text is a {type(text).__name__}; must be a str or bytes")
     return Task._of(_core.corpus(given, arguments.word(tokens, "tokens"), arguments.integer(T, "T", 1),
                                  0 if stride is None else arguments.integer(stride, "stride", 1),
