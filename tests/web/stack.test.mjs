@@ -71,7 +71,8 @@ test("the page says what check says of every head", async () => {
 
 test("attention adds up, and a cell of the grid leads to it", async () => {
   const { page, close } = await open(browser, "stack.html");
-  const { attention } = dataOf(page);
+  const { attention, judged } = dataOf(page);
+  for (const head of judged) assert.equal(attention.live[head.layer].flat().length, head.queries);
   for (const row of attention.weights.flat(3)) assert.ok(Math.abs(row.reduce((sum, one) => sum + one, 0) - 1) < 1e-12);
   assert.deepEqual(attention.live[1], attention.positions[1], "only the token that is read asks in the last layer");
   assert.ok(attention.live[0].every((list, s) => list.every((one) => attention.positions[0][s].includes(one))));
