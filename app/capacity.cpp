@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "io/capacity_data.h"
+#include "io/output.h"
 #include "options.h"
 
 namespace attsvm::internal {
@@ -74,7 +75,33 @@ void print_capacity(const CapacitySettings& settings, const Capacity& c) {
   if (c.smallest_d) print_search(settings, *c.smallest_d);
 }
 
-ExitCode run_capacity(Session& session, CapacitySettings settings) {
+/// The command that makes the page again.
+std::string command_line(const CapacitySettings& settings, const std::string& page) {
+  const CapacitySettings usual;
+  std::vector<std::string> words{"attsvm", "capacity"};
+  const auto add = [&](const char* name, const auto& value, bool given) {
+    if (given) words.insert(words.end(), {name, fmt::format("{}", value)});
+  };
+  add("--n", settings.n, true);
+  add("--T", settings.T, true);
+  add("--d", settings.d, true);
+  add("--dz", settings.dz, settings.dz != usual.dz);
+  add("--attention", name_of(settings.pattern), settings.pattern != usual.pattern);
+  add("--width", settings.width, settings.width != usual.width);
+  add("--heads", settings.heads, settings.heads != usual.heads);
+  add("--draws", settings.draws, settings.draws != usual.draws);
+  add("--runs", settings.runs, settings.runs != usual.runs);
+  add("--want", settings.wanted, settings.wanted != usual.wanted);
+  add("--seed", settings.seed, settings.seed != usual.seed);
+  add("--page", page, true);
+  return shell_line(words);
+}
+
+ExitCode run_capacity(Session& session, CapacitySettings settings, const std::string& page) {
+  if (!page.empty()) {
+    if (const std::string problem = page_problem(); !problem.empty()) throw InputError(problem);
+    require_writable(page, session.force);
+  }
   Threads threads(session.threads);
   session.set_device(threads);
   ProgressLine line(session);
@@ -85,14 +112,19 @@ ExitCode run_capacity(Session& session, CapacitySettings settings) {
   Session::watch_interrupts();
   const Stopwatch watch;
   const Capacity found = capacity(settings, threads);
+  const double seconds = watch.seconds();
   line.clear();
+  if (!page.empty() && !Session::interrupted())
+    write_report(page, capacity_page(settings, found, command_line(settings, page), threads), session.force);
   if (session.json) {
     Json fields = capacity_json(settings, found);
     fields["time_limit"] = settings.time_limit;
+    fields["page"] = page.empty() ? Json(nullptr) : Json(page);
     fields["threads"] = threads.count();
-    Session::print_json("capacity", watch.seconds(), fields);
+    Session::print_json("capacity", seconds, fields);
   } else {
     print_capacity(settings, found);
+    if (!page.empty()) print_field("page", kLabel, page);
   }
   if (found.complete) return kDone;
   session.warn("stopped; these are the counts so far");
@@ -103,6 +135,7 @@ ExitCode run_capacity(Session& session, CapacitySettings settings) {
 
 void add_capacity(CLI::App& program, Session& session) {
   auto settings = std::make_shared<CapacitySettings>();
+  auto page = std::make_shared<std::string>();
   CLI::App* verb = session.add_verb(
       program, "capacity", "What sizes can separate: chances, margins, ranks, and the smallest d that suffices",
       R"(Examples:
@@ -112,11 +145,13 @@ void add_capacity(CLI::App& program, Session& session) {
   attsvm capacity --n 500 --T 16 --d 32 --want .99 --draws 1000
                                                   the smallest d for 99 %, with narrower intervals
   attsvm capacity --attention prompt --n 10 --T 5 --d 16
+  attsvm capacity --n 64 --T 32 --d 48 --page sizes.html
+                                                  as a page, with the chance against d
 Tasks are drawn with unit Gaussian tokens and queries, and one random token per query is to be selected. Every draw is
 decided by a certified solve: a W that separates, or a proof that there is none. Intervals are Wilson's, at 95 %.
 docs/howto/sizes.md explains every line.
 Exit codes: 0 done, 4 stopped by --time-limit, 130 interrupted; the counts so far are printed)",
-      [&session, settings] { return run_capacity(session, *settings); });
+      [&session, settings, page] { return run_capacity(session, *settings, *page); });
   verb->add_option("--n", settings->n, "Queries, one per sequence")->required();
   verb->add_option("--T", settings->T, "Tokens per sequence")->required();
   verb->add_option("--d", settings->d, "Size of tokens")->required();
@@ -133,6 +168,8 @@ Exit codes: 0 done, 4 stopped by --time-limit, 130 interrupted; the counts so fa
   verb->add_option("--want", settings->wanted, "Chance for which to look for the smallest d; 0: do not (default: 0.9)");
   verb->add_option("--seed", settings->seed, "Seed of the draws (default: 0)");
   add_device(verb, session.device);
+  verb->add_option("--page", *page, "Also write a page that shows it: one HTML file");
+  verb->add_flag("--force", session.force, "Replace the page if it exists");
   verb->add_option("--time-limit", settings->time_limit, "Seconds after which to stop with the counts so far")
       ->check(positive_number());
 }

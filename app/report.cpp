@@ -7,6 +7,7 @@
 #include "base/refuse.h"
 #include "io/output.h"
 #include "options.h"
+#include "stack_answer.h"
 
 namespace attsvm::internal {
 namespace {
@@ -41,9 +42,15 @@ Json verdict_of(const Json& data) {
   return data.contains("check") && !data.at("check").is_null() ? data.at("check").at("verdict") : Json(nullptr);
 }
 
-void print_table(const Json& data, const ReportOptions& options, std::uintmax_t bytes) {
+/// Whether a solve for this page did.
+bool any_open(const Json& data) {
+  const Json& solutions = data.at("solutions");
+  return std::any_of(solutions.begin(), solutions.end(),
+                     [](const Json& solution) { return solution.at("file").is_null() && is_open(solution); });
+}
+
+void print_table(const Json& data, const ReportOptions& options) {
   const auto line = [](const std::string& label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
-  fmt::print("{}: a page to open in a browser, {:.0f} kB\n", options.out, static_cast<double>(bytes) / 1000);
   const Json& task = data.at("task");
   line("task", fmt::format("{}: {}, {}", options.task, counted(task.at("tokens").get<Index>(), "token"),
                            counted(task.at("queries").get<Index>(), "query")));
@@ -93,6 +100,15 @@ Json to_json(const Json& data, const ReportOptions& options, std::uintmax_t byte
           {"threads", threads}};
 }
 
+/// Writes the page, and returns how large it is.
+std::uintmax_t write_page(const Session& session, const ReportOptions& options, const std::string& text) {
+  write_report(options.out, text, session.force);
+  const std::uintmax_t bytes = std::filesystem::file_size(options.out);
+  if (!session.json)
+    fmt::print("{}: a page to open in a browser, {:.0f} kB\n", options.out, static_cast<double>(bytes) / 1000);
+  return bytes;
+}
+
 /// The page of a file of attsvm.torch.monitor.
 ExitCode run_monitor_report(const Session& session, const ReportOptions& options) {
   if (!options.runs.empty() || !options.solutions.empty() || !options.coordinates.empty() || options.head)
@@ -102,8 +118,7 @@ ExitCode run_monitor_report(const Session& session, const ReportOptions& options
   const Stopwatch watch;
   const std::string text = monitor_data(options.task, command_line(options), threads);
   const double seconds = watch.seconds();
-  write_report(options.out, text, session.force);
-  const std::uintmax_t bytes = std::filesystem::file_size(options.out);
+  const std::uintmax_t bytes = write_page(session, options, text);
   const Json data = Json::parse(text);
   if (session.json) {
     Session::print_json("report", seconds,
@@ -118,13 +133,76 @@ ExitCode run_monitor_report(const Session& session, const ReportOptions& options
                          {"threads", threads.count()}});
     return kDone;
   }
-  fmt::print("{}: a page to open in a browser, {:.0f} kB\n", options.out, static_cast<double>(bytes) / 1000);
   fmt::print("  {:<12} {}: {} of {}, up to {} each\n", "monitor", options.task,
              counted(static_cast<Index>(data.at("step").size()), "measurement"),
              counted(static_cast<Index>(data.at("layers").size()), "layer"),
              counted(data.at("heads").get<Index>(), "head"));
   for (const Json& words : data.at("warnings")) fmt::print("  {:<12} {}\n", "warning", words.get<std::string>());
   return kDone;
+}
+
+/// What is said about the page of a run of many heads.
+ExitCode end_heads_report(const Session& session, const Json& data, const ReportOptions& options, std::uintmax_t bytes,
+                          double seconds, int threads) {
+  const Json& runs = data.at("runs");
+  const Json& full = data.at("reports");
+  if (session.json) {
+    Json verdicts = Json::array();
+    for (const Json& run : runs) verdicts.push_back(run.at("verdict"));
+    Session::print_json("report", seconds,
+                        {{"file", options.out},
+                         {"bytes", bytes},
+                         {"task", options.task},
+                         {"runs", options.runs},
+                         {"heads", runs.size()},
+                         {"heads_in_full", full.size()},
+                         {"verdicts", std::move(verdicts)},
+                         {"distinct_selections", data.at("distinct_selections")},
+                         {"tokens_per_query", data.at("tokens_per_query")},
+                         {"seed", nullptr},
+                         {"threads", threads}});
+  } else {
+    fmt::print("  {:<12} {}: {} heads, {} of them in full\n", "run", options.runs.front(), runs.size(), full.size());
+  }
+  return std::any_of(full.begin(), full.end(), any_open) ? kLimit : kDone;
+}
+
+/// The page of a stack.
+ExitCode run_stack_report(Session& session, const ReportOptions& options, const std::string& file) {
+  if (options.runs.size() > 1 || !options.solutions.empty() || !options.coordinates.empty() || options.head)
+    refuse("{}: is a stack; other runs, {}, --solution and --coordinates are not shown beside it", file, kHeadOption);
+  Threads threads(session.threads);
+  const AttentionTask task = load_task(options.task, threads);
+  ReportStack shown{file, load_stack(file, threads)};
+  shown.judged.seed = shown.stack.seed.value_or(0);
+  ProgressLine line(session);
+  shown.judged.progress = watch_judging(line);
+  Session::watch_interrupts();
+  const Stopwatch watch;
+  const std::string text =
+      stack_report_data(task, shown, {.title = options.task, .command = command_line(options)}, threads);
+  const double seconds = watch.seconds();
+  line.clear();
+  if (Session::interrupted()) return kInterrupted;
+  const std::uintmax_t bytes = write_page(session, options, text);
+  const Json data = Json::parse(text);
+  const Json& judged = data.at("judged");
+  if (session.json) {
+    Session::print_json("report", seconds,
+                        {{"file", options.out},
+                         {"bytes", bytes},
+                         {"task", options.task},
+                         {"runs", options.runs},
+                         {"layers", data.at("layers")},
+                         {"heads", data.at("heads")},
+                         {"null_draws", data.at("null_draws")},
+                         {"seed", data.at("seed")},
+                         {"threads", threads.count()}});
+  } else {
+    fmt::print("  {:<12} {}: {} of {}\n", "stack", file, counted(data.at("layers").get<Index>(), "layer"),
+               counted(data.at("heads").get<Index>(), "head"));
+  }
+  return std::any_of(judged.begin(), judged.end(), is_open) ? kLimit : kDone;
 }
 
 ExitCode run_report(Session& session, const ReportOptions& options) {
@@ -134,6 +212,8 @@ ExitCode run_report(Session& session, const ReportOptions& options) {
   for (const std::string& run : options.runs) require_other_file(options.out, run);
   for (const std::string& solution : options.solutions) require_other_file(options.out, solution);
   if (is_monitor_file(options.task)) return run_monitor_report(session, options);
+  const auto stack = std::find_if(options.runs.begin(), options.runs.end(), holds_stack);
+  if (stack != options.runs.end()) return run_stack_report(session, options, *stack);
   Threads threads(session.threads);
   const AttentionTask task = load_task(options.task, threads);
   ReportRequest request{.title = options.task,
@@ -142,12 +222,16 @@ ExitCode run_report(Session& session, const ReportOptions& options) {
                         .threshold = options.threshold};
   bool any_many = false;
   for (const std::string& file : options.runs) {
-    const StoredRun run = load_run(file, threads);
+    StoredRun run = load_run(file, threads);
     const bool many = run.heads > 1;
     any_many = any_many || many;
-    request.runs.push_back(
-        {many && options.head ? fmt::format("{}, head {}", file, *options.head) : file,
-         with_place(file, [&] { return head_of(run, many ? options.head : std::nullopt, kHeadOption); })});
+    const bool alone = options.runs.size() == 1 && options.solutions.empty();
+    if (many && (options.head || !alone)) {
+      StoredRun one = with_place(file, [&] { return head_of(run, options.head, kHeadOption); });
+      request.runs.push_back({fmt::format("{}, head {}", file, *options.head), std::move(one)});
+    } else {
+      request.runs.push_back({file, std::move(run)});
+    }
   }
   if (options.head && !any_many) refuse("{} {}: there is no run of many heads", kHeadOption, *options.head);
   for (const std::string& file : options.solutions) request.solutions.push_back({file, load_solution(file, threads)});
@@ -161,19 +245,15 @@ ExitCode run_report(Session& session, const ReportOptions& options) {
   const std::string text = with_place(options.task, [&] { return report_data(task, request, threads); });
   const double seconds = watch.seconds();
   line.clear();
-  write_report(options.out, text, session.force);
-  const std::uintmax_t bytes = std::filesystem::file_size(options.out);
+  const std::uintmax_t bytes = write_page(session, options, text);
   const Json data = Json::parse(text);
+  if (data.at("kind") == "heads") return end_heads_report(session, data, options, bytes, seconds, threads.count());
   if (session.json) {
     Session::print_json("report", seconds, to_json(data, options, bytes, threads.count()));
   } else {
-    print_table(data, options, bytes);
+    print_table(data, options);
   }
-  const Json& solutions = data.at("solutions");
-  const bool stalled = std::any_of(solutions.begin(), solutions.end(), [](const Json& solution) {
-    return solution.at("file").is_null() && is_open(solution);
-  });
-  return stalled ? kLimit : kDone;
+  return any_open(data) ? kLimit : kDone;
 }
 
 }  // namespace
@@ -186,6 +266,8 @@ void add_report(CLI::App& program, Session& session) {
   attsvm report task.npz --run run.npz -o report.html        also the training run, step by step
   attsvm report task.npz --run gd.npz --run adam.npz -o report.html   runs against each other
   attsvm report task.npz --solution mine.npz -o report.html  an answer of your own, verified
+  attsvm report task.npz --run heads.npz -o report.html      a run of many heads: all of them, and each in full
+  attsvm report task.npz --run stack.npz -o report.html      layers of heads, each beside its SVM and its null
   attsvm report corpus.npz --run run.npz -o report.html      next tokens: the priority graph of every last token
   attsvm report monitor.npz -o monitor.html                  the heads of a model, as attsvm.torch.monitor saw them
 The page is one file that works from disk. Its slider moves over the recorded steps. If the task file has an array
@@ -193,9 +275,10 @@ x_token_names, the page shows these names for the tokens.
 Exit codes: 0 done, 4 the page is written, but an SVM on it stalled)",
                                     [&session, options] { return run_report(session, *options); });
   verb->add_option("TASK", options->task, "Task file, or a file of attsvm.torch.monitor")->required();
-  verb->add_option("--run", options->runs, "Run of attsvm train to show; can be given several times")
+  verb->add_option("--run", options->runs,
+                   "Run of attsvm train, or one of attsvm stack, to show; can be given several times")
       ->allow_extra_args(false);
-  add_head(verb, options->head, "Head to show of runs of many heads, from 0");
+  add_head(verb, options->head, "Head to show of runs of many heads, from 0 (default: all of a run)");
   verb->add_option("--solution", options->solutions, "Solution file to show; can be given several times");
   verb->add_option("--coordinates", options->coordinates,
                    "Key coordinates to offer as axes of the plane, such as 0,3,5");

@@ -5,7 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "attsvm/capacity.h"
 #include "attsvm/files.h"
+#include "attsvm/hierarchy.h"
+#include "attsvm/stack_files.h"
 #include "attsvm/verify.h"
 
 namespace attsvm {
@@ -20,6 +23,13 @@ struct ReportSolution {
 struct ReportRun {
   std::string file;  ///< name to show to the reader
   StoredRun run;     ///< its contents
+};
+
+/// A stack to show, and the file it came from.
+struct ReportStack {
+  std::string file;            ///< name to show to the reader
+  StoredStack stack;           ///< its contents
+  HierarchySettings judged{};  ///< how its heads are judged
 };
 
 /// The state of report_data(), as the progress callback gets it.
@@ -45,9 +55,21 @@ struct ReportRequest {
 /// the runs. The selection is the first run's, else that of the first solution, else the task's own, else the optimal
 /// tokens.
 /// Its Frobenius and nuclear SVMs are solved unless the request has a solution for them. Every solution is verified.
+/// A run of many heads is shown alone: each head beside the SVMs of what it selects, and as many in full as fit.
 /// The same request gives the same bytes for any number of threads. InputError if task, run and solutions do not fit
 /// together.
 std::string report_data(const AttentionTask& task, const ReportRequest& request, Threads& threads);
+
+/// The data of the page of a stack: each head of each layer beside the SVM of its own selection and its null, over
+/// training, and the attention of all heads. Of the request, title, command and progress are used. InputError if the
+/// stack is none of this task.
+std::string stack_report_data(const AttentionTask& task, const ReportStack& stack, const ReportRequest& request,
+                              Threads& threads);
+
+/// The data of the page of what sizes can separate as JSON text: what capacity() found with these settings, and the
+/// predicted chance at sizes around it.
+std::string capacity_page(const CapacitySettings& settings, const Capacity& found, const std::string& command,
+                          Threads& threads);
 
 /// Facts about a task as JSON text: kind, sizes, head, labels, and whether the separability condition holds. The page
 /// and `attsvm info` show these.

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ._audit import Audit, audit
 from ._capacity import Capacity, Share, SmallestSize, Spread, capacity
 from ._core import version as __version__
+from ._corpus import corpus
 from ._errors import (ConvergenceWarning, ExistingFileError, InfeasibleError, InputError, Interrupted,
                       MissingFileError)
 from ._files import load, load_run, load_solution, load_task, save
@@ -34,7 +35,7 @@ from ._solution import Row, Solution, Solutions, SolveProgress
 from ._solve import solve, solve_many
 from ._stack import Stack, stack
 from ._studies import Finding, StudyFacts, StudyProgress, StudyReport, StudyResult, list_studies, reproduce, sweep
-from ._task import Task, generate, kinds
+from ._task import Selecting, Task, generate, kinds
 from ._theory import (Check, Claim, ClaimResult, LocalOptima, NextTokenCheck, PriorityGraph, SupportToken, Tie, check,
                       claims, correlation, list_claims, local_optima)
 from ._train import train, train_many
@@ -45,14 +46,14 @@ if TYPE_CHECKING:
     from .estimator import AttentionSVM
 
 __all__ = [
-    "Audit", "Capacity", "Check", "Claim", "ClaimResult", "ConvergenceWarning", "ExistingFileError", "Finding", "Heads",
-    "InfeasibleError", "InputError", "Interrupted", "LocalOptima", "Margin", "MissingFileError", "NextTokenCheck", "Path",
-    "PriorityGraph", "Report", "Row", "Run", "Runs", "Share", "SmallestSize", "Solution", "Solutions", "SolveProgress",
-    "Spread", "Stack", "StudyFacts", "StudyProgress", "StudyReport", "StudyResult", "SupportToken", "Task", "Tie",
-    "TrainProgress", "Verification", "audit", "capacity", "check", "claims", "correlation", "generate", "kinds",
-    "list_claims", "list_studies", "load", "load_run", "load_solution", "load_task", "local_optima", "margin", "path",
-    "report", "reproduce", "save", "solve", "solve_many", "stack", "sweep",
-    "train", "train_many", "verify", "with_positions", "__version__",
+    "Audit", "Capacity", "Check", "Claim", "ClaimResult", "ConvergenceWarning", "ExistingFileError", "Finding",
+    "Heads", "InfeasibleError", "InputError", "Interrupted", "LocalOptima", "Margin", "MissingFileError",
+    "NextTokenCheck", "Path", "PriorityGraph", "Report", "Row", "Run", "Runs", "Selecting", "Share", "SmallestSize",
+    "Solution", "Solutions", "SolveProgress", "Spread", "Stack", "StudyFacts", "StudyProgress", "StudyReport",
+    "StudyResult", "SupportToken", "Task", "Tie", "TrainProgress", "Verification", "audit", "capacity", "check",
+    "claims", "corpus", "correlation", "generate", "kinds", "list_claims", "list_studies", "load", "load_run",
+    "load_solution", "load_task", "local_optima", "margin", "path", "report", "reproduce", "save", "solve",
+    "solve_many", "stack", "sweep", "train", "train_many", "verify", "with_positions", "__version__",
 ]
 if TYPE_CHECKING or _find_spec("sklearn"):
     __all__ += ["AttentionSVM"]

@@ -7,7 +7,9 @@ from typing import Any
 from . import _arguments as arguments
 from . import _core, _progress
 from ._errors import Interrupted
+from ._files import writable
 from ._results import FieldsResult
+from ._types import Device, PathLike
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,8 @@ def _result(text: str) -> Capacity:
 
 def capacity(n: int, T: int, d: int, *, dz: int | None = None, attention: str = "cross", width: int | None = None,
              heads: int = 1, draws: int = 100, runs: int | None = None, want: float = 0.9, seed: int = 0,
-             time_limit: float | None = None, threads: int | None = None, progress: bool | None = None) -> Capacity:
+             time_limit: float | None = None, page: PathLike | None = None, force: bool = False,
+             threads: int | None = None, device: Device = "auto", progress: bool | None = None) -> Capacity:
     """What sizes can separate: chances, margins, ranks, and the smallest d that suffices, as `attsvm capacity`.
 
     Parameters
@@ -101,6 +104,9 @@ def capacity(n: int, T: int, d: int, *, dz: int | None = None, attention: str = 
         Chance for which to look for the smallest d; 0: do not.
     time_limit : seconds, optional
         Ends with the counts so far, and `complete` is False.
+    page : path, optional
+        Writes a page that shows it too; an existing file is replaced only with `force`.
+    device : as in `train_many`
     threads, progress : as in `solve`
 
     Ctrl-C raises `Interrupted`, whose `result` has the counts so far.
@@ -110,16 +116,19 @@ def capacity(n: int, T: int, d: int, *, dz: int | None = None, attention: str = 
     >>> found.always, found.separable.count, found.separable.of
     (True, 20, 20)
     """
-    settings = dict(n=arguments.integer(n, "n", 1), T=arguments.integer(T, "T", 2), d=arguments.integer(d, "d", 1),
-                    dz=0 if dz is None else arguments.integer(dz, "dz", 1),
-                    attention=arguments.word(attention, "attention"),
-                    width=0 if width is None else arguments.integer(width, "width", 1),
-                    heads=arguments.integer(heads, "heads", 1), draws=arguments.integer(draws, "draws", 1),
-                    runs=-1 if runs is None else arguments.integer(runs, "runs"),
-                    want=arguments.number(want, "want"), seed=arguments.seed(seed),
-                    time_limit=arguments.positive(time_limit, "time_limit"))
+    file = "" if page is None else writable(page, force)
+    settings: dict[str, Any] = dict(
+        page=file, replace=bool(force), command=f"attsvm.capacity({n}, {T}, {d}, ...)",
+        n=arguments.integer(n, "n", 1), T=arguments.integer(T, "T", 2), d=arguments.integer(d, "d", 1),
+        dz=0 if dz is None else arguments.integer(dz, "dz", 1),
+        attention=arguments.word(attention, "attention"),
+        width=0 if width is None else arguments.integer(width, "width", 1),
+        heads=arguments.integer(heads, "heads", 1), draws=arguments.integer(draws, "draws", 1),
+        runs=-1 if runs is None else arguments.integer(runs, "runs"),
+        want=arguments.number(want, "want"), seed=arguments.seed(seed),
+        time_limit=arguments.positive(time_limit, "time_limit"))
     with _progress.bar(progress, "capacity", 100, lambda work, share: (round(100 * share), work)) as bar:
-        text, interrupted = _core.capacity(settings, arguments.threads(threads), bar)
+        text, interrupted = _core.capacity(settings, arguments.threads(threads), arguments.device(device), bar)
     result = _result(text)
     if interrupted:
         raise Interrupted("capacity was interrupted; .result has the counts so far", result)

@@ -7,9 +7,10 @@ from typing import Any, Callable, Mapping, NamedTuple, Sequence, TypeVar
 from . import _arguments as arguments
 from . import _core
 from ._errors import warn_of_unsolved
-from ._files import load_run, load_solution, writable
+from ._files import load, load_run, load_solution, writable
 from ._run import Run
 from ._solution import Solution
+from ._stack import Stack
 from ._task import Task, unwrap
 from ._types import PathLike
 
@@ -21,7 +22,8 @@ class Report(NamedTuple):
 
     @property
     def verdict(self) -> str | None:
-        """As of `check`, about the first run, else about the selection; None if the task has no head to judge by."""
+        """As of `check`, about the first run, else about the selection; None if the task has no head to judge by, and
+        for next tokens, many heads and stacks."""
         check = self.data.get("check")
         return None if check is None else str(check["verdict"])
 
@@ -46,6 +48,26 @@ def _named(given: Any, noun: str, kind: type[_Kind], load: Callable[[PathLike], 
     return found
 
 
+def _one_stack(runs: Any) -> tuple[str, Stack] | None:
+    """The stack, and its name, where it is what is to be shown."""
+    named: dict[str, Any] = dict(runs) if isinstance(runs, Mapping) else {}
+    listed: list[Any] = list(named.values()) if named else list(runs) if isinstance(runs, (list, tuple)) else [runs]
+    for k, one in enumerate(listed):
+        is_path = isinstance(one, (str, os.PathLike))
+        if not isinstance(one, Stack) and not (is_path and os.path.exists(one) and _core.holds_stack(os.fspath(one))):
+            continue
+        if len(listed) > 1:
+            raise ValueError("runs: a stack is shown alone")
+        thing = load(one) if is_path else one
+        if isinstance(thing, Stack):
+            return [*named][k] if named else os.fspath(one) if is_path else "stack", thing
+    return None
+
+
+def _command(names: Sequence[str]) -> str:
+    return "attsvm.report(" + ", ".join(["task", *names]) + ")"
+
+
 def report(task: Task, runs: Any = (), *, solutions: Any = (), out: PathLike, title: str = "task",
            token_names: Sequence[str] | None = None, coordinates: Sequence[int] = (), threshold: float = 1e-3,
            force: bool = False, threads: int | None = None) -> Report:
@@ -54,8 +76,9 @@ def report(task: Task, runs: Any = (), *, solutions: Any = (), out: PathLike, ti
     Parameters
     ----------
     task : Task
-    runs : Run or the path of one, a list of them, or a dict of them by name
-        The page follows the tokens of the first. `Run.from_snapshots` makes runs of weights of your own.
+    runs : Run or the path of one, a list of them, or a dict of them by name; or one Stack
+        The page follows the tokens of the first. `Run.from_snapshots` makes runs of weights of your own. A run of many
+        heads and a stack are shown alone, with all their heads; `run.head(h)` can be shown beside others.
     solutions : Solution or the path of one, a list of them, or a dict of them by name
         Answers to show, each verified. The Frobenius and the nuclear SVM are solved if they are not among them.
     out : path of the page
@@ -77,6 +100,10 @@ def report(task: Task, runs: Any = (), *, solutions: Any = (), out: PathLike, ti
     ('local', ['small steps', 'large steps'])
     """
     core = unwrap(task)
+    stack = _one_stack(runs)
+    if stack is not None:
+        return _stack_report(core, *stack, out=out, title=title, force=force, threads=threads,
+                             alone=not (solutions or token_names or coordinates))
     shown_runs = _named(runs, "run", Run, load_run)
     shown_solutions = _named(solutions, "solution", Solution, load_solution)
     names = [arguments.word(one, "token_names")
@@ -85,11 +112,25 @@ def report(task: Task, runs: Any = (), *, solutions: Any = (), out: PathLike, ti
         raise ValueError(f"token_names has {len(names)} texts; the task has {core.tokens} tokens")
     file = writable(out, force)
     given = dict(title=arguments.word(title, "title"), token_names=names,
-                 command="attsvm.report(" + ", ".join(["task", *(name for name, _ in [*shown_runs, *shown_solutions])]) + ")",
+                 command=_command([name for name, _ in [*shown_runs, *shown_solutions]]),
                  coordinates=[arguments.integer(one, "coordinates") for one in coordinates],
                  threshold=arguments.number(threshold, "threshold"))
     data = json.loads(_core.report(file, core, [(name, run._core_arrays()) for name, run in shown_runs],
                                    [(name, one._core) for name, one in shown_solutions], given, bool(force),
                                    arguments.threads(threads)))
-    warn_of_unsolved("report", {one["norm"]: one["status"] for one in data["solutions"] if one["file"] is None})
+    warn_of_unsolved("report", {one["norm"]: one["status"] for shown in data.get("reports", [data])
+                                for one in shown["solutions"] if one["file"] is None})
+    return Report(file, data)
+
+
+def _stack_report(core: Any, name: str, stack: Stack, *, out: PathLike, title: str, force: bool, threads: int | None,
+                  alone: bool) -> Report:
+    if not alone:
+        raise ValueError("solutions, token_names and coordinates are not shown beside a stack")
+    file = writable(out, force)
+    given = dict(title=arguments.word(title, "title"), command=_command([name]))
+    data = json.loads(_core.stack_report(file, core, name, stack._file_arrays(), given, bool(force),
+                                         arguments.threads(threads)))
+    warn_of_unsolved("report", {f"fro of layer {one['layer']}, head {one['head']}": one["status"]
+                                for one in data["judged"]})
     return Report(file, data)

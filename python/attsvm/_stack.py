@@ -19,7 +19,7 @@ class Stack(Result):
 
     `heads` has one dict per head: `layer`, `head`; `queries`, how many positions ask, and what each `selected`;
     `attention_min`; `status` and `objective` of the SVM; `correlation` and `rho` at every record; `last_correlation`
-    and `last_rho`, each with its `value` and, of random matrices, the `null`.
+    and `last_rho`, each with its `value` and, of random matrices, the `null` and its `mean`.
     """
 
     __slots__ = ("_arrays", "heads")
@@ -35,6 +35,42 @@ class Stack(Result):
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._arrays]
+
+    def judge(self, task: Task, *, askers: str = "live", null: int = 10, seed: int | None = None,
+              time_limit: float | None = None, threads: int | None = None, progress: bool | None = None) -> Stack:
+        """The same stack with `heads` judged again, as `attsvm check` does: one that `load` has read has none.
+
+        `askers`, `null` and `time_limit` are those of `stack`, `seed` is that of the null, by default the stack's own.
+
+        >>> import attsvm
+        >>> task = attsvm.generate("random", attention="prompt", n=4, T=5, d=6, seed=3)
+        >>> result = attsvm.stack(task, steps=100)
+        >>> result.judge(task).heads == result.heads
+        True
+        """
+        given: dict[str, Any] = dict(askers=arguments.word(askers, "askers"), null=arguments.integer(null, "null"),
+                                     seed=None if seed is None else arguments.seed(seed),
+                                     time_limit=arguments.positive(time_limit, "time_limit"))
+        with _progress.bar(progress, "judge", None, lambda done: (done, "SVMs")) as bar:
+            judged, interrupted = _core.judge_stack(unwrap(task), self._arrays, given, arguments.threads(threads), bar)
+        return _judged(self._arrays, judged, interrupted, "judge")
+
+    def head_tasks(self, task: Task, *, askers: str = "live",
+                   threads: int | None = None) -> dict[tuple[int, int], Task]:
+        """What each (layer, head) reads in the end, with what it selects, as a task for `solve`, `verify` and `margin`.
+
+        >>> import attsvm
+        >>> task = attsvm.generate("random", attention="prompt", n=4, T=5, d=6, seed=3)
+        >>> result = attsvm.stack(task, steps=1000)
+        >>> tasks = result.head_tasks(task)
+        >>> solution = attsvm.solve(tasks[1, 0])
+        >>> bool(attsvm.correlation(result.W[1, 0], solution) > 0.9)
+        True
+        """
+        layers = _core.layer_tasks(unwrap(task), self._arrays, dict(askers=arguments.word(askers, "askers")),
+                                   arguments.threads(threads))
+        return {(layer, head): Task(**{**Task._of(core, {}).to_dict(), "select": core.attention(W)[1]})
+                for layer, core in enumerate(layers) for head, W in enumerate(self.W[layer])}
 
     def save(self, path: PathLike, force: bool = False) -> None:
         """Writes a stack file, as `attsvm.save` does."""
@@ -55,6 +91,15 @@ class Stack(Result):
         return [("layers", self.W.shape[0]), ("heads", self.W.shape[1]), ("steps", int(self.record_step[-1])),
                 ("correlation", [head["last_correlation"]["value"] for head in self.heads]),
                 ("rho", [head["last_rho"]["value"] for head in self.heads])]
+
+
+def _judged(arrays: dict[str, Any], judged: str, interrupted: bool, call: str) -> Stack:
+    result = Stack(arrays, json.loads(judged)["judged"])
+    if interrupted:
+        raise Interrupted(f"{call} was interrupted; .result has {int(result.record_step[-1])} steps", result)
+    warn_of_unsolved(call, {f"fro of layer {head['layer']}, head {head['head']}": head["status"]
+                            for head in result.heads})
+    return result
 
 
 def stack(task: Task, *, layers: int = 2, heads: int = 1, causal: bool = True, values: str = "random",
@@ -112,9 +157,4 @@ def stack(task: Task, *, layers: int = 2, heads: int = 1, causal: bool = True, v
         null=arguments.integer(null, "null"), time_limit=arguments.positive(time_limit, "time_limit"))
     with _progress.bar(progress, "stack", max(settings["steps"], 1), lambda at: (at, "")) as bar:
         arrays, judged, interrupted = _core.stack(unwrap(task), settings, arguments.threads(threads), bar)
-    result = Stack(arrays, json.loads(judged)["judged"])
-    if interrupted:
-        raise Interrupted(f"stack was interrupted; .result has {int(result.record_step[-1])} steps", result)
-    warn_of_unsolved("stack", {f"fro of layer {head['layer']}, head {head['head']}": head["status"]
-                               for head in result.heads})
-    return result
+    return _judged(arrays, judged, interrupted, "stack")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import Any, Generator, Literal, Mapping, Sequence, cast
+from typing import Any, Generator, Literal, Mapping, NamedTuple, Sequence, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,12 @@ from . import _arguments as arguments
 from . import _core
 from ._results import Result
 from ._types import Attention, Flags, Floats, HeadKind, Integers, PathLike
+
+class Selecting(NamedTuple):
+    """What `Task.selecting` finds."""
+    entropy: float  #: mean over queries of the entropy of their attention, in nats
+    accuracy: float  #: share of queries whose heaviest token alone has the label's sign; next tokens: is the label
+
 
 _INTEGERS = ("offsets", "query_token", "sequence", "ids", "next")
 
@@ -330,6 +336,15 @@ class Task(Result):
     def log_attention(self, W: Any) -> Floats:
         """Logarithms of `attention`, without underflow; -inf for tokens that a query does not see."""
         return self._core.attention(arguments.array(W, "W"))[0]
+
+    def selecting(self, W: Any) -> Selecting:
+        """How hard the attention at W (d, dz) is, and whether its heaviest token alone would do, as a router takes it.
+
+        >>> task = generate("random", seed=1)
+        >>> bool(np.isclose(task.selecting(np.zeros((10, 10))).entropy, np.log(8)))
+        True
+        """
+        return Selecting(*_core.selecting(self._core, arguments.array(W, "W")))
 
     @property
     def separability(self) -> tuple[bool, str]:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "arrays.h"
+#include "attsvm/device.h"
 #include "base/refuse.h"
 #include "train/settings.h"
 #include "watch.h"
@@ -22,6 +23,9 @@ void bind_report(nb::module_& module);
 
 /// A message with Python's arguments instead of the command line's options: force=True for --force, out= for --out.
 std::string in_python(std::string_view message);
+
+/// "cpu", "cuda" or else automatic. InputError if there is no GPU where one is asked for.
+Device device_named(const std::string& name);
 
 /// The value with this name. InputError, with the list of names, if there is none.
 template <class Kind>

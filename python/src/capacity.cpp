@@ -7,7 +7,8 @@ namespace attsvm::python {
 namespace {
 
 /// (JSON of settings and answer, interrupted)
-Answer<std::string, bool> find_capacity(const Fields& given, int threads, nb::object bar) {
+Answer<std::string, bool> find_capacity(const Fields& given, int threads, const std::string& device, nb::object bar) {
+  const Device on = device_named(device);
   CapacitySettings settings;
   settings.n = nb::cast<Index>(given["n"]);
   settings.T = nb::cast<Index>(given["T"]);
@@ -25,6 +26,9 @@ Answer<std::string, bool> find_capacity(const Fields& given, int threads, nb::ob
   settings.wanted = nb::cast<double>(given["want"]);
   settings.seed = nb::cast<std::uint64_t>(given["seed"]);
   settings.time_limit = nb::cast<double>(given["time_limit"]);
+  const auto page = nb::cast<std::string>(given["page"]), command = nb::cast<std::string>(given["command"]);
+  const auto replace = nb::cast<bool>(given["replace"]);
+  if (const std::string problem = page_problem(); !page.empty() && !problem.empty()) throw InputError(problem);
   Watch watch(nb::none(), std::move(bar));
   settings.progress = [&](const std::string& work, double share) {
     return watch.stop([&] { return nb::make_tuple(work, share); });
@@ -33,7 +37,11 @@ Answer<std::string, bool> find_capacity(const Fields& given, int threads, nb::ob
   {
     const nb::gil_scoped_release unlocked;
     Workspace workspace(threads);
-    text = capacity_json(settings, capacity(settings, workspace.threads())).dump();
+    workspace.threads().set_device(on);
+    const Capacity found = capacity(settings, workspace.threads());
+    text = capacity_json(settings, found).dump();
+    if (!page.empty() && !watch.interrupted())
+      write_report(page, capacity_page(settings, found, command, workspace.threads()), replace);
   }
   watch.finish();
   return nb::make_tuple(text, watch.interrupted());
@@ -42,8 +50,8 @@ Answer<std::string, bool> find_capacity(const Fields& given, int threads, nb::ob
 }  // namespace
 
 void bind_capacity(nb::module_& module) {
-  module.def("capacity", &find_capacity, nb::arg("settings"), nb::arg("threads"), nb::arg("bar").none(),
-             "(JSON, interrupted)");
+  module.def("capacity", &find_capacity, nb::arg("settings"), nb::arg("threads"), nb::arg("device"),
+             nb::arg("bar").none(), "(JSON, interrupted)");
 }
 
 }  // namespace attsvm::python

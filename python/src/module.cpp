@@ -55,6 +55,13 @@ void raise_soon(const char* path) {
 
 namespace attsvm::python {
 
+Device device_named(const std::string& name) {
+  const Device device = name == "cpu" ? Device::cpu : name == "cuda" ? Device::cuda : Device::automatic;
+  if (device == Device::cuda && !device_report().found)
+    throw InputError("device = 'cuda', but there is no GPU to use; found " + device_report().words);
+  return device;
+}
+
 std::string in_python(std::string_view message) {
   constexpr std::array<std::string_view, 2> kFlags{"force", "resume"};
   std::string text;

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "attsvm/generate.h"
 #include "io/stored_run.h"
 #include "report/graph_part.h"
 #include "theory.h"
@@ -73,9 +74,21 @@ Answer<Fields, bool> check_graphs(const AttentionTask& task, const std::optional
   return nb::make_tuple(result, watch.interrupted());
 }
 
+AttentionTask task_of_text(const nb::bytes& text, const std::string& tokens, Index T, Index stride, Index d,
+                           std::uint64_t seed) {
+  const Corpus corpus{
+      .tokens = tokens == "byte" ? TokenKind::byte : TokenKind::word, .T = T, .stride = stride, .d = d, .seed = seed};
+  if (tokens != name_of(corpus.tokens)) refuse("tokens = {}; must be word or byte", tokens);
+  const std::string_view bytes(text.c_str(), text.size());
+  const nb::gil_scoped_release unlocked;
+  return corpus_task(bytes, corpus);
+}
+
 }  // namespace
 
 void bind_next_token(nb::module_& module) {
+  module.def("corpus", &task_of_text, nb::arg("text"), nb::arg("tokens"), nb::arg("T"), nb::arg("stride"), nb::arg("d"),
+             nb::arg("seed"), "A next-token task from the bytes of a text.");
   module.def("check_next_token", &check_graphs, nb::arg("task"), nb::arg("arrays").none(), nb::arg("norms"),
              nb::arg("time_limit"), nb::arg("threads"), nb::arg("bar").none(), "(fields, interrupted)");
 }

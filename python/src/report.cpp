@@ -38,11 +38,29 @@ std::string write_page(const std::string& path, const AttentionTask& task,
   return data;
 }
 
+/// The same for a stack.
+std::string write_stack_page(const std::string& path, const AttentionTask& task, const std::string& name,
+                             const Fields& arrays, const Fields& given, bool replace, int threads) {
+  if (const std::string problem = page_problem(); !problem.empty()) throw InputError(problem);
+  ReportStack shown{name, with_place(name, [&] { return stack_from(to_named_arrays(arrays)); })};
+  shown.judged.seed = shown.stack.seed.value_or(0);
+  const ReportRequest request{.title = nb::cast<std::string>(given["title"]),
+                              .command = nb::cast<std::string>(given["command"])};
+  const nb::gil_scoped_release unlocked;
+  Workspace workspace(threads);
+  std::string data = stack_report_data(task, shown, request, workspace.threads());
+  write_report(path, data, replace);
+  return data;
+}
+
 }  // namespace
 
 void bind_report(nb::module_& module) {
   module.def("report", &write_page, nb::arg("path"), nb::arg("task"), nb::arg("runs"), nb::arg("solutions"),
              nb::arg("given"), nb::arg("replace"), nb::arg("threads"), "Writes the page and returns its data as JSON.");
+  module.def("stack_report", &write_stack_page, nb::arg("path"), nb::arg("task"), nb::arg("name"), nb::arg("arrays"),
+             nb::arg("given"), nb::arg("replace"), nb::arg("threads"),
+             "Writes the page of a stack and returns its data as JSON.");
   module.def("page_problem", &page_problem, "Why this build cannot write a page; empty if it can.");
 }
 

@@ -6,7 +6,6 @@
 
 #include <atomic>
 
-#include "attsvm/device.h"
 #include "base/refuse.h"
 #include "bindings.h"
 #include "io/train_into.h"
@@ -149,9 +148,7 @@ struct Runs {
 std::unique_ptr<Runs> train_tasks(const Items& tasks, const Fields& given, const Items& inits, int threads,
                                   const std::string& device, nb::object bar) {
   auto all = std::make_unique<Runs>();
-  const Device on = device == "cpu" ? Device::cpu : device == "cuda" ? Device::cuda : Device::automatic;
-  if (on == Device::cuda && !device_report().found)
-    throw InputError("device = 'cuda', but there is no GPU to use; found " + device_report().words);
+  const Device on = device_named(device);
   for (const nb::handle task : tasks) all->tasks.push_back(nb::cast<const AttentionTask&>(task));
   all->settings = settings_from(given);
   std::vector<Start> starts;

@@ -1,5 +1,6 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -8,6 +9,7 @@
 #include <map>
 #include <numeric>
 
+#include "attsvm/selector.h"
 #include "base/refuse.h"
 #include "bindings.h"
 #include "task/task_fields.h"
@@ -18,6 +20,11 @@ namespace {
 /// Indices into the embeddings are copied: they are checked once, and the caller may change the array later.
 Array copied_indices(Array&& array, std::string_view name) {
   return array.given() ? Array::own(to_indices(array, name), array.shape) : array;
+}
+
+void require_shape_of(const AttentionTask& task, const RowMatrix& W) {
+  if (W.rows() != task.key_size() || W.cols() != task.query_size())
+    refuse("W has shape ({},{}); the task needs ({},{})", W.rows(), W.cols(), task.key_size(), task.query_size());
 }
 
 AttentionTask make_task(const Fields& given) {
@@ -183,10 +190,7 @@ void bind_task(nb::module_& module) {
           [](const AttentionTask& task, const GivenArray& weights, int threads) {
             if (task.next_token()) refuse("attention: a next-token task has none per token; a run has label_attention");
             const RowMatrix W = to_matrix(weights, "W");
-            if (W.rows() != task.key_size() || W.cols() != task.query_size()) {
-              refuse("W has shape ({},{}); the task needs ({},{})", W.rows(), W.cols(), task.key_size(),
-                     task.query_size());
-            }
+            require_shape_of(task, W);
             AttentionMap map;
             {
               const nb::gil_scoped_release unlocked;
@@ -197,6 +201,18 @@ void bind_task(nb::module_& module) {
                                                            to_python(Array::own(map.selected, {task.queries()}))));
           },
           nb::arg("W"), nb::arg("threads") = 0, "Logarithms of the softmax, (q,T), and the largest of each query.");
+  module.def(
+      "selecting",
+      [](const AttentionTask& task, const GivenArray& weights, int threads) {
+        const RowMatrix W = to_matrix(weights, "W");
+        require_shape_of(task, W);
+        const nb::gil_scoped_release unlocked;
+        Workspace workspace(threads);
+        const AttentionMap map = attention_map(task, W, workspace.threads());
+        const HardSelection hard = hard_selection(task, task.head(), Loss::logistic, map);
+        return std::pair(mean_entropy(task, W, workspace.threads()), hard.accuracy);
+      },
+      nb::arg("task"), nb::arg("W"), nb::arg("threads") = 0, "(entropy of the attention, accuracy of its argmax)");
   module.def("make_task", &make_task, nb::arg("arrays"), "A task from arrays under the names that files use.");
   module.def(
       "load_task",

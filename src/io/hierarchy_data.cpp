@@ -7,7 +7,9 @@ namespace {
 
 using HierarchyJson = nlohmann::ordered_json;
 
-HierarchyJson beside_null(const BesideNull& number) { return {{"value", number.value}, {"null", number.null}}; }
+HierarchyJson beside_null(const BesideNull& number) {
+  return {{"value", number.value}, {"mean", number.mean()}, {"null", number.null}};
+}
 
 }  // namespace
 

@@ -39,9 +39,11 @@ Json finite_json(const NextTokenCheck& check) {
   return {{"dimension", check.finite->dimension()}, {"norm", check.finite->W().norm()}, {"loss", check.finite->loss()}};
 }
 
-Json curves_json(const ReportRun& run, const NextTokenCheck& check, std::span<const Answer> answers) {
+Json curves_json(const AttentionTask& task, const ReportRun& run, const NextTokenCheck& check,
+                 std::span<const Answer> answers, Threads& threads) {
   const RunCurves curves(run);
   Json data = curves.json(check.implied, check.shares);
+  data.update(curves.selecting(task, threads));
   data["correlations"] = curves.correlations({.answers = answers, .shown = true});
   data["finite_distance"] = curves.shown(check.finite_distance);
   return data;
@@ -69,9 +71,9 @@ Json next_token_page(const AttentionTask& task, const ReportRequest& request, Th
   for (std::size_t k = 0; k < request.runs.size(); ++k) {
     const ReportRun& run = request.runs[k];
     if (k == 0) {
-      runs.push_back(curves_json(run, first, answers));
+      runs.push_back(curves_json(task, run, first, answers, threads));
     } else {
-      runs.push_back(curves_json(run, judge_graphs(task, &run, teller, threads), answers));
+      runs.push_back(curves_json(task, run, judge_graphs(task, &run, teller, threads), answers, threads));
     }
   }
   return {{"kind", "next-token"},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attsvm/selector.h"
 #include "train/settings.h"
 
 namespace attsvm::internal {
@@ -93,6 +94,22 @@ Json RunCurves::correlation(const std::string& label, const std::vector<double>&
   std::vector<double> values;
   for (const std::size_t k : record_) values.push_back(all[k]);
   return curve_json(label, nullptr, nullptr, values);
+}
+
+Json RunCurves::selecting(const AttentionTask& task, Threads& threads) const {
+  std::vector<double> entropy, accuracy, temperature;
+  for (const ConstRows& point : points_) {
+    entropy.push_back(mean_entropy(task, point, threads));
+    const AttentionMap map = attention_map(task, point, threads);
+    accuracy.push_back(hard_selection(task, task.head(), Loss::logistic, map).accuracy);
+  }
+  const auto rule = rule_from_words(given_.run.settings);
+  if (rule && rule->temperature != TrainSettings{}.temperature) {
+    for (const std::size_t k : record_) temperature.push_back(scheduled_temperature(*rule, given_.run.record_step[k]));
+  }
+  return {{"entropy", entropy},
+          {"accuracy", accuracy},
+          {"temperature", temperature.empty() ? Json(nullptr) : Json(temperature)}};
 }
 
 Json RunCurves::shares_json(std::span<const MarginShares> shares) const {

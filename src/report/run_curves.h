@@ -27,6 +27,9 @@ class RunCurves {
   Json correlations(const Compared& compared) const;
   /// With something else; `all` has an entry per recorded point of the file.
   Json correlation(const std::string& label, const std::vector<double>& all) const;
+  /// What a run that trains a selector is judged by at every point: the mean entropy of its attention, the share of
+  /// queries whose heaviest token has the label's sign, and, if it is not always 1, the temperature.
+  Json selecting(const AttentionTask& task, Threads& threads) const;
   /// The shown entries of a list with an entry per recorded point of the file; null if it is empty.
   Json shown(const std::vector<double>& all) const { return part_of(all); }
 

@@ -33,6 +33,7 @@ class RunPart {
 
   Json json(const Check& check, const Compared& compared, const Answer* rows_of) const {
     Json data = curves_.json(check.implied, check.shares);
+    data.update(curves_.selecting(task_, threads_));
     data.update({{"verdict", name_of(check.verdict)},
                  {"reason", check.reason},
                  {"answer", answer_of(check, given_.run).text},

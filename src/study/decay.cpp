@@ -122,15 +122,17 @@ std::vector<double> entries(const std::vector<const Json*>& results, const std::
 
 double largest_of(const std::vector<double>& list) { return *std::max_element(list.begin(), list.end()); }
 
-/// The mean over runs of a list against `x`, with bars of one standard deviation.
+/// The mean over runs of a list against `x`, with bars of one standard error.
 Curve bars_of(const std::vector<const Json*>& results, const std::string& name, std::vector<double> x,
               std::string label, int style) {
   Curve curve{.label = std::move(label), .mark = Mark::bars, .style = style, .x = std::move(x), .y = {}};
   if (results.empty()) return {.label = curve.label, .mark = Mark::bars, .style = style, .x = {}, .y = {}};
-  const MeanCurve mean = mean_curve(results, name);
-  curve.y = mean.mean;
-  curve.low = mean.low;
-  curve.high = mean.high;
+  for (std::size_t k = 0; k < curve.x.size(); ++k) {
+    const Sample sample = sample_of(entries(results, name, k));
+    curve.y.push_back(sample.mean);
+    curve.low.push_back(sample.mean - sample.error());
+    curve.high.push_back(sample.mean + sample.error());
+  }
   return curve;
 }
 
@@ -226,12 +228,13 @@ class Decay final : public Study {
                 .x_label = "weight decay λ",
                 .y_label = "1 − correlation",
                 .log_x = true,
-                .x_range = {{5e-5, 0.2}}};
+                .x_range = {{5e-5, 0.2}},
+                .y_range = {{0, 0.5}}};
     Panel attention{.title = "Attention under dropout",
                     .x_label = "chance of dropping a weight",
                     .y_label = "attention of the selected token",
                     .x_range = {{0, 0.6}},
-                    .y_range = {{0, 1.05}}};
+                    .y_range = {{0.6, 1.02}}};
     norm.curves = {bars_of(decayed, "norm", decays, "", 0)};
     angle.curves = {bars_of(decayed, "to_svm", decays, "", 0)};
     attention.curves = {bars_of(dropped, "attention", chances, "mean of runs", 0),
@@ -254,7 +257,7 @@ class Decay final : public Study {
     summary.figure = {
         .title = "Where decay, dropout, label smoothing and minibatches lead a run",
         .caption =
-            "Means over tasks ± one standard deviation. Weight decay: gradient descent settles on "
+            "Means over tasks ± one standard error. Weight decay: gradient descent settles on "
             "the regularization path (a, b). Dropout: attention tends to the point of the simplex "
             "of least expected loss (c). Label smoothing: outputs tend to the one of least loss, or "
             "as near to it as tokens allow (d). Minibatches do not change where gradient steps turn W; "

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <cmath>
 
 #include "study/panels.h"
 #include "study/training.h"
@@ -138,12 +139,15 @@ class Heads final : public Study {
 
  private:
   static void explain(Summary& summary) {
+    constexpr double kAlike = 0.02;  // of the tokens that heads select one by one
     std::vector<std::string> division, directions;
+    bool alike = true;
     for (const Json& row : summary.table.rows) {
       if (row.at(0) == 1) continue;
       const auto number = [&](std::size_t k) { return row.at(k).is_number() ? row.at(k).get<double>() : kUnmeasured; };
       division.push_back(fmt::format("H = {}: {:.2f} together, {:.2f} one by one, {:.2f} with trained v's",
                                      row.at(0).get<int>(), number(3), number(4), number(5)));
+      alike = alike && std::abs(number(3) - number(4)) <= kAlike * number(4);
       directions.push_back(fmt::format("H = {}: {:.1e} and {:.1e}", row.at(0).get<int>(), number(6), number(7)));
     }
     summary.findings.push_back(
@@ -151,9 +155,10 @@ class Heads final : public Study {
          .ours = fmt::format("1 − correlation after {} steps, with a norm per head and with one norm: {}.", kHeadSteps,
                              fmt::join(directions, "; ")),
          .why = ""});
-    summary.findings.push_back({.paper = "Heads divide the tokens among them.",
-                                .ours = fmt::format("Different tokens per query: {}.", fmt::join(division, "; ")),
-                                .why = ""});
+    summary.findings.push_back(
+        {.paper = "Heads divide the tokens among them.",
+         .ours = fmt::format("Different tokens per query: {}.", fmt::join(division, "; ")),
+         .why = alike ? "They ignore each other: heads select as many together as one by one." : ""});
   }
 };
 

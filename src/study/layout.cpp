@@ -14,13 +14,22 @@ constexpr double kFlat = 0.65;         // height of axes over their width
 constexpr double kUsualPoints = 9;     // font size, in points
 constexpr double kPixels = 96 / 25.4;  // per millimetre
 
+/// Where the word that begins at `at` ends. A difference, such as 1 − c, counts as one word.
+std::size_t end_of_word(std::string_view text, std::size_t at) {
+  constexpr std::string_view kMinus = "−";
+  std::size_t end = text.find(' ', at);
+  while (end != text.npos && (text.substr(end + 1).starts_with(kMinus) || text.substr(at, end - at).ends_with(kMinus)))
+    end = text.find(' ', end + 1);
+  return std::min(end, text.size());
+}
+
 /// Lines of at most so many letters, broken at words.
 std::vector<std::string> broken(const std::string& text, double letters) {
   if (text.empty()) return {};
   std::vector<std::string> lines(1);
   std::size_t at = 0;
   while (at < text.size()) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::size_t end = end_of_word(text, at);
     const std::string word = text.substr(at, end - at);
     if (!lines.back().empty() && static_cast<double>(lines.back().size() + 1 + word.size()) > letters)
       lines.emplace_back();

@@ -180,16 +180,25 @@ class NextToken final : public Study {
                     .ours = "No run to judge by.",
                     .why = ""};
     if (!all.empty()) {
-      const std::size_t last = curve_steps(rows.cell.settings.at("steps")).size() - 1;
+      const std::vector<Index> steps = curve_steps(rows.cell.settings.at("steps"));
+      const std::size_t last = steps.size() - 1;
+      const auto sample_at = [](const std::vector<const Json*>& runs, const char* name, std::size_t k) {
+        std::vector<double> list;
+        for (const Json* run : runs) list.push_back(numbers_list(run->at(name)).at(k));
+        return sample_of(list);
+      };
       const auto end_of = [&](const std::vector<const Json*>& runs, const char* name) {
-        std::vector<double> ends;
-        for (const Json* run : runs) ends.push_back(numbers_list(run->at(name)).at(last));
-        return words_of(sample_of(ends));
+        return words_of(sample_at(runs, name, last));
       };
       finding.ours = fmt::format("At the end 1 − correlation is {} with the Frobenius and {} with the nuclear one",
                                  end_of(all, kWithFrobenius), end_of(all, kWithNuclear));
-      finding.ours += tied.empty() ? "; no task has tied tokens."
-                                   : fmt::format("; the finite part is {} off.", end_of(tied, kFinite));
+      finding.ours += tied.empty() ? "; no task has tied tokens"
+                                   : fmt::format("; the finite part is {} off", end_of(tied, kFinite));
+      const auto decade =  // the last point with at most a tenth of the steps
+          static_cast<std::size_t>(std::upper_bound(steps.begin(), steps.end(), steps[last] / 10) - steps.begin()) - 1;
+      if (!tied.empty() && decade > 0)
+        finding.ours += fmt::format(", {:.3g} at step {}", sample_at(tied, kFinite, decade).mean, steps[decade]);
+      finding.ours += ".";
     }
     findings.push_back(std::move(finding));
   }

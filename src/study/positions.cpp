@@ -180,10 +180,13 @@ class PositionsStudy final : public Study {
       summary.findings.push_back(
           {.paper = fmt::format("{}: words that occur twice conflict without positions, and positions end that.",
                                 rule.title),
-           .ours = fmt::format(
-               "Without positions at most {:.1f} % of the tasks have a W at any d. All have one {} with "
-               "sinusoidal positions, {} with rotary ones, and {} with a bias per distance.",
-               100 * without, enough(table, rule.name, 4), enough(table, rule.name, 5), enough(table, rule.name, 6)),
+           .ours =
+               fmt::format("Without positions {}. All have one {} with sinusoidal positions, {} with rotary ones, and "
+                           "{} with a bias "
+                           "per distance.",
+                           without == 0 ? "no task has a W"
+                                        : fmt::format("at most {:.1f} % of the tasks have a W at any d", 100 * without),
+                           enough(table, rule.name, 4), enough(table, rule.name, 5), enough(table, rule.name, 6)),
            .why = ""});
     }
   }

@@ -64,7 +64,7 @@ void require_count(std::string_view name, Index value, Index least) {
 
 constexpr double kLeastConcentration = 1e-3, kMostConcentration = 1e5;  // draws above take longer than they are worth
 constexpr double kMostTemperature = 1e6;
-constexpr double kMostCount = 1e15;  // of heads or queries that words are taken to mean: exact as a double
+constexpr double kMostCount = 1e15;  // of heads, queries or steps that words are taken to mean: exact as a double
 
 /// The number that ends a phrase which begins so; empty if it does not.
 std::optional<double> number_after(std::string_view beginning, std::string_view phrase) {
@@ -121,7 +121,7 @@ std::string rule_words(const TrainSettings& given) {
 }
 
 std::optional<TrainSettings> rule_from_words(std::string_view words) {
-  constexpr std::string_view kTemperature = "temperature ", kHeads = " heads";
+  constexpr std::string_view kTemperature = "temperature ", kHeads = " heads", kSteps = " steps";
   const std::vector<std::string_view> phrases = phrases_of(words);
   if (phrases.size() < 2) return std::nullopt;
   const auto param = value_named<Parametrization>(phrases[0]);
@@ -141,6 +141,10 @@ std::optional<TrainSettings> rule_from_words(std::string_view words) {
     if (const auto batch = number_after("batches of ", phrase); batch && *batch >= 1 && *batch < kMostCount)
       settings.batch = static_cast<Index>(*batch);
     if (phrase == "one norm over all heads") settings.shared_norm = true;
+    if (phrase.ends_with(kSteps)) {
+      const auto steps = number_after("", phrase.substr(0, phrase.size() - kSteps.size()));
+      if (steps && *steps >= 0 && *steps <= kMostCount) settings.steps = static_cast<Index>(*steps);
+    }
     if (phrase.ends_with(kHeads)) {
       const auto heads = number_after("", phrase.substr(0, phrase.size() - kHeads.size()));
       if (heads && *heads >= 1 && *heads < kMostCount) settings.heads = static_cast<Index>(*heads);

@@ -1,5 +1,6 @@
 """attsvm capacity."""
 
+import json
 import os
 import signal
 import subprocess
@@ -65,3 +66,17 @@ def test_ctrl_c_leaves_the_counts_so_far():
 def test_completion_and_manual_know_the_verb(attsvm):
     for kind in ("bash", "zsh", "fish", "man"):
         assert "capacity" in attsvm("completion", kind).out
+
+
+def test_a_page(attsvm, tmp_path):
+    page = tmp_path / "sizes.html"
+    result = attsvm("capacity", *SMALL, "--page", page, "--json")
+    told = result.json()
+    assert result.code == 0 and told["page"] == str(page)
+    data = json.loads(page.read_text().split('id="data">')[1].split("</script>")[0])
+    assert data["kind"] == "capacity" and data["smallest_d"] == told["smallest_d"]
+    assert data["separable"] == told["separable"] and data["command"].startswith("attsvm capacity --n 12 --T 4 --d 4 ")
+    predicted = dict(zip(data["prediction"]["d"], data["prediction"]["chance"]))
+    assert predicted[4] == told["predicted"] and list(predicted) == sorted(predicted)
+    again = attsvm("capacity", *SMALL, "--page", page)
+    assert again.code == 2 and "--force" in again.err and again.out == "", again

@@ -126,7 +126,7 @@ def test_the_task_holds_one_v_per_head(attsvm, task, tmp_path):
             (["solve", many, "-o", tmp_path / "x.npz"], "choose one with --head"),
             (["solve", many, "--head", 2, "-o", tmp_path / "x.npz"], "--head 2: must be from 0 to 1"),
             (["solve", many, "--select", run, "-o", tmp_path / "x.npz"], "is a run of 2 heads; choose one with --head"),
-            (["report", many, "--run", run, "-o", tmp_path / "x.html"], "is a run of 2 heads; choose one with --head"),
+            (["report", many, "--run", run, "--run", run, "-o", tmp_path / "x.html"], "choose one with --head"),
             (["check", many, "--run", run, "--head", 2], "--head 2: must be from 0 to 1"),
             (["check", task, "--head", 0], "the task has no head with one row per head")):
         result = attsvm(*args)
@@ -138,6 +138,19 @@ def test_a_page_shows_the_head_that_is_chosen(attsvm, task, run, tmp_path):
     told = attsvm("report", task, "--run", run, "--head", 2, "-o", page, "--json").json()
     assert told["verdict"] == attsvm("check", task, "--run", run, "--head", 2, "--json").json()["verdict"]
     assert "run.npz, head 2" in page.read_text()
+
+
+def test_a_page_shows_all_heads(attsvm, task, run, tmp_path):
+    page, solution = tmp_path / "page.html", tmp_path / "svm.npz"
+    told = attsvm("report", task, "--run", run, "-o", page, "--json").json()
+    check = attsvm("check", task, "--run", run, "--json").json()
+    assert told["heads"] == told["heads_in_full"] == len(check["heads"])
+    assert told["verdicts"] == [head["verdict"] for head in check["heads"]]
+    assert told["distinct_selections"] == check["distinct_selections"]
+    assert told["tokens_per_query"] == check["tokens_per_query"]
+    assert attsvm("solve", task, "-o", solution).code == 0
+    result = attsvm("report", task, "--run", run, "--solution", solution, "-o", tmp_path / "no.html")
+    assert result.code == 2 and "choose one with --head" in result.err and not (tmp_path / "no.html").exists()
 
 
 def test_one_head_starts_from_one_matrix_and_one_vector(attsvm, task, tmp_path):

@@ -1,6 +1,7 @@
 """attsvm train with selectors, entropy and temperature, and what the claims and the study on them say."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -30,6 +31,21 @@ def test_selectors(attsvm, draw, tmp_path, options):
     assert fields["hard_accuracy"] == np.mean(chosen > 0)
     assert abs(fields["hard_loss"] - np.mean(np.log1p(np.exp(-chosen)))) < 1e-12
     assert abs(fields["attention_entropy"] + np.mean(np.sum(np.exp(logs) * logs, axis=1))) < 1e-12
+
+
+def test_a_page_follows_entropy_accuracy_and_temperature(attsvm, draw, tmp_path):
+    task, run, page = draw(), tmp_path / "run.npz", tmp_path / "page.html"
+    told = attsvm("train", task, "--selector", "gumbel", "--temperature", "4:0.25", "--steps", 300, "--record",
+                  "every:50", "-o", run, "--json").json()
+    assert attsvm("report", task, "--run", run, "-o", page).code == 0
+    [shown] = json.loads(page.read_text().split('id="data">')[1].split("</script>")[0])["runs"]
+    assert shown["entropy"][-1] == told["attention_entropy"] and shown["accuracy"][-1] == told["hard_accuracy"]
+    assert shown["entropy"][0] == pytest.approx(np.log(8), rel=1e-12) and len(shown["accuracy"]) == 7
+    assert shown["temperature"] == pytest.approx(4 * 16 ** -(np.array(shown["step"]) / 300), rel=1e-14)
+    attsvm("train", task, "--steps", 5, "-o", run, "--force")
+    assert attsvm("report", task, "--run", run, "-o", page, "--force").code == 0
+    [soft] = json.loads(page.read_text().split('id="data">')[1].split("</script>")[0])["runs"]
+    assert soft["temperature"] is None
 
 
 @pytest.mark.parametrize("options, words", [

@@ -220,3 +220,23 @@ def test_a_run_with_an_array_V_is_no_stack(attsvm, task, tmp_path):
         np.savez(other, V=np.eye(6), **stored)
     result = attsvm("check", task, "--run", other, "--json")
     assert result.code == 0 and "verdict" in result.json()
+
+
+def test_a_page_of_a_stack(attsvm, task, tmp_path):
+    stack, run, page = tmp_path / "stack.npz", tmp_path / "run.npz", tmp_path / "page.html"
+    assert attsvm("stack", task, "--heads", 2, "--steps", 100, "--null", 0, "-o", stack).code == 0
+    told = attsvm("report", task, "--run", stack, "-o", page, "--json").json()
+    assert (told["layers"], told["heads"], told["null_draws"], told["runs"]) == (2, 2, 10, [str(stack)])
+    data = json.loads(page.read_text().split('id="data">')[1].split("</script>")[0])
+    assert data["judged"][0]["last_rho"] | {"mean_distance": 0} == attsvm(
+        "check", task, "--run", stack, "--json").json()["judged"][0]["last_rho"] | {"mean_distance": 0}
+    assert attsvm("train", task, "--steps", 5, "-o", run).code == 0
+    no = tmp_path / "no.html"
+    for args in (["--run", run], ["--head", 0], ["--coordinates", "0,1"]):
+        result = attsvm("report", task, "--run", stack, *args, "-o", no)
+        assert result.code == 2 and "stack.npz: is a stack" in result.err and not no.exists(), result
+    other = tmp_path / "other.npz"
+    assert attsvm("generate", "random", "--attention", "prompt", "--n", 4, "--T", 5, "--d", 6, "--seed", 4, "-o",
+                  other).code == 0
+    result = attsvm("report", other, "--run", stack, "-o", no)
+    assert result.code == 2 and result.err.startswith(f"attsvm: {stack}: ") and not no.exists(), result

@@ -1,5 +1,6 @@
 """attsvm.capacity."""
 
+import json
 import pickle
 
 import attsvm
@@ -28,3 +29,19 @@ def test_bad_sizes_are_refused(sizes, words):
         attsvm.capacity(*sizes)
     with pytest.raises(ValueError, match="attention = causal"):
         attsvm.capacity(4, 4, 4, attention="causal")
+
+
+def test_a_page(tmp_path):
+    found = attsvm.capacity(12, 4, 4, draws=20, runs=0, page=tmp_path / "sizes.html")
+    data = json.loads((tmp_path / "sizes.html").read_text().split('id="data">')[1].split("</script>")[0])
+    assert data["kind"] == "capacity" and data["separable"]["count"] == found.separable.count
+    assert data["smallest_d"]["high"] == found.smallest_d.high
+    with pytest.raises(FileExistsError):
+        attsvm.capacity(12, 4, 4, draws=20, runs=0, page=tmp_path / "sizes.html")
+
+
+def test_the_device_makes_no_difference():
+    one, two = (attsvm.capacity(6, 4, 4, draws=10, runs=10, want=0, device=on) for on in ("auto", "cpu"))
+    assert one.to_dict() == two.to_dict()
+    with pytest.raises(ValueError, match="device"):
+        attsvm.capacity(6, 4, 4, device="gpu")

@@ -60,3 +60,23 @@ def test_one_head_starts_from_one_matrix_and_one_vector(task):
     assert attsvm.train(task, heads=3, steps=1, init={"W0": W}).heads == 3
     with pytest.raises(attsvm.InputError, match="W has shape"):
         task.attention(W[:1])
+
+
+def test_a_page_shows_all_heads(task, run, tmp_path):
+    page = attsvm.report(task, run, out=tmp_path / "page.html")
+    assert page.data["kind"] == "heads" and page.verdict is None
+    assert [one["verdict"] for one in page.data["runs"]] == [attsvm.check(task, run.head(h)).verdict for h in range(3)]
+    assert page.data["tokens_per_query"] == np.mean([len(set(tokens)) for tokens in run.selected.T])
+    with pytest.raises(attsvm.InputError, match="is a run of 3 heads; a page shows all of them, or one"):
+        attsvm.report(task, [run, run.head(0)], out=tmp_path / "no.html")
+    assert not (tmp_path / "no.html").exists()
+
+
+def test_how_hard_the_attention_of_a_head_is(task, run):
+    attention = run.attention[1]
+    found = task.selecting(run.W[1])
+    assert found.entropy == pytest.approx(-np.sum(attention * run.log_attention[1]) / len(attention), rel=1e-12)
+    scores = [task.tokens[i, t] @ task.head for i, t in enumerate(run.selected[1])]
+    assert found.accuracy == np.mean(np.array(scores) * task.labels > 0)
+    with pytest.raises(attsvm.InputError, match="W has shape"):
+        task.selecting(np.zeros((6, 5)))

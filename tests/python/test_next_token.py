@@ -2,7 +2,9 @@
 
 import json
 import math
+import os
 import pickle
+import subprocess
 
 import attsvm
 import numpy as np
@@ -98,3 +100,17 @@ def test_weights_of_ones_own(task, run):
 def test_what_does_not_fit_is_refused(task, run, words, call):
     with pytest.raises(ValueError, match=words):
         call(task, run)
+
+
+def test_a_corpus_has_the_bytes_of_the_command_line(tmp_path):
+    text = "the cat saw the dog and the dog saw the cat, and so on: the cat and the dog"
+    (tmp_path / "text").write_text(text)
+    command = [os.environ["ATTSVM_PROGRAM"], "generate", "corpus", "text", "--T", "6", "--stride", "2", "--d", "5",
+               "--tokens", "byte", "--seed", "3", "-o", "program.npz"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    attsvm.corpus(text, T=6, stride=2, d=5, tokens="byte", seed=3).save(tmp_path / "python.npz")
+    assert (tmp_path / "python.npz").read_bytes() == (tmp_path / "program.npz").read_bytes()
+    with pytest.raises(attsvm.InputError, match="tokens = letter; must be word or byte"):
+        attsvm.corpus(text, tokens="letter")
+    with pytest.raises(TypeError, match="text is a list"):
+        attsvm.corpus(["the"])

@@ -69,3 +69,44 @@ def test_a_run_with_an_array_V_is_no_stack(task, tmp_path):
     with np.load(tmp_path / "run.npz") as stored:
         np.savez(tmp_path / "other.npz", V=np.eye(6), **stored)
     assert isinstance(attsvm.load(tmp_path / "other.npz"), attsvm.Run)
+
+
+def test_a_loaded_stack_is_judged_again(task, tmp_path):
+    result = attsvm.stack(task, steps=300, null=3)
+    result.save(tmp_path / "stack.npz")
+    loaded = attsvm.load(tmp_path / "stack.npz")
+    assert loaded.heads == [] and loaded.judge(task, null=3).heads == result.heads
+    others = loaded.judge(task, null=3, seed=5).heads
+    assert others[0]["correlation"] == result.heads[0]["correlation"]
+    assert others[0]["last_rho"]["null"] != result.heads[0]["last_rho"]["null"]
+    with pytest.raises(attsvm.InputError, match="^stack: is a run of another task"):
+        loaded.judge(attsvm.generate("random", attention="prompt", n=4, T=5, d=6, seed=4))
+
+
+def test_what_heads_read_is_what_the_command_line_writes(task, tmp_path):
+    task.save(tmp_path / "task.npz")
+    command = [os.environ["ATTSVM_PROGRAM"], "stack", "task.npz", "--steps", "300", "--head-tasks", "heads", "-o",
+               "stack.npz"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    tasks = attsvm.load(tmp_path / "stack.npz").head_tasks(task)
+    assert sorted(tasks) == [(0, 0), (1, 0)]
+    for (layer, head), one in tasks.items():
+        written = attsvm.load_task(tmp_path / "heads" / f"layer{layer}_head{head}.npz")
+        assert np.array_equal(one.tokens, written.tokens) and np.array_equal(one.select, written.select)
+        solution = attsvm.solve(one)
+        assert solution.status == "optimal" and attsvm.verify(one, solution)
+
+
+def test_a_page_of_a_stack(task, tmp_path):
+    result = attsvm.stack(task, steps=100)
+    page = attsvm.report(task, result, out=tmp_path / "page.html")
+    assert page.data["kind"] == "stack" and page.verdict is None
+    assert [head["rho"] for head in page.data["judged"]] == [head["rho"] for head in result.heads]
+    result.save(tmp_path / "stack.npz")
+    again = attsvm.report(task, [tmp_path / "stack.npz"], out=tmp_path / "again.html")
+    assert again.data["judged"] == page.data["judged"] and again.data["file"] == str(tmp_path / "stack.npz")
+    with pytest.raises(ValueError, match="a stack is shown alone"):
+        attsvm.report(task, [result, attsvm.train(task, steps=5)], out=tmp_path / "no.html")
+    with pytest.raises(ValueError, match="beside a stack"):
+        attsvm.report(task, result, coordinates=[0], out=tmp_path / "no.html")
+    assert not (tmp_path / "no.html").exists()

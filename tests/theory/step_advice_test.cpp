@@ -94,6 +94,7 @@ TEST(StepAdvice, ReadsWhatIsWritten) {
                                .optimizer = Optimizer::lion,
                                .betas = {{0.25, 0.75}},
                                .step = 0.0625,
+                               .steps = 777,
                                .schedule = Schedule::sqrt,
                                .weight_decay = 0.125,
                                .dropout = 0.5,
@@ -104,6 +105,7 @@ TEST(StepAdvice, ReadsWhatIsWritten) {
   EXPECT_EQ(read->optimizer, settings.optimizer);
   EXPECT_EQ(read->betas, settings.betas);
   EXPECT_EQ(read->step, settings.step);
+  EXPECT_EQ(read->steps, settings.steps);
   EXPECT_EQ(read->schedule, settings.schedule);
   EXPECT_EQ(read->weight_decay, settings.weight_decay);
   EXPECT_EQ(read->dropout, settings.dropout);

@@ -129,7 +129,8 @@ export async function assertNumbers(page) {
     const found = [];
     const seen = document.querySelectorAll("[data-path]");
     for (const element of seen) {
-      const value = walk(data, element.dataset.path.split("."));
+      const within = element.closest("[data-within]")?.dataset.within; // a part of the data that a view is made from
+      const value = walk(data, `${within ? `${within}.` : ""}${element.dataset.path}`.split("."));
       const text = element.textContent;
       if (value === undefined) found.push(`${element.dataset.path} is not in the data`);
       else if (value === null) {

@@ -156,6 +156,9 @@ export interface Curves {
   shares: MarginShares[];
   singular_values: (Spectrum | null)[];
   correlations: CorrelationCurve[];
+  entropy: Maybe[];
+  accuracy: Maybe[];
+  temperature: number[] | null;
 }
 
 /** A page with runs. */
@@ -215,6 +218,136 @@ export interface Report {
   main: Maybe;
   way_out: WayOut | null;
   runs: Run[];
+}
+
+export interface HeadRun extends Curves {
+  verdict: Check["verdict"];
+  reason: string;
+  answer: string;
+  kept: number[][];
+  optimal: number[] | null;
+}
+
+/** A run of many heads: all of them, and the first ones in full. */
+export interface Heads {
+  kind: "heads";
+  attsvm: string;
+  title: string;
+  command: string;
+  task: TaskFacts;
+  file: string;
+  distinct_selections: number;
+  tokens_per_query: number;
+  runs: HeadRun[];
+  reports: Report[];
+}
+
+export interface BesideNull {
+  value: Maybe;
+  mean: Maybe;
+  null: Maybe[];
+  mean_distance: Maybe;
+}
+
+/** A head of a stack beside the SVM of what it selects. */
+export interface JudgedHead {
+  layer: number;
+  head: number;
+  queries: number;
+  selected: number[];
+  attention_min: Maybe;
+  status: Solution["status"];
+  objective: Maybe;
+  correlation: Maybe[];
+  rho: Maybe[];
+  last_correlation: BesideNull;
+  last_rho: BesideNull;
+  correlation_distances: Maybe[];
+  rho_distances: Maybe[];
+}
+
+export interface Stack {
+  kind: "stack";
+  attsvm: string;
+  title: string;
+  command: string;
+  task: TaskFacts;
+  file: string;
+  settings: string | null;
+  layers: number;
+  heads: number;
+  causal: boolean;
+  seed: number;
+  records: number;
+  loss: Maybe[];
+  log10_gradient: Maybe[][];
+  attention: { sequences: number; positions: number[][][]; live: number[][][]; weights: number[][][][][] };
+  complete: boolean;
+  askers: "live" | "all";
+  null_draws: number;
+  record_step: number[];
+  judged: JudgedHead[];
+}
+
+export interface CountedShare {
+  count: number;
+  of: number;
+  share: number;
+  low: number;
+  high: number;
+}
+
+export interface Measured {
+  count: number;
+  mean: number;
+  deviation: Maybe;
+  least: number;
+  most: number;
+}
+
+/** What sizes can separate. */
+export interface Capacity {
+  kind: "capacity";
+  attsvm: string;
+  title: string;
+  command: string;
+  prediction: { d: number[]; chance: Maybe[] };
+  n: number;
+  T: number;
+  d: number;
+  dz: number;
+  attention: "cross" | "self" | "prompt";
+  width: Maybe;
+  heads: number;
+  draws: number;
+  seed: number;
+  rows: number;
+  unknowns: number;
+  always: boolean;
+  why: string;
+  cover: Maybe;
+  dimension: Maybe;
+  load: Maybe;
+  predicted: Maybe;
+  separable: CountedShare | null;
+  undecided: number;
+  all_heads: CountedShare | null;
+  fits_width: CountedShare | null;
+  width_margin: Measured | null;
+  margin: Measured | null;
+  rank: Measured | null;
+  rank_floor: Measured | null;
+  support: Measured | null;
+  global: CountedShare | null;
+  smallest_d: {
+    wanted: number;
+    low: number;
+    high: number;
+    predicted: Maybe;
+    points: { d: number; separable: CountedShare }[];
+    complete: boolean;
+  } | null;
+  complete: boolean;
 }
 
 /** Tokens that no W orders, or a single one. */
@@ -439,4 +572,4 @@ export interface Audit {
   heads: HeadAudit[];
 }
 
-export type PageData = Report | NextToken | Index | Audit | Monitor;
+export type PageData = Report | Heads | Stack | Capacity | NextToken | Index | Audit | Monitor;

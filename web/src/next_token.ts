@@ -7,6 +7,7 @@ import { counted, num, text } from "./format";
 import { pageTop } from "./index_page";
 import { labelNodes } from "./label";
 import { GraphView, quoted } from "./priority_graph";
+import { madeCard } from "./overview";
 import { badge, proofCard } from "./proof";
 import { literal, normWords, predicted, runNames, runStyle, timeline } from "./runs";
 import { Store } from "./state";
@@ -169,15 +170,6 @@ function solutionsCard(data: NextToken): HTMLElement {
   );
 }
 
-function madeCard(data: NextToken): HTMLElement {
-  return h(
-    "section",
-    { class: "card wide" },
-    h("h2", {}, "How this page was made"),
-    h("p", { class: "made" }, h("code", { class: "command", "data-path": "command" }, data.command)),
-  );
-}
-
 function overview(panel: HTMLElement, data: NextToken, store: Store): void {
   const curves = h("div", { class: "grid" });
   panel.append(h("section", { class: "story" }, h("h2", {}, headline(data)), ...sentences(data)));
@@ -210,8 +202,8 @@ export function nextTokenPage(root: HTMLElement, data: NextToken): void {
   if (data.runs.length > 0)
     list.splice(1, 0, { name: "training", title: "Training", make: (panel) => trainingView(panel, data, store) });
   const store = new Store(
-    { view: "overview", query: 0, step: last, run: 0, across: 0, up: 0 },
-    { query: data.graphs.length - 1, step: last, run: 0, across: 0, up: 0 },
+    { view: "overview", query: 0, step: last, run: 0, across: 0, up: 0, head: 0 },
+    { query: data.graphs.length - 1, step: last, run: 0, across: 0, up: 0, head: 0 },
     list.map((tab) => tab.name),
   );
   const slider = stepControl(data, store);

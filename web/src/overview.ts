@@ -1,5 +1,5 @@
 // The page in one screen: the story, and below it in tables the task, the verdict, the answers, how it was made.
-import type { Report } from "./data";
+import type { Report, TaskFacts } from "./data";
 import { button, h } from "./dom";
 import { saveText } from "./download";
 import { num, text } from "./format";
@@ -12,7 +12,7 @@ import type { Store } from "./state";
 import { story } from "./story";
 import { type Fact, facts, pagedTable } from "./table";
 
-function taskCard(data: Report): HTMLElement {
+export function taskCard(data: { task: TaskFacts }): HTMLElement {
   const { task } = data;
   const count = (key: "sequences" | "queries" | "tokens" | "longest" | "d" | "dz" | "dv"): Node =>
     num(`task.${key}`, task[key]);
@@ -178,7 +178,8 @@ function selectionCard(data: Report, store: Store): HTMLElement {
   );
 }
 
-function madeCard(data: Report): HTMLElement {
+/** The command, the program, what else `more` tells, and all data of the page. */
+export function madeCard(data: { command: string; attsvm: string }, more: Fact[] = []): HTMLElement {
   const command = h("code", { class: "command", "data-path": "command" }, data.command);
   const copy = button(
     "Copy",
@@ -193,18 +194,12 @@ function madeCard(data: Report): HTMLElement {
       ),
     { class: "quiet" },
   );
-  const several = data.runs.length > 0 && data.task.head !== "linear"; // nonlinear heads keep all tokens above a threshold
   return h(
     "section",
     { class: "card wide" },
     h("h2", {}, "How this page was made"),
     h("p", { class: "made" }, command, copy),
-    facts([
-      ["program", ["attsvm ", text("attsvm", data.attsvm)]],
-      ...(several
-        ? [["a token is kept", ["from an attention of ", num("settings.threshold", data.settings.threshold)]] as Fact]
-        : []),
-    ]),
+    facts([["program", ["attsvm ", text("attsvm", data.attsvm)]], ...more]),
     h(
       "p",
       {},
@@ -214,6 +209,12 @@ function madeCard(data: Report): HTMLElement {
     ),
   );
 }
+
+/** Nonlinear heads keep all tokens above a threshold. */
+const thresholdFact = (data: Report): Fact[] =>
+  data.runs.length > 0 && data.task.head !== "linear"
+    ? [["a token is kept", ["from an attention of ", num("settings.threshold", data.settings.threshold)]]]
+    : [];
 
 export function overviewView(panel: HTMLElement, data: Report, store: Store): void {
   story(panel, data, store);
@@ -227,7 +228,7 @@ export function overviewView(panel: HTMLElement, data: Report, store: Store): vo
       taskCard(data),
       answersCard(data),
       selectionCard(data, store),
-      madeCard(data),
+      madeCard(data, thresholdFact(data)),
     ),
   );
 }

@@ -42,9 +42,13 @@ export function firstAxes(data: Report): Pair {
   return { x: component, y: component + 1 };
 }
 
-/** The chosen axes; a query whose own ones the page does not hold is shown along shared ones. */
+/**
+ * The chosen axes; a query whose own ones the page does not hold is shown along shared ones, and so is a head that has
+ * fewer axes than another.
+ */
 export function axesOf(data: Report, { query, across, up }: Readonly<State>): Pair {
-  const held = (axis: number): boolean => !isOwn(data, axis) || query < (data.plane.along?.length ?? 0);
+  const held = (axis: number): boolean =>
+    axis < data.plane.axes.length && (!isOwn(data, axis) || query < (data.plane.along?.length ?? 0));
   const shared = data.plane.axes.findIndex((_, axis) => !isOwn(data, axis));
   return { x: held(across) ? across : shared, y: held(up) ? up : shared + 1 };
 }

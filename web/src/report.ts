@@ -1,7 +1,7 @@
 // The report: views over one task.
 import { attentionView } from "./attention";
 import { stepControl } from "./controls";
-import type { Report } from "./data";
+import type { Report, Solution } from "./data";
 import { h } from "./dom";
 import { hasMargins, marginsView } from "./margins";
 import { overviewView } from "./overview";
@@ -10,7 +10,7 @@ import { firstAxes } from "./plane_chart";
 import { proofView } from "./proof";
 import { timeline } from "./runs";
 import { spectrumView } from "./spectrum";
-import { Store } from "./state";
+import { type State, Store } from "./state";
 import { type Tab, tabs } from "./tabs";
 import { themeButton } from "./theme";
 import { trainingView } from "./training";
@@ -37,41 +37,76 @@ function playgroundLink(data: Report): HTMLElement | null {
   return h("a", { class: "button", href: to }, "Drag this task about");
 }
 
-export function reportPage(root: HTMLElement, data: Report): void {
-  const last = Math.max(0, timeline(data).values.length - 1);
+type Show = (panel: HTMLElement, data: Report, store: Store) => void;
+
+/** A view of a report. */
+export interface View {
+  name: string;
+  title: string;
+  show: Show;
+  moving: boolean; // it follows the slider
+  has: (data: Report) => boolean;
+}
+
+const hasSpectrum = (solution: Solution): boolean => solution.singular_values !== null;
+const trained = (data: Report): boolean => data.runs.length > 0;
+
+const made = (name: string, title: string, show: Show, moving: boolean, has = (_: Report): boolean => true): View => ({
+  name,
+  title,
+  show,
+  moving,
+  has,
+});
+
+export const views: View[] = [
+  made("overview", "Overview", overviewView, true),
+  made("plane", "Plane", planeView, true),
+  made("training", "Training", trainingView, true, trained),
+  made("attention", "Attention", attentionView, true, trained),
+  made("margins", "Margins", marginsView, false, (data) => data.solutions.some(hasMargins)),
+  made("spectrum", "Spectrum", spectrumView, true, (data) => trained(data) || data.solutions.some(hasSpectrum)),
+  made("proof", "Proof", proofView, false),
+];
+
+/** Where a report opens, and how far its choices go. */
+export function firstState(data: Report): { first: State; limits: Omit<State, "view"> } {
+  const step = Math.max(0, timeline(data).values.length - 1);
   const axes = firstAxes(data);
-  const trained = data.runs.length > 0;
-  const list: Tab[] = [];
-  const add = (name: string, title: string, view: (panel: HTMLElement, data: Report, store: Store) => void): void => {
-    list.push({ name, title, make: (panel) => view(panel, data, store) });
-  };
-  add("overview", "Overview", overviewView);
-  add("plane", "Plane", planeView);
-  if (trained) {
-    add("training", "Training", trainingView);
-    add("attention", "Attention", attentionView);
-  }
-  if (data.solutions.some(hasMargins)) add("margins", "Margins", marginsView);
-  if (trained || data.solutions.some((solution) => solution.singular_values)) add("spectrum", "Spectrum", spectrumView);
-  add("proof", "Proof", proofView);
-  const store = new Store(
-    { view: "overview", query: firstQuery(data), step: last, run: 0, across: axes.x, up: axes.y },
-    {
+  const axis = data.plane.axes.length - 1;
+  return {
+    first: { view: "overview", query: firstQuery(data), step, run: 0, across: axes.x, up: axes.y, head: 0 },
+    limits: {
       query: data.task.queries - 1,
-      step: last,
+      step,
       run: Math.max(0, data.runs.length - 1),
-      across: data.plane.axes.length - 1,
-      up: data.plane.axes.length - 1,
+      across: axis,
+      up: axis,
+      head: 0,
     },
-    list.map((tab) => tab.name),
+  };
+}
+
+export function reportPage(root: HTMLElement, data: Report): void {
+  const shown = views.filter((view) => view.has(data));
+  const { first, limits } = firstState(data);
+  const store = new Store(
+    first,
+    limits,
+    shown.map((view) => view.name),
   );
+  const list: Tab[] = shown.map(({ name, title, show }) => ({
+    name,
+    title,
+    make: (panel) => show(panel, data, store),
+  }));
   const slider = stepControl(data, store);
-  const moving = new Set(["overview", "plane", "training", "attention", "spectrum"]); // views that follow the slider
+  const moving = new Set(shown.filter((view) => view.moving).map((view) => view.name));
   const sticky = h("div", { class: "sticky" }, slider);
-  const views = tabs(list, store, (name) => {
+  const panels = tabs(list, store, (name) => {
     sticky.hidden = !slider || !moving.has(name);
   });
-  views.firstElementChild?.after(sticky);
+  panels.firstElementChild?.after(sticky);
   root.append(
     h(
       "header",
@@ -79,6 +114,6 @@ export function reportPage(root: HTMLElement, data: Report): void {
       h("div", {}, h("p", { class: "kind" }, "attsvm report"), h("h1", { "data-path": "title" }, data.title)),
       h("div", { class: "tools" }, playgroundLink(data), themeButton()),
     ),
-    h("main", {}, views),
+    h("main", {}, panels),
   );
 }

@@ -47,6 +47,10 @@ export interface Timeline {
   paths: string[]; // where in the data they are; empty: nowhere
 }
 
+/** Whether most of the steps are early: a logarithmic axis then shows them. */
+export const early = (steps: number[]): boolean =>
+  (steps[Math.floor(steps.length / 2)] ?? 0) * 10 < (steps.at(-1) ?? 0);
+
 const timelines = new WeakMap<Trained, Timeline>();
 
 export function timeline(data: Trained): Timeline {
@@ -58,7 +62,6 @@ export function timeline(data: Trained): Timeline {
   for (const { values, path } of inSteps ? all : data.runs.map((run) => ({ values: [...run.norm.keys()], path: "" })))
     values.forEach((value, k) => paths.set(value, path && `${path}.${k}`));
   const values = [...paths.keys()].sort((a, b) => a - b);
-  const early = (steps: number[]): boolean => (steps[Math.floor(steps.length / 2)] ?? 0) * 10 < (steps.at(-1) ?? 0);
   const made = {
     label: inSteps ? "step" : "recorded point",
     log: inSteps && all.some((one) => early(one.values)),

@@ -86,7 +86,7 @@ export function sharesTable(data: Trained): HTMLElement {
 }
 
 /** One row per run, one column per norm: what is reached at the end. The norm that theory names is framed. */
-export function sharesMatrix(data: Trained): HTMLElement | null {
+export function sharesMatrix(data: Trained, noun = "run"): HTMLElement | null {
   const names = runNames(data);
   const norms = [...new Set(data.runs.flatMap((run) => run.shares.map((one) => one.norm)))];
   if (norms.length === 0) return null;
@@ -113,7 +113,7 @@ export function sharesMatrix(data: Trained): HTMLElement | null {
           {},
           "\u03c1 at the end: the margin of W as a share of the largest in that norm. Framed: the norm that theory names",
         ),
-        h("thead", {}, h("tr", {}, ...["run", ...norms].map((name) => h("th", { scope: "col" }, name)))),
+        h("thead", {}, h("tr", {}, ...[noun, ...norms].map((name) => h("th", { scope: "col" }, name)))),
         h(
           "tbody",
           {},

@@ -13,6 +13,7 @@ export interface State extends Choices {
   run: number;
   across: number; // axes of the plane
   up: number;
+  head: number; // of those in full
 }
 
 type Listener<S> = (changed: ReadonlySet<keyof S>) => void;

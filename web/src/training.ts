@@ -101,7 +101,7 @@ function distanceSpec(data: Trained): ChartSpec {
 /** One curve per run. */
 function plainSpec(
   data: Trained,
-  key: "norm" | "loss" | "log10_gradient",
+  key: "norm" | "loss" | "log10_gradient" | "entropy" | "accuracy" | "temperature",
   words: { title: string; y: string; summary: (first: string, last: string, name: string) => string; more: string },
 ): ChartSpec | null {
   const axis = timeline(data);
@@ -122,11 +122,37 @@ function plainSpec(
     title: words.title,
     name: key,
     x: { label: axis.label, log: axis.log },
-    y: { label: words.y, log: key === "norm" && axis.log },
-    logs: key === "log10_gradient" ? ["x"] : ["x", "y"],
+    y: { label: words.y, log: key === "norm" && axis.log, percent: key === "accuracy" },
+    logs: key === "log10_gradient" || key === "accuracy" ? ["x"] : ["x", "y"],
+    ...(key === "accuracy" ? { include: { x: [], y: [0, 1] } } : {}),
     series,
     summary: `${fewRuns(data) ? ends.join(" ") : "One curve per run."}${words.more}`,
   };
+}
+
+/** What is asked of a router: how hard its choice is, and whether the choice is right once it is made hard. */
+function selectorSpecs(data: Trained, whole: Trained): (ChartSpec | null)[] {
+  const ends = (first: string, last: string, name: string): string => `${name}from ${first} to ${last}.`;
+  return [
+    plainSpec(data, "entropy", {
+      title: "Entropy of the attention",
+      y: "entropy in nats",
+      summary: ends,
+      more: " The mean over queries; 0 where each gives all attention to one token.",
+    }),
+    plainSpec(data, "accuracy", {
+      title: "If each query took its heaviest token alone",
+      y: "share that is right",
+      summary: ends,
+      more: " The share of queries whose output then has the sign of their label, or is the label itself.",
+    }),
+    plainSpec(whole, "temperature", {
+      title: "Temperature of the selector",
+      y: "temperature",
+      summary: ends,
+      more: " What training divides the logits by; all other charts have them undivided.",
+    }),
+  ];
 }
 
 function atPoint(run: Curves, r: number, k: number): HTMLElement {
@@ -139,6 +165,7 @@ function atPoint(run: Curves, r: number, k: number): HTMLElement {
       "size of the gradient",
       ["10", h("sup", {}, num(`runs.${r}.log10_gradient.${k}`, run.log10_gradient[k]))],
     ]);
+  rows.push(["entropy of the attention", num(`runs.${r}.entropy.${k}`, run.entropy[k])]);
   run.correlations.forEach((one, c) =>
     rows.push([
       ["1 \u2212 correlation with ", ...labelNodes(one.label)],
@@ -152,13 +179,15 @@ function atPoint(run: Curves, r: number, k: number): HTMLElement {
   return facts(rows);
 }
 
-export function trainingView(panel: HTMLElement, data: Trained, store: Store): void {
+/** With `together`, the runs are heads of one: what is measured of all of them together is drawn once. */
+export function trainingView(panel: HTMLElement, data: Trained, store: Store, together = false): void {
   const axis = timeline(data);
   const names = runNames(data);
   const controls = h("div", { class: "controls" });
   const grid = h("div", { class: "grid" });
   panel.append(controls, grid);
   const range = (first: string, last: string, name: string): string => `${name}from ${first} to ${last}.`;
+  const whole = together ? { runs: data.runs.slice(0, 1) } : data;
   const specs = [
     plainSpec(data, "norm", {
       title: "Norm of W",
@@ -168,13 +197,14 @@ export function trainingView(panel: HTMLElement, data: Trained, store: Store): v
         " Softmax gives one token all attention only as W grows to infinity, so the norm of a run that selects tokens " +
         "has no limit, while its direction has one.",
     }),
-    plainSpec(data, "loss", { title: "Loss", y: "mean loss", summary: range, more: "" }),
-    plainSpec(data, "log10_gradient", {
+    plainSpec(whole, "loss", { title: "Loss", y: "mean loss", summary: range, more: "" }),
+    plainSpec(whole, "log10_gradient", {
       title: "Size of the gradient",
       y: "power of ten of its norm",
       summary: (first, last, name) => `${name}from 10^${first} to 10^${last}.`,
       more: " It falls without end: that is why the steps of plain gradient descent become so short.",
     }),
+    ...selectorSpecs(data, whole),
   ].filter((spec) => spec !== null);
   const charts = [new Chart(grid, distanceSpec(data)), sharesChart(grid, controls, data)];
   charts.push(...specs.map((spec) => new Chart(grid, spec)));
