@@ -114,9 +114,9 @@ std::string text_of(const TrainSettings& settings, Value TrainSettings::*member)
 std::string rule_words(const TrainSettings& settings);
 
 /// What words_of() says of the rule: the parametrization, the number of heads and whether they share a norm, the
-/// optimizer with its power or norm, momentum, betas, step, steps, schedule, epsilon, weight decay, dropout, batch, label
-/// smoothing, selector, entropy, temperature, and whether there are Newton-Schulz iterations. All else is as usual, and
-/// the step NaN if they do not say it. nullopt if the words do not begin with the first two.
+/// optimizer with its power or norm, momentum, betas, step, steps, schedule, epsilon, weight decay, dropout, batch,
+/// label smoothing, selector, entropy, temperature, and whether there are Newton-Schulz iterations. All else is as
+/// usual, and the step NaN if they do not say it. nullopt if the words do not begin with the first two.
 std::optional<TrainSettings> rule_from_words(std::string_view words);
 
 /// The settings as a journal holds them, by their names on the command line: runs are the same if these lines and the
