@@ -168,9 +168,9 @@ void run_working_set(Pursuit& p, const std::function<bool(const SolveProgress&)>
 
 void working_set(Pursuit& p) { run_working_set(p, std::ref(p.stop)); }
 
-/// On separable tasks it is up to ten times as fast as the interior point method, near infeasibility it stalls. A count
-/// of steps ends it, and not the clock, so that the answer has the same bytes everywhere; half of them if no W meets
-/// the rows by then.
+/// Far from infeasibility it is up to ten times as fast as the interior point method, near it it stalls. A count of
+/// steps ends it, and not the clock, so that the answer has the same bytes everywhere; half of them if no W meets the
+/// rows by then. They count against an iteration limit, as those of all methods.
 void brief_working_set(Pursuit& p) {
   const auto steps = static_cast<Index>(kTriedSteps * static_cast<double>(p.problem.d() * p.problem.dz()));
   Index step = 0;

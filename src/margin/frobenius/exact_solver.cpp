@@ -1,6 +1,5 @@
 #include "margin/frobenius/exact_solver.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -19,7 +18,6 @@ constexpr Index kFirstSweeps = 4, kSweepLimit = 60;  // Gauss–Seidel on the wh
 constexpr Index kEpochLimit = 40, kPasses = 4;       // the same query by query: epochs, and passes over a query in each
 constexpr double kLoose = 64;           // factor on the tolerance if rows are judged by the Gram matrix instead of W
 constexpr int kTries = 4;               // sets that block pivoting may try without fewer wrong rows
-constexpr Index kMovesPerRow = 2;       // moves to other faces that are tried before the robust path
 constexpr Index kDenseLimit = 400;      // support rows up to which a factorisation is faster than conjugate gradients
 constexpr Index kIterationLimit = 300;  // conjugate gradients that take more steps are replaced by a factorisation
 constexpr double kRoughFace = 1e-3, kFineFace = 1e-13;  // their accuracy while the set changes, and at the end
@@ -172,79 +170,6 @@ bool ExactSolver::solve_face(const std::function<bool()>& stop) {
     }
     set_.swap(next_);
   }
-}
-
-/// Where block pivoting cycles: one row at a time. Multipliers ≥ 0 move to those of the face until one vanishes, and
-/// its row leaves; at those of the face the worst row joins. Each move raises the dual objective, so no face comes
-/// twice. False: the rows of the set depend on each other, or conflict, or rounding decides.
-bool ExactSolver::walk_to_face(const std::function<bool()>& stop) {
-  const Index unknowns = rows_.d() * rows_.dz();
-  keep_largest(unknowns);
-  Index leaving = -1, joining = -1;
-  for (Index moves = kMovesPerRow * live_; moves > 0 && !stop(); --moves) {
-    next_.clear();
-    for (Index k = 0; k < live_; ++k) {
-      if (k == leaving || (free_[k] == 0 && x_[k] < 0)) x_[k] = 0;
-      if (free_[k] != 0 || x_[k] > 0 || k == joining) next_.push(k);
-    }
-    set_.swap(next_);
-    const Index size = set_.size(), ld = pad4(size + 1);
-    if (size > unknowns) return false;
-    ++iterations_;
-    for (Index j = 0; j < size; ++j) point_[j] = x_[set_[j]];
-    factor_face();
-    leaving = joining = -1;
-    double length = 1;
-    for (Index j = 0; j < size; ++j) {
-      if (!std::isfinite(L_[j * (ld + 1)])) return false;
-      step_[j] = set_x_[j] - point_[j];
-    }
-    length = longest_step(length, leaving);
-    if (leaving < 0) {
-      double worst = value_by_gram();
-      for (Index k = 0, member = 0; k < live_; ++k) {
-        if (set_.meets(k, member) || rhs_[k] - value_[k] <= worst) continue;
-        worst = rhs_[k] - value_[k];
-        joining = k;
-      }
-      if (joining < 0) return refine_face() && judge(kMeet * weight_norm()) == 0;
-      if (size < unknowns) continue;
-      // The row is a combination of a full set: it joins as another leaves, at the same W.
-      for (Index j = 0; j < size; ++j) {
-        point_[j] = set_x_[j];
-        step_[j] = -rows_.whole_gram()[joining * rows_.whole_ld() + set_[j]];
-      }
-      solve_again(L_.data(), ld, size, step_.data());
-      length = longest_step(kInfinity, leaving);
-      if (leaving < 0) return false;
-      x_[joining] = length;
-    }
-    for (Index j = 0; j < size; ++j) x_[set_[j]] = point_[j] + length * step_[j];
-  }
-  return false;
-}
-
-/// How far point_ can go along step_, at most `length`; `leaving` becomes the row that stops it.
-double ExactSolver::longest_step(double length, Index& leaving) const {
-  for (Index j = 0; j < set_.size(); ++j) {
-    if (free_[set_[j]] != 0 || step_[j] >= 0 || point_[j] >= -step_[j] * length) continue;
-    length = point_[j] / -step_[j];
-    leaving = set_[j];
-  }
-  return length;
-}
-
-/// Sets all but the `count` largest multipliers to zero.
-void ExactSolver::keep_largest(Index count) {
-  Index held = 0;
-  local_.grow(live_);
-  for (Index k = 0; k < live_; ++k) {
-    if (x_[k] != 0) local_[held++] = k;
-  }
-  if (held <= count) return;
-  std::nth_element(local_.data(), local_.data() + count, local_.data() + held,
-                   [&](Index k, Index l) { return std::abs(x_[k]) > std::abs(x_[l]); });
-  for (Index j = count; j < held; ++j) x_[local_[j]] = 0;
 }
 
 /// How many rows are wrongly in or out of the set; next_ becomes the set with these moved.

@@ -29,7 +29,7 @@ TEST(ExactSolver, WalksWhereBlocksOfPivotsCycle) {
 TEST(ExactSolver, WalksWithEquationsAndRelaxedRows) {
   int blocks = 0;
   for (std::uint32_t instance = 0; instance < 12; ++instance) {
-    const Recipe recipe{.law = Law::separable, .n = 12, .T = 5, .d = 6, .dz = 5};
+    const Recipe recipe{.law = Law::separable, .n = 18, .T = 5, .d = 6, .dz = 5};
     const AttentionTask task = generate(recipe, 2, instance).task;
     const std::vector<Index> relaxed = every_fourth(task);
     for (const Selection& selection : {*task.select(), test::with_ties(task)}) {
@@ -38,7 +38,7 @@ TEST(ExactSolver, WalksWithEquationsAndRelaxedRows) {
       blocks += answer.method == "block pivoting";
     }
   }
-  EXPECT_GE(blocks, 18);
+  EXPECT_GE(blocks, 20);  // 11 of 24 without the walk
 }
 
 }  // namespace
