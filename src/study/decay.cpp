@@ -349,7 +349,8 @@ class Decay final : public Study {
              "Under label smoothing every output tends to the one of least loss, or as near to it as tokens allow.",
          .ours =
              fmt::format("Runs whose outputs are all within {:g} of that: {}.", kSmoothedClose, fmt::join(words, "; ")),
-         .why = "The others have saturated a query at a locally optimal token, or are still on the way."});
+         .why = "A query that saturates at a locally optimal token does not get there, nor one that is still on the "
+                "way."});
   }
 
   static void explain_batches(const std::vector<const Json*>& runs, Summary& summary) {
@@ -366,13 +367,13 @@ class Decay final : public Study {
     summary.findings.push_back(
         {.paper = "Minibatches leave the direction as it is.",
          .ours =
-             fmt::format("True for gradient steps, false for normalized ones: with {} queries per step their mean 1 − "
-                         "correlation with the SVM is {}, beside {} of gradient steps.",
+             fmt::format("With {} queries per step the mean 1 − correlation with the run's SVM is {} after normalized "
+                         "steps, {} after gradient steps.",
                          fmt::join(kBatchSizes, ", "), fmt::join(normalized, ", "), fmt::join(gradient, ", ")),
-         .why =
-             fmt::format("A normalized step moves every query of a batch of one equally far, whatever its margin. The "
-                         "soft margin that this leads to is met: 1 − correlation at most {:.2g}.",
-                         largest_of(off))});
+         .why = fmt::format(
+             "A normalized step moves every query of a batch of one equally far, whatever its margin, which "
+             "should lead to a soft margin: 1 − correlation with that is at most {:.2g}.",
+             largest_of(off))});
   }
 };
 

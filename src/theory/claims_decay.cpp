@@ -163,7 +163,8 @@ ClaimResult test_batches(const Claim& claim, const ClaimSettings& settings, Thre
       }
       const auto [all, one] = to_svm[k];
       ratios.push_back(one / all);
-      tally.add(tasks[k], runs[k][worst].to_path <= kOnPath && one <= kAsFast * all, runs[k][worst].to_path,
+      tally.add(tasks[k], runs[k][worst].to_path <= kOnPath && std::isfinite(all) && one <= kAsFast * all,
+                runs[k][worst].to_path,
                 fmt::format("1 - correlation {:.3g} with the path's minimiser at radius {:.4g}, decay {:g}; without "
                             "decay {:.3g} with the SVM, {:.3g} by steps on all queries",
                             runs[k][worst].to_path, runs[k][worst].norm, kBatchDecays[worst], one, all),

@@ -25,10 +25,11 @@ std::optional<ImpliedNorm> implied_norm(const TrainSettings& settings) {
   const bool ordinary = settings.selector == Selector::soft && settings.entropy == 0 && settings.heads == 1 &&
                         settings.batch == 0 && settings.temperature[0] == settings.temperature[1];
   // Steps that forget how large the gradient of their batch is move single queries equally far (claim
-  // batches-normalized).
+  // batches-normalized). With larger batches a query still moves W in no larger share of the steps than that of its
+  // batches, which may be less than its share of the multipliers.
   const bool as_long_as_gradients =
       rule.kind == StepKind::scaled || (rule.kind == StepKind::mirror && !settings.normalize);
-  if (settings.batch == 1 && !as_long_as_gradients) return std::nullopt;
+  if (settings.batch > 0 && !as_long_as_gradients) return std::nullopt;
   // With decay W stays bounded; with dropout or smoothed labels it may.
   if (rule.weight_decay > 0 || settings.dropout > 0 || settings.label_smoothing > 0) return std::nullopt;
   switch (settings.optimizer) {
