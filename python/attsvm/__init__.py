@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Audit", "Capacity", "Check", "Claim", "ClaimResult", "ConvergenceWarning", "ExistingFileError", "Finding", "Heads",
-    "InfeasibleError", "InputError", "Interrupted", "LocalOptima", "Margin", "MissingFileError", "NextTokenCheck", "Path",
-    "PriorityGraph", "Report", "Row", "Run", "Runs", "Share", "SmallestSize", "Solution", "Solutions", "SolveProgress",
-    "Spread", "Stack", "StudyFacts", "StudyProgress", "StudyReport", "StudyResult", "SupportToken", "Task", "Tie",
-    "TrainProgress", "Verification", "audit", "capacity", "check", "claims", "correlation", "generate", "kinds",
-    "list_claims", "list_studies", "load", "load_run", "load_solution", "load_task", "local_optima", "margin", "path",
-    "report", "reproduce", "save", "solve", "solve_many", "stack", "sweep",
-    "train", "train_many", "verify", "with_positions", "__version__",
+    "InfeasibleError", "InputError", "Interrupted", "LocalOptima", "Margin", "MissingFileError", "NextTokenCheck",
+    "Path", "PriorityGraph", "Report", "Row", "Run", "Runs", "Share", "SmallestSize", "Solution", "Solutions",
+    "SolveProgress", "Spread", "Stack", "StudyFacts", "StudyProgress", "StudyReport", "StudyResult", "SupportToken",
+    "Task", "Tie", "TrainProgress", "Verification", "audit", "capacity", "check", "claims", "correlation", "generate",
+    "kinds", "list_claims", "list_studies", "load", "load_run", "load_solution", "load_task", "local_optima", "margin",
+    "path", "report", "reproduce", "save", "solve", "solve_many", "stack", "sweep", "train", "train_many", "verify",
+    "with_positions", "__version__",
 ]
 if TYPE_CHECKING or _find_spec("sklearn"):
     __all__ += ["AttentionSVM"]

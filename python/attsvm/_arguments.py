@@ -178,7 +178,8 @@ def queries(value: Any, count: int, name: str) -> list[int]:
     flags = np.asarray(value)
     if flags.dtype == bool:
         if flags.shape != (count,):
-            raise ValueError(f"{name} has shape {flags.shape}; must be ({count},), one bool per query, or a list of queries")
+            raise ValueError(f"{name} has shape {flags.shape}; must be ({count},), one bool per query, or a list of "
+                             "queries")
         return [int(i) for i in np.flatnonzero(flags)]
     return [integer(i, name) for i in value]
 

@@ -123,7 +123,9 @@ def test_a_task_shows_what_it_was_made_from():
 
 
 @pytest.mark.parametrize("thing", [TASK, attsvm.solve(TASK), attsvm.train(TASK, steps=3), attsvm.solve_many([TASK]),
-                                   attsvm.check(TASK)], ids=lambda thing: type(thing).__name__)
+                                   attsvm.check(TASK), attsvm.margin(TASK, np.eye(10), norms="fro"),
+                                   attsvm.local_optima(attsvm.generate("random", n=2, T=3, d=4, seed=1))],
+                         ids=lambda thing: type(thing).__name__)
 def test_copies_are_writable_and_apart(thing):
     def arrays(value):
         if isinstance(value, dict):
