@@ -233,6 +233,7 @@ def test_pages_show_what_the_command_line_shows(task, run, tmp_path, program):
     for data in (expected, page.data):
         data["settings"].pop("command", None)
         data.pop("command", None)
+    assert repr(page) == f"Report(file={page.file!r}, verdict={page.verdict!r})"
     assert page.data == expected and page.verdict == expected["check"]["verdict"] and page.file == str(tmp_path / "ours.html")
     single = attsvm.report(task, tmp_path / "ngd.npz", out=tmp_path / "single.html", token_names=[f"t{k}" for k in range(48)])
     assert [one["file"] for one in single.data["runs"]] == [str(tmp_path / "ngd.npz")]

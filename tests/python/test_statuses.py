@@ -28,6 +28,13 @@ def test_a_solver_that_stalls_says_so(norm, tmp_path, program):
     assert json.loads(theirs.stdout)["status"] == "stalled"
 
 
+def test_what_double_precision_can_reach_is_kept():
+    task = attsvm.generate("separable", n=20, T=10, d=16, seed=0)
+    with pytest.warns(attsvm.ConvergenceWarning, match="could not reach"):
+        solution = attsvm.solve(task, norm="max", tolerance=OUT_OF_REACH)
+    assert solution.gap < 1e-12 and attsvm.verify(task, solution, tolerance=1e-12)
+
+
 def test_a_limit_is_a_limit():
     large = attsvm.generate("random", n=60, T=24, d=40, seed=1)
     with pytest.warns(attsvm.ConvergenceWarning, match="limit ended the solve; its relative gap is"):
