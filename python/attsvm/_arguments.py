@@ -173,14 +173,12 @@ def penalties(value: Any) -> list[float]:
 
 def queries(value: Any, count: int, name: str) -> list[int]:
     """Numbers of queries; a mask (q,) of bool, such as a solution's `relax`, names those that are set."""
-    if value is None or len(value) == 0:
+    if value is None or (hasattr(value, "__len__") and len(value) == 0):
         return []
-    flags = np.asarray(value)
-    if flags.dtype == bool:
-        if flags.shape != (count,):
-            raise ValueError(f"{name} has shape {flags.shape}; must be ({count},), one bool per query, or a list of queries")
-        return [int(i) for i in np.flatnonzero(flags)]
-    return [integer(i, name) for i in value]
+    given = array(sorted(value) if isinstance(value, (set, frozenset)) else value, name)
+    if given.ndim != 1 or (given.dtype == bool and len(given) != count):
+        raise ValueError(f"{name} has shape {given.shape}; must be ({count},), one bool per query, or a list of queries")
+    return [integer(i, name) for i in (np.flatnonzero(given) if given.dtype == bool else given).tolist()]
 
 
 def selection(select: Any, longest: int) -> Any:

@@ -6,9 +6,11 @@ from typing import Any, Callable
 
 from . import _arguments as arguments
 from . import _core, _progress
-from ._errors import Interrupted
+from ._errors import UNFINISHED, Interrupted, warn
+from ._files import writable
 from ._heads import Heads
 from ._results import Result
+from ._types import PathLike
 
 
 class Audit(Result):
@@ -36,17 +38,18 @@ class Audit(Result):
                 return one
         raise KeyError(f"there is no head {name}")
 
-    def save(self, path: Any, force: bool = False) -> None:
+    def save(self, path: PathLike, force: bool = False) -> None:
         """Writes the arrays of `to_dict` to an .npz file: the bytes of `attsvm audit -o`."""
-        _core.write_npz(os.fspath(path), self._arrays, bool(force))
+        _core.write_npz(writable(path, force), self._arrays, bool(force))
 
-    def page(self, path: Any, title: str = "Attention heads", force: bool = False) -> None:
+    def page(self, path: PathLike, title: str = "Attention heads", force: bool = False) -> None:
         """Writes a page to open in a browser, as `attsvm audit --page` does: one HTML file.
 
         All heads as a grid, and each head with its rank curve, margin problems, support pairs and text.
         """
         heads = [{name: value for name, value in one.items() if name != "seconds"} for one in self.heads]
-        _core.write_audit_page(os.fspath(path), json.dumps({**self._lead, "title": str(title), "heads": heads}), bool(force))
+        page = json.dumps({**self._lead, "title": str(title), "heads": heads})
+        _core.write_audit_page(writable(path, force), page, bool(force))
 
     def _fields(self) -> dict[str, Any]:
         """The numbers of all heads as arrays, one entry per view and head."""
@@ -65,6 +68,17 @@ class Audit(Result):
 
     def __repr__(self) -> str:
         return f"Audit(heads={len(self.heads)}, complete={self.complete})"
+
+    def _warn(self) -> None:
+        """Says so where the SVMs of heads were not solved, or something was left out."""
+        unsolved = [(f"{one['layer']}.{one['head']}, {view['view']}, {norm}", view[norm]["status"])
+                    for one in self.heads for view in one["views"] for norm in ("frobenius", "nuclear")
+                    if view[norm]["status"] in UNFINISHED]
+        if unsolved:
+            where, status = unsolved[0]
+            warn(f"audit: {len(unsolved)} SVMs of heads; the first is {where}: {UNFINISHED[status]}")
+        elif not self.complete:
+            warn('audit: the limit ended it; what is missing says "not run"')
 
 
 def audit(heads: Heads, *, queries: int = 1000, drop: float = 0.1, nulls: int = 10, tolerance: float = 1e-8,
@@ -100,6 +114,9 @@ def audit(heads: Heads, *, queries: int = 1000, drop: float = 0.1, nulls: int = 
     callback : function of (heads done, heads), optional
         Called often; a true return value stops.
 
+    `ConvergenceWarning` says so where SVMs of heads were not solved. Ctrl-C raises `Interrupted`, whose `result` has
+    the heads so far.
+
     >>> import attsvm, numpy as np
     >>> rng = np.random.default_rng(0)
     >>> keys = rng.normal(size=(1, 40, 8))
@@ -122,8 +139,10 @@ def audit(heads: Heads, *, queries: int = 1000, drop: float = 0.1, nulls: int = 
                     only=chosen, time_limit=arguments.positive(time_limit, "time_limit"))
     with _progress.bar(progress, "audit", len(chosen) or len(heads), lambda done, _: (done, "")) as bar:
         text, lead, arrays, complete, interrupted = _core.audit(
-            heads._core, settings, "" if journal is None else os.fspath(journal), arguments.threads(threads), callback, bar)
+            heads._core, settings, "" if journal is None else os.fspath(journal), arguments.threads(threads), callback,
+            bar)
     result = Audit(json.loads(text), complete, arrays, json.loads(lead))
     if interrupted:
-        raise Interrupted("audit was interrupted; the exception's result has the heads so far", result)
+        raise Interrupted("audit was interrupted; .result has the heads so far", result)
+    result._warn()
     return result

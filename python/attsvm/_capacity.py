@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from . import _arguments as arguments
 from . import _core, _progress
-from ._errors import Interrupted
+from ._errors import Interrupted, warn
 from ._files import writable
 from ._results import FieldsResult
 from ._types import Device, PathLike
@@ -81,8 +81,8 @@ def _result(text: str) -> Capacity:
     return Capacity(values)
 
 
-def capacity(n: int, T: int, d: int, *, dz: int | None = None, attention: str = "cross", width: int | None = None,
-             heads: int = 1, draws: int = 100, runs: int | None = None, want: float = 0.9, seed: int = 0,
+def capacity(n: int, T: int, d: int, *, dz: int | None = None,
+             attention: Literal["cross", "self", "prompt"] = "cross", width: int | None = None, heads: int = 1, draws: int = 100, runs: int | None = None, want: float = 0.9, seed: int = 0,
              time_limit: float | None = None, page: PathLike | None = None, force: bool = False,
              threads: int | None = None, device: Device = "auto", progress: bool | None = None) -> Capacity:
     """What sizes can separate: chances, margins, ranks, and the smallest d that suffices, as `attsvm capacity`.
@@ -103,7 +103,7 @@ def capacity(n: int, T: int, d: int, *, dz: int | None = None, attention: str = 
     want : float
         Chance for which to look for the smallest d; 0: do not.
     time_limit : seconds, optional
-        Ends with the counts so far, and `complete` is False.
+        Ends with the counts so far: `complete` is False, and a `ConvergenceWarning` says so.
     page : path, optional
         Writes a page that shows it too; an existing file is replaced only with `force`.
     device : as in `train_many`
@@ -132,4 +132,6 @@ def capacity(n: int, T: int, d: int, *, dz: int | None = None, attention: str = 
     result = _result(text)
     if interrupted:
         raise Interrupted("capacity was interrupted; .result has the counts so far", result)
+    if not result.complete:
+        warn("capacity: the limit ended it; these are the counts so far")
     return result

@@ -15,22 +15,25 @@ from ._types import PathLike
 
 def existing(path: PathLike) -> str:
     """The path, if there is something at it."""
-    path = os.fspath(path)
+    path = os.fsdecode(path)
     if not os.path.exists(path):
         raise MissingFileError(f"{path}: there is no such file")
     return path
 
 
 def writable(path: PathLike, force: bool) -> str:
-    """The path, if there is nothing at it or it may be replaced."""
-    path = os.fspath(path)
+    """The path, if there is nothing at it or it may be replaced, and a folder to hold it."""
+    path = os.fsdecode(path)
     if not force and os.path.lexists(path):
         raise ExistingFileError(f"{path}: already exists; give force=True to replace it")
+    folder = os.path.dirname(path)
+    if folder and not os.path.isdir(folder):
+        raise MissingFileError(f"{path}: there is no folder {folder}")
     return path
 
 
 def save(path: PathLike, thing: Task | Solution | Run | Path | Heads | Stack, *, force: bool = False) -> None:
-    """Writes a task, solution, run, path, heads or stack to an .npz file: the bytes that the command line writes for it.
+    """Writes a task, solution, run, path, heads or stack to an .npz file, with the bytes of the command line.
 
     The file appears complete or not at all; an existing one is replaced only with `force`, else FileExistsError.
 
@@ -49,8 +52,9 @@ def save(path: PathLike, thing: Task | Solution | Run | Path | Heads | Stack, *,
 def load(path: PathLike) -> Task | Solution | Run | Path | Heads | Stack:
     """Reads a file of a task, solution, run, path, heads or stack; the arrays in it determine which.
 
-    A file that holds only W is read as another solver's solution. A stack comes without what is said about its heads. InputError names the file, the array and the error,
-    FileNotFoundError a file that is missing. `load_task`, `load_solution` and `load_run` read what they say alone.
+    A file that holds only W is read as another solver's solution. A stack comes without what is said about its heads.
+    InputError names the file, the array and the error, FileNotFoundError a file that is missing. `load_task`,
+    `load_solution` and `load_run` read what they say alone.
 
     >>> import attsvm, os, tempfile
     >>> file = os.path.join(tempfile.mkdtemp(), "svm.npz")

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from . import _arguments as arguments
 from . import _core, _progress
 from ._errors import Interrupted, warn_of_unsolved
+from ._results import copied, table
 from ._solve import solve_state
 from ._task import Task, unwrap
 from ._types import Flags
@@ -12,12 +13,19 @@ from ._types import Flags
 
 class Margin(NamedTuple):
     """How far W keeps the selected tokens ahead. Dicts are by the name of the norm."""
-    smallest: float  #: the smallest difference of logits between a kept and a dropped token; infinite if none is dropped
+    smallest: float  #: least difference of logits between a kept and a dropped token; infinite if none is dropped
     closest: tuple[int, int, int] | None  #: where it is: query, kept token, dropped token
     rho: dict[str, float]  #: smallest / norm of W, as a share of the largest such margin of any W; NaN: not known
     largest_margin: dict[str, float]  #: that margin, 1 / the least norm of the SVM; NaN unless its solve ended optimal
     rho_status: dict[str, str]  #: how that solve ended
     select: Flags  #: (q, T) bool, the tokens that are kept
+
+    def to_dict(self, *, copy: bool = False) -> dict[str, Any]:
+        """All fields by name. With `copy`, arrays are copies that may be changed."""
+        return copied(self._asdict()) if copy else self._asdict()
+
+    def _repr_html_(self) -> str:
+        return table(self, [*self._asdict().items()])
 
 
 def margin(task: Task, W: Any, select: Any = None, *, norms: Any = ("fro", "nuc", "spec", "max", "l1"),

@@ -6,7 +6,7 @@ import numpy as np
 
 from . import _arguments as arguments
 from . import _core, _progress
-from ._errors import Interrupted
+from ._errors import Interrupted, warn
 from ._results import Result
 from ._task import Task, unwrap
 from ._types import Loss, Parametrization, PathLike
@@ -76,6 +76,9 @@ def path(task: Task, radius: Sequence[float] = (1, 10, 100, 1000), *, param: Par
     callback : function of (start, radius), optional
         Called before each minimisation; a true return value stops.
 
+    `ConvergenceWarning` says so if radii are missing, or the `stationarity` of one is above the tolerance. Ctrl-C
+    raises `Interrupted`, whose `result` is the path so far.
+
     >>> import attsvm
     >>> result = attsvm.path(attsvm.generate("random", n=3, T=4, d=5, seed=1), [1, 10, 100], starts=2)
     >>> result.W.shape, bool((result.stationarity < 1e-8).all())
@@ -93,4 +96,9 @@ def path(task: Task, radius: Sequence[float] = (1, 10, 100, 1000), *, param: Par
     result = Path(arrays, complete)
     if interrupted:
         raise Interrupted(f"path was interrupted; .result has {len(arrays.get('radius', ()))} radii", result)
+    if not complete:
+        warn("path: the limit ended it; radii are missing, or the last is not converged")
+    elif (above := np.flatnonzero(result.stationarity > tolerance)).size:
+        warn(f"path: {above.size} of {len(radii)} radii are not converged; the first is {radii[above[0]]:g}, whose "
+             f"stationarity is {result.stationarity[above[0]]:.2g}")
     return result

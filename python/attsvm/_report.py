@@ -27,6 +27,9 @@ class Report(NamedTuple):
         check = self.data.get("check")
         return None if check is None else str(check["verdict"])
 
+    def __repr__(self) -> str:  # without the data, which are as long as the page
+        return f"Report(file={self.file!r}, verdict={self.verdict!r})"
+
 
 _Kind = TypeVar("_Kind", Run, Solution)
 

@@ -59,7 +59,7 @@ class Run(Result):
         ----------
         task : Task with a head, or of next-token prediction
         W : array (d, dz), or (r, d, dz) or a list of r matrices
-            The weights at the end, or at r points of the training, tensors too.
+            The weights at the end, or at r points of the training, tensors too. Prompts may be vectors.
         K, Q : arrays (d, w) and (dz, w), or (r, d, w) and (r, dz, w), instead of W
             W = K Qᵀ.
         steps : r integers, optional

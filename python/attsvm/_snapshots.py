@@ -12,13 +12,16 @@ from ._task import Task
 from ._types import Floats, Integers, Loss, Optimizer, Parametrization
 
 
-def points_of(value: Any, name: str) -> Floats:
-    """(r, rows, columns) float64 of one matrix, a stack, or a list of matrices or tensors."""
+def points_of(value: Any, name: str, columns: int = 0) -> Floats:
+    """(r, rows, columns) float64 of one matrix, a stack, or a list of matrices or tensors. With one column, vectors are
+    matrices too."""
     if isinstance(value, (list, tuple)) and value:
         shapes = {tuple(np.shape(one) if not hasattr(one, "shape") else one.shape) for one in value}
         if len(shapes) > 1:
             raise ValueError(f"{name} has matrices of shapes {sorted(shapes)}; must all be the same")
     points: Floats = np.asarray(arguments.array(value, name), dtype=np.float64)
+    if columns == 1 and (points.ndim == 1 or (points.ndim == 2 and points.shape[1] > 1)):
+        points = points[..., None]
     if points.ndim == 2:
         points = points[None]
     if points.ndim != 3:
@@ -60,7 +63,7 @@ def run_of(task: Task, W: Any, K: Any, Q: Any, steps: Steps | None, optimizer: O
             raise ValueError(f"K has {len(first)} points and Q has {len(second)}; must be as many")
         starts: list[dict[str, Floats]] = [{"K0": k, "Q0": q} for k, q in zip(first, second)]
     else:
-        starts = [{"W0": one} for one in points_of(W, "W")]
+        starts = [{"W0": one} for one in points_of(W, "W", task.dz)]
     at = _steps(steps, len(starts))
     param: Parametrization = "KQ" if factored else "W"
     width = starts[0]["K0"].shape[1] if factored else None

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 from . import _arguments as arguments
 from . import _core, _progress
@@ -102,11 +102,12 @@ def _judged(arrays: dict[str, Any], judged: str, interrupted: bool, call: str) -
     return result
 
 
-def stack(task: Task, *, layers: int = 2, heads: int = 1, causal: bool = True, values: str = "random",
-          train_values: bool = False, one_norm: bool = False, optimizer: Optimizer = "ngd", step: float = 0.1,
-          steps: int = 2000, schedule: Schedule = "constant", loss: Loss = "logistic", init: str = "usual", seed: int = 0,
-          records: int | None = None, askers: str = "live", null: int = 10, time_limit: float | None = None,
-          threads: int | None = None, progress: bool | None = None) -> Stack:
+def stack(task: Task, *, layers: int = 2, heads: int = 1, causal: bool = True,
+          values: Literal["random", "identity"] = "random", train_values: bool = False, one_norm: bool = False,
+          optimizer: Optimizer = "ngd", step: float = 0.1, steps: int = 2000, schedule: Schedule = "constant",
+          loss: Loss = "logistic", init: Literal["usual", "zero", "random"] = "usual", seed: int = 0,
+          records: int | None = None, askers: Literal["live", "all"] = "live", null: int = 10,
+          time_limit: float | None = None, threads: int | None = None, progress: bool | None = None) -> Stack:
     """Trains layers of attention heads with residuals, and judges each head beside its own SVM, as `attsvm stack`.
 
     Parameters

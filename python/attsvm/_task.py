@@ -325,7 +325,7 @@ class Task(Result):
         return label * np.asarray(self._core.scores())[self._rows(query)]
 
     def attention(self, W: Any) -> Floats:
-        """(q, T) softmax weights at W (d, dz); 0 for tokens that a query does not see.
+        """(q, T) softmax weights at W (d, dz), or that of a solution or run; 0 for tokens that a query does not see.
 
         >>> task = generate("random", seed=1)
         >>> bool(np.allclose(task.attention(np.zeros((10, 10))), 1 / 8))
@@ -335,7 +335,7 @@ class Task(Result):
 
     def log_attention(self, W: Any) -> Floats:
         """Logarithms of `attention`, without underflow; -inf for tokens that a query does not see."""
-        return self._core.attention(arguments.array(W, "W"))[0]
+        return self._core.attention(arguments.weights(W, "W"))[0]
 
     def selecting(self, W: Any) -> Selecting:
         """How hard the attention at W (d, dz) is, and whether its heaviest token alone would do, as a router takes it.
@@ -370,9 +370,9 @@ class Task(Result):
         return _rebuild, (self.to_dict(),)
 
     def _shown(self) -> list[tuple[str, Any]]:
-        return [("attention", self.kind + (", masked" if self.masked else ", causal" if self.causal else "")), ("queries", self.n_queries),
-                ("sequences", self.n_sequences), ("longest", self.longest), ("d", self.d), ("dz", self.dz),
-                ("head", self.head_kind)]
+        return [("attention", self.kind + (", masked" if self.masked else ", causal" if self.causal else "")),
+                ("queries", self.n_queries), ("sequences", self.n_sequences), ("longest", self.longest), ("d", self.d),
+                ("dz", self.dz), ("head", self.head_kind)]
 
 
 def _rebuild(arrays: dict[str, Any]) -> Task:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from . import _arguments as arguments
 from . import _core, _progress
 from ._errors import Interrupted, warn_of_unsolved
-from ._results import FieldsResult, table
+from ._results import FieldsResult, copied, table
 from ._run import Run, Steps
 from ._solve import solve_state
 from ._task import Task, unwrap
@@ -217,9 +217,9 @@ class LocalOptima(NamedTuple):
     separable: int
     locally_optimal: Integers  #: (m, q) tokens, in lexicographic order
 
-    def to_dict(self) -> dict[str, Any]:
-        """All fields by name."""
-        return self._asdict()
+    def to_dict(self, *, copy: bool = False) -> dict[str, Any]:
+        """All fields by name. With `copy`, arrays are copies that may be changed."""
+        return copied(self._asdict()) if copy else self._asdict()
 
     def _repr_html_(self) -> str:
         return table(self, [*self._asdict().items()])

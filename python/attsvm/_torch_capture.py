@@ -1,3 +1,5 @@
+# mypy: disable-error-code="no-untyped-call, no-any-return, unused-ignore"
+# Of PyTorch's calls only some have types, and which ones depends on its release.
 """Sees what a model multiplies: the queries and keys of every attention while a forward pass runs.
 
 Nothing is rebuilt from weights. Every torch call of the pass is seen, so the operands of the product that a softmax
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import types
-from typing import Any, Callable, Iterator, Mapping, NamedTuple
+from typing import Any, Callable, Generator, Mapping, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -37,7 +39,7 @@ def wide(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
-def call(inputs: Any) -> tuple[tuple, dict]:
+def call(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Positional and keyword arguments of a model: a tensor, a tuple, or a mapping such as tokenizers return."""
     if isinstance(inputs, Mapping):
         return (), dict(inputs)
@@ -50,7 +52,7 @@ def recompute(queries: torch.Tensor, keys: torch.Tensor, visible: torch.Tensor) 
     return torch.nan_to_num(torch.softmax(logits.masked_fill(~visible, -torch.inf), -1))
 
 
-def _matmul(func: Any, args: tuple, kwargs: dict) -> Any:
+def _matmul(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """(queries, keys) if the call is a product of two tensors, else None."""
     given = [*args, *kwargs.values()]
     if func in _PRODUCTS:
@@ -125,7 +127,8 @@ class Capture(TorchFunctionMode):
     def _leave(self) -> None:
         self._stack.pop()
 
-    def __torch_function__(self, func: Any, types_: Any, args: tuple = (), kwargs: Any = None) -> Any:
+    def __torch_function__(self, func: Any, types_: Any, args: tuple[Any, ...] = (),
+                           kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is F.multi_head_attention_forward:
             with self._again():
@@ -153,7 +156,7 @@ class Capture(TorchFunctionMode):
         return result
 
     @contextlib.contextmanager
-    def _again(self) -> Iterator[None]:
+    def _again(self) -> Generator[None, None, None]:
         """The mode alone, without the hooks that entering it adds."""
         super().__enter__()
         try:

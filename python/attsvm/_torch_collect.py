@@ -6,15 +6,19 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ._heads import Heads
 from ._torch_capture import Seen
+
+Rows = NDArray[Any]  #: of one sequence: flags, or numbers
 
 _CROSS = ("cross", "encoder_attn", "multihead_attn")  # in names of modules: their keys are not the queries' tokens
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 0.05, torch.bfloat16: 0.05}
 
 
-def ids_and_mask(args: tuple, kwargs: dict) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
+def ids_and_mask(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
+        torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
     """The tensor that a model is called with; the same if it holds words; and which of them are not padding."""
     first = next((one for one in [*args, *kwargs.values()] if isinstance(one, torch.Tensor)), None)
     given, mask = kwargs.get("input_ids", first), kwargs.get("attention_mask")
@@ -81,10 +85,10 @@ class Collected:
         self._words(arrays, real, asks, text, query_text, separators)
         return Heads(**arrays)
 
-    def _real(self, seen: list[Seen], own: bool) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def _real(self, seen: list[Seen], own: bool) -> tuple[list[Rows], list[Rows]]:
         """Which tokens of each sequence are not padding, and which of them ask."""
-        real: list[np.ndarray] = []
-        asks: list[np.ndarray] = []
+        real: list[Rows] = []
+        asks: list[Rows] = []
         for one, (_, mask) in zip(seen, self._batches):
             visible = one.visible.any(1).numpy()
             for b in range(len(visible)):
@@ -103,9 +107,9 @@ class Collected:
                 asks.append(there & looks if own else looks)
         return real, asks
 
-    def _stack(self, arrays: dict[str, Any], real: list[np.ndarray], asks: list[np.ndarray]) -> None:
-        keys: list[np.ndarray] = []
-        masks: list[np.ndarray] = []
+    def _stack(self, arrays: dict[str, Any], real: list[Rows], asks: list[Rows]) -> None:
+        keys: list[Rows] = []
+        masks: list[Rows] = []
         queries, key_head, layer, head, difference = [], [], [], [], []
         longest = max(int(row.sum()) for row in real)
         for number, seen in enumerate(self.layers.values()):
@@ -137,7 +141,7 @@ class Collected:
         else:
             arrays["visible"] = masks[0]
 
-    def _words(self, arrays: dict[str, Any], real: list[np.ndarray], asks: list[np.ndarray], text: Any, query_text: Any,
+    def _words(self, arrays: dict[str, Any], real: list[Rows], asks: list[Rows], text: Any, query_text: Any,
                separators: set[str]) -> None:
         sink = np.zeros(arrays["offsets"][-1], bool)
         sink[arrays["offsets"][:-1]] = True

@@ -11,6 +11,7 @@ import torch
 from ._heads import Heads
 from ._torch_capture import Seen
 from ._torch_collect import Collected
+from ._types import Floats
 
 KINDS = ("offset", "constant", "same word", "induction")
 SATURATED = 0.99  # attention of the choice from which a head counts as hard
@@ -28,7 +29,7 @@ def head_numbers(seen: Seen, mask: torch.Tensor | None = None) -> tuple[torch.Te
     logits = products.masked_fill(~seen.visible, -torch.inf)
     chooses = seen.visible.sum(-1) > 1
     if mask is not None and mask.shape == (chooses.shape[0], chooses.shape[2]):
-        chooses = chooses & (mask != 0)[:, None]
+        chooses = chooses & mask.bool()[:, None]
     top = logits.topk(min(2, logits.shape[-1]), -1).values
     attention = torch.softmax(logits, -1)
     entropy = -torch.xlogy(attention, attention).sum(-1)
@@ -41,7 +42,7 @@ def head_numbers(seen: Seen, mask: torch.Tensor | None = None) -> tuple[torch.Te
         levels = torch.tensor([0.1, 0.5, 0.9], dtype=gaps.dtype, device=gaps.device)
         broken = ~products[:, h].isfinite()  # NaN hides in a mask: it is not above anything
         shown = torch.where(seen.visible[:, h] | broken, products[:, h].abs(), torch.zeros_like(logits[:, h]))
-        numbers.setdefault("gap", []).append(torch.quantile(gaps if len(gaps) else levels * torch.nan, levels))
+        numbers.setdefault("gap", []).append(torch.quantile(gaps if len(gaps) else levels.mul(torch.nan), levels))
         numbers.setdefault("weight", []).append(attention[:, h].amax(-1)[rows].mean())
         numbers.setdefault("entropy", []).append(entropy[:, h][rows].mean())
         numbers.setdefault("sink_weight", []).append(attention[:, h].gather(-1, first[:, h])[..., 0][rows].mean())
@@ -73,9 +74,9 @@ def projections(module: torch.nn.Module, width: int) -> tuple[torch.Tensor, torc
             return getattr(module, names[0]).weight, getattr(module, names[1]).weight
     packed = getattr(module, "in_proj_weight", None)
     if packed is None and isinstance(getattr(module, "qkv", None), torch.nn.Linear):
-        packed = module.qkv.weight  # type: ignore[union-attr]
+        packed = getattr(module, "qkv").weight
     if packed is None and hasattr(module, "c_attn"):
-        packed = module.c_attn.weight.T  # type: ignore[union-attr, operator]
+        packed = getattr(module, "c_attn").weight.T
     if packed is not None and packed.shape[0] == 3 * width:
         return packed[:width], packed[width:2 * width]
     query, key = getattr(module, "q_proj_weight", None), getattr(module, "k_proj_weight", None)
@@ -96,7 +97,7 @@ def heads_of(seen: Seen, ids: torch.Tensor | None, mask: torch.Tensor | None) ->
     return collected.heads(None, None, set())
 
 
-def kinds_of(heads: Heads | None, count: int) -> tuple[np.ndarray, list[str]]:
+def kinds_of(heads: Heads | None, count: int) -> tuple[Floats, list[str]]:
     """(heads, 4) shares of the kinds, and the largest of each head in words."""
     shares, words = np.full((count, len(KINDS)), np.nan), [""] * count
     for h in range(count if heads is not None else 0):
@@ -107,7 +108,7 @@ def kinds_of(heads: Heads | None, count: int) -> tuple[np.ndarray, list[str]]:
     return shares, words
 
 
-def rho_of(heads: Heads | None, count: int, norm: str, queries: int, nulls: int) -> np.ndarray:
+def rho_of(heads: Heads | None, count: int, norm: str, queries: int, nulls: int) -> Floats:
     """(heads, 3): rho, and mean and deviation of its null."""
     values = np.full((count, 3), np.nan)
     for h in range(count if heads is not None else 0):
@@ -116,7 +117,7 @@ def rho_of(heads: Heads | None, count: int, norm: str, queries: int, nulls: int)
     return values
 
 
-def forecast(steps: Sequence[int], gaps: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def forecast(steps: Sequence[int], gaps: Floats, weight: Floats) -> Floats:
     """The step at which the choice's attention reaches 99 % if gaps keep growing as they do; NaN: never, or not known.
 
     `gaps` (r, …) are medians at the steps, `weight` (…) the attention at the last. The rate is the least-squares slope

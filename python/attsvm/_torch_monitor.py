@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import warnings
 from typing import Any, Callable
 
@@ -9,10 +8,12 @@ import torch
 
 from . import _arguments as arguments
 from . import _core
+from ._files import writable
 from ._torch_capture import Capture, Seen, call
 from ._torch_collect import ids_and_mask
 from ._torch_measures import (LOOK_BACK, forecast, head_numbers, heads_of, kinds_of, norm_named_by, norms_of, optimizer_of,
                               projections, rho_of)
+from ._types import Floats, PathLike
 
 _FIELDS = {"gap": 3, "weight": 1, "entropy": 1, "largest_logit": 1, "sink_weight": 1, "sink_share": 1, "drift": 1,
            "norm": 3, "kind": 4, "forecast": 1, "rho": 3}
@@ -48,7 +49,7 @@ class Monitor:
         if "forward" in vars(self._model):
             raise ValueError("the model's forward is replaced already, by another monitor or a wrapper")
         self._forward = self._model.forward
-        self._model.forward = self._watched  # type: ignore[method-assign]
+        self._model.forward = self._watched  # type: ignore[method-assign, unused-ignore]
         return self
 
     def __exit__(self, error: Any, *_: Any) -> None:
@@ -105,7 +106,7 @@ class Monitor:
         choices, numbers = head_numbers(seen, mask)
         before, count, size = self._choices.get(name), seen.queries.shape[1], seen.queries.shape[3]
         numbers["drift"] = torch.full_like(numbers["weight"], torch.nan) if before is None else \
-            (choices != before).double().mean((0, 2))
+            choices.ne(before).double().mean((0, 2))
         self._choices[name] = choices
         module = self._model.get_submodule(seen.name)
         numbers["norm"] = norms_of(module, count, size)
@@ -125,7 +126,7 @@ class Monitor:
             self.rho_norm = self._norm
         return self.rho_norm
 
-    def _look_for_explosions(self, name: str, largest: np.ndarray) -> None:
+    def _look_for_explosions(self, name: str, largest: Floats) -> None:
         for h, value in enumerate(largest):
             if (name, h) in self._warned or value <= self._explosion:
                 continue
@@ -161,9 +162,9 @@ class Monitor:
             arrays["warnings"] = list(self.warnings)
         return arrays
 
-    def save(self, path: Any, force: bool = False) -> None:
+    def save(self, path: PathLike, force: bool = False) -> None:
         """Writes `to_dict()` to an .npz file, of which `attsvm report` makes a page."""
-        _core.write_npz(os.fspath(path), self.to_dict(), bool(force))
+        _core.write_npz(writable(path, force), self.to_dict(), bool(force))
 
 
 def monitor(model: torch.nn.Module, every: int = 100, *, probe: Any = None, optimizer: Any = None, norm: Any = "auto",

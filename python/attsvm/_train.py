@@ -11,6 +11,7 @@ from . import _core, _progress
 from ._errors import Interrupted
 from ._files import existing, load_run, writable
 from ._run import Run, Runs, TrainProgress
+from ._solution import Solution
 from ._task import Task, task_at_fault, unwrap, unwrap_all
 from ._types import Arithmetic, Device, Loss, Optimizer, Parametrization, PathLike, Schedule, Selector
 
@@ -99,8 +100,9 @@ def _start(init: Any, param: str) -> tuple[str, _Start]:
     if isinstance(init, (str, os.PathLike)):
         arrays = _core.read_npz(existing(init))
         # A run's file has its weights under the names of arrays; those of a start end in 0.
+        of_run = "record_step" in arrays or "record_W" in arrays
         wanted = {name: arrays[name] if name in arrays else arrays[name[0]] for name in _STARTS
-                  if name in arrays or (name[0] in arrays and "record_step" in arrays)}
+                  if name in arrays or (name[0] in arrays and of_run)}
         wanted = {name: value for name, value in wanted.items()
                   if name == "v0" or (name == "W0") != (param == "KQ")}
         if not wanted:
@@ -112,6 +114,8 @@ def _start(init: Any, param: str) -> tuple[str, _Start]:
         init = {f"{name}0": value for name, value in init.to_dict().items() if name in names}
         if param == "KQ" and len(init) < 2:
             raise ValueError("init is a run of W; param = KQ needs one of K and Q")
+    if isinstance(init, Solution):
+        init = {"K0": init.K, "Q0": init.Q} if param == "KQ" else {"W0": init.W}
     if not isinstance(init, dict):
         init = {"W0": init}
     unknown = sorted(set(init) - set(_STARTS))
@@ -176,7 +180,7 @@ def train(task: Task, *, param: Parametrization = "W", joint: bool = False, head
         Steps divide logits by it; two numbers are the first and the last of a geometric schedule.
     arithmetic : "exact" or "plain"
         plain computes gradients as deep-learning frameworks do, rounding noise and underflow included.
-    init : "zero", "random", array (d, dz), dict of W0, K0, Q0, v0, a Run, or a file that holds any of these; optional
+    init : "zero", "random", array (d, dz), dict of W0, K0, Q0, v0, Run, Solution, or the file of a start or run; optional
         Default: zero for W and p, random for KQ.
     record : list of steps, or "every:K", optional
         Points to record; default: about 100 from the first to the last, closer together at the beginning.

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Sequence
 import numpy as np
 
 from . import _arguments as arguments
+from ._files import existing
 from ._path import Path
 from ._run import Run, correlations
 from ._snapshots import points_of
@@ -340,7 +341,7 @@ def figure(study: StudyResult | dict[str, Any] | str, panel: int | None = None, 
         data = study.data
     elif isinstance(study, (str, os.PathLike)):
         import json
-        with open(study, encoding="utf-8") as file:
+        with open(existing(study), encoding="utf-8") as file:
             data = json.load(file)
     else:
         data = study

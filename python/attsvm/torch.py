@@ -111,7 +111,7 @@ def heads_from_cache(cache: Mapping[str, torch.Tensor], *, scale: float | None =
         visible = torch.ones(*queries.shape[:3], keys.shape[2], dtype=torch.bool)
         scores, own = cache.get(f"{place}.hook_attn_scores"), cache.get(f"{place}.hook_pattern")
         if scores is not None:
-            visible = scores > -1e3
+            visible = scores.gt(-1e3)
         elif causal:
             visible = visible.tril()
         difference = torch.full((queries.shape[1],), torch.nan)

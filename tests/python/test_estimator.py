@@ -6,8 +6,8 @@ tokens, and on it all checks of scikit-learn run. What these cannot see is state
 gives the same answer, parameters and inputs stay as they are, pickles and clones behave alike, features are counted,
 lists and read-only arrays are taken, NaN is refused, predictions do not depend on the order or number of the samples.
 What does not apply to tokens, and why: sparse data and data frames (tokens are arrays of numbers), string labels (y are
-indices of tokens), sample weights and class weights in fit (without C rows are constraints, not terms of a sum), one
-feature or one sample (a prompt of one coordinate keeps few selections; it says so by InfeasibleError).
+indices of tokens), class weights (a token's index is a place, not a class with more or fewer samples), one feature or
+one sample (a prompt of one coordinate keeps few selections; it says so by InfeasibleError).
 """
 
 import pickle
@@ -17,7 +17,7 @@ import attsvm
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.utils import estimator_checks
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -149,6 +149,54 @@ def test_a_soft_margin_learns_from_wrong_labels():
     assert clone(model).C == 1.0
 
 
+def test_weights_of_sequences():
+    """C times the weight is the penalty of a sequence; weight 2 is to be there twice, weight 0 not to be there."""
+    x, y, given = noisy()
+    weights = np.where(np.arange(60) < 6, 0.01, 1.0)  # the wrong labels
+    model = attsvm.AttentionSVM(C=2.0).fit(x, given, sample_weight=weights)
+    assert (model.solution_.penalty == 2 * weights).all()
+    assert model.score(x, y) > attsvm.AttentionSVM(C=2.0).fit(x, given).score(x, y)
+    assert attsvm.verify(attsvm.Task(x, select=given), model.solution_)
+    order = np.repeat(np.arange(60), counts := np.arange(60) % 3)
+    for C, labels in ((1.0, given), (None, y)):
+        weighted = attsvm.AttentionSVM(C=C).fit(x, labels, sample_weight=counts)
+        again = attsvm.AttentionSVM(C=C).fit(x[order], labels[order])
+        np.testing.assert_allclose(weighted.W_, again.W_, atol=1e-7 * abs(again.W_).max())
+        assert attsvm.verify(attsvm.Task(x, sequence=np.flatnonzero(counts), select=labels[counts > 0]), weighted.solution_)
+    ragged, lengths = [one[:4] for one in X], np.full(12, 4)
+    ragged[0], lengths[0] = X[0], 5  # the longest has no weight
+    mask = np.arange(5) < lengths[:, None]
+    some = attsvm.AttentionSVM().fit(ragged, Y % 4, QUERIES, mask, sample_weight=np.arange(12) > 0)
+    np.testing.assert_array_equal(some.W_, attsvm.AttentionSVM().fit(ragged[1:], Y[1:] % 4, QUERIES[1:]).W_)
+    assert len(some.classes_) == 5
+    right = model.predict(x) == given
+    assert model.score(x, given, sample_weight=weights) == pytest.approx((right * weights).sum() / weights.sum())
+    for wrong, words in (([1.0] * 59, "sample_weight has shape"), (-weights, "sample_weight must"),
+                         (0 * weights, "sample_weight is zero"), (weights + np.inf, "sample_weight must")):
+        with pytest.raises(ValueError, match=words):
+            attsvm.AttentionSVM(C=1.0).fit(x, given, sample_weight=wrong)
+
+
+def test_searches_hand_queries_and_masks_through():
+    import sklearn
+    rng = np.random.default_rng(8)
+    x, queries = rng.normal(size=(40, 5, 6)), rng.normal(size=(40, 3))
+    mask = rng.random((40, 5)) < 0.7
+    mask[:, 0] = True
+    logits = np.where(mask, np.einsum("ntd,de,ne->nt", x, rng.normal(size=(6, 3)), queries), -np.inf)
+    y = logits.argmax(axis=1)
+    with sklearn.config_context(enable_metadata_routing=True):
+        names = dict(queries=True, mask=True)
+        model = attsvm.AttentionSVM().set_fit_request(**names).set_score_request(**names)
+        search = GridSearchCV(model, {"C": [1.0, 100.0]}, cv=KFold(4)).fit(x, y, queries=queries, mask=mask)
+        scores = cross_val_score(model, x, y, cv=KFold(4), params=dict(queries=queries, mask=mask))
+    best = attsvm.AttentionSVM(C=search.best_params_["C"]).fit(x, y, queries, mask)
+    np.testing.assert_array_equal(search.best_estimator_.W_, best.W_)
+    for score, (seen, held) in zip(scores, KFold(4).split(x), strict=True):
+        one = attsvm.AttentionSVM().fit(x[seen], y[seen], queries[seen], mask[seen])
+        assert score == one.score(x[held], y[held], queries[held], mask=mask[held])
+
+
 def test_a_soft_v_problem_is_the_svm_of_scikit_learn():
     from sklearn.svm import LinearSVC
     rng = np.random.default_rng(5)
@@ -240,14 +288,14 @@ class OneTokenPerClass(attsvm.AttentionSVM):
         rows = np.hstack([points, np.ones((len(points), 1))])
         return np.stack([np.kron(one, rows) for one in np.eye(len(self.classes_))], axis=1)
 
-    def fit(self, X, y):
+    def fit(self, X, y, sample_weight=None):
         points, y = validate_data(self, X, y, dtype=float)
         check_classification_targets(y)
         classes, chosen = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError("Classifier can't train when only one class is present.")
         self.classes_ = classes
-        super().fit(self._blocks(points), chosen)
+        super().fit(self._blocks(points), chosen, sample_weight=sample_weight)
         self.classes_, self.n_features_in_ = classes, points.shape[1]
         return self
 

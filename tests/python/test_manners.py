@@ -16,7 +16,10 @@ TASK = attsvm.generate("random", seed=1)
 @pytest.mark.parametrize("call", [
     lambda masked: attsvm.Task(masked), lambda masked: attsvm.Task([masked[0], masked[1]]),
     lambda masked: attsvm.Task([masked[0], masked[1][:2]]), lambda masked: attsvm.Task(np.ones((2, 3, 4)), queries=masked[:, 0]),
-    lambda masked: attsvm.correlation(masked[0], masked[0]), lambda masked: attsvm.solve(TASK, select=masked[0, :, 0])])
+    lambda masked: attsvm.correlation(masked[0], masked[0]), lambda masked: attsvm.solve(TASK, select=masked[0, :, 0]),
+    lambda masked: attsvm.solve(TASK, relax=masked[0, 0] > 0), lambda masked: attsvm.train(TASK, init=masked[0]),
+    lambda masked: attsvm.check(TASK, masked[0]), lambda masked: attsvm.Heads(masked, masked),
+    lambda masked: attsvm.Task(np.ones((2, 3, 4)), visible=masked[:, :, 0] > 0)])
 def test_masked_arrays_are_refused(call):
     with pytest.raises(TypeError, match="masked array"):
         call(np.ma.masked_array(np.ones((2, 3, 4)), mask=np.arange(24).reshape(2, 3, 4) == 5))
@@ -46,11 +49,12 @@ def test_numpys_bfloat16():
 def test_queries_to_relax_are_numbers_or_a_mask():
     relaxed = attsvm.solve(TASK, relax=[1, 3])
     assert attsvm.verify(TASK, relaxed)
-    for relax in (relaxed.relax, relaxed.relax.tolist(), np.array([1, 3]), (3, 1)):
+    for relax in (relaxed.relax, relaxed.relax.tolist(), np.array([1, 3]), (3, 1), {1, 3}):
         assert (attsvm.solve(TASK, relax=relax).W == relaxed.W).all()
     assert attsvm.solve(TASK, relax=None).objective == attsvm.solve(TASK, relax=np.zeros(6, bool)).objective
-    with pytest.raises(ValueError, match="relax has shape"):
-        attsvm.solve(TASK, relax=[True, False])
+    for wrong in ([True, False], 3):
+        with pytest.raises(ValueError, match="relax has shape"):
+            attsvm.solve(TASK, relax=wrong)
 
 
 @pytest.mark.parametrize("words, call", [
@@ -123,7 +127,9 @@ def test_a_task_shows_what_it_was_made_from():
 
 
 @pytest.mark.parametrize("thing", [TASK, attsvm.solve(TASK), attsvm.train(TASK, steps=3), attsvm.solve_many([TASK]),
-                                   attsvm.check(TASK)], ids=lambda thing: type(thing).__name__)
+                                   attsvm.check(TASK), attsvm.margin(TASK, np.eye(10), norms="fro"),
+                                   attsvm.local_optima(attsvm.generate("random", n=2, T=3, d=4, seed=1))],
+                         ids=lambda thing: type(thing).__name__)
 def test_copies_are_writable_and_apart(thing):
     def arrays(value):
         if isinstance(value, dict):

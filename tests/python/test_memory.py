@@ -7,6 +7,7 @@ import sys
 
 import attsvm
 import numpy as np
+import pytest
 
 CALLS = 10_000
 
@@ -102,6 +103,70 @@ def test_next_token_tasks():
         return attsvm.check(task).graph, attsvm.check(task, run.W, progress=False).to_dict(copy=True)
 
     assert growth(call, 400) < 1 << 20
+
+
+def test_masks_and_soft_margins():
+    tokens, mask = np.random.default_rng(0).normal(size=(4, 6, 5)), np.arange(6) >= np.array([[0], [2], [1], [3]])
+
+    def call():
+        task = attsvm.Task(tokens, visible=mask, select=[5, 5, 5, 5])
+        solution = attsvm.solve(task, soft=0.5)
+        return solution.xi, attsvm.verify(task, solution), task.attention(solution), task.seen(1), task.keys(2)
+
+    assert growth(call, 2000) < 1 << 20
+
+
+def test_heads():
+    keys = np.random.default_rng(0).normal(size=(1, 12, 3))
+
+    def call():
+        heads = attsvm.Heads(keys, np.roll(keys, 1, axis=1), position=np.arange(12), text=[f"t{k}" for k in range(12)])
+        audit = attsvm.audit(heads, nulls=1, progress=False)
+        return heads.task(0).tokens, heads.kinds(0), heads.rho(0, nulls=1), audit.to_dict(copy=True)
+
+    assert growth(call, 400) < 1 << 20
+
+
+def test_calls_that_take_longer():
+    task = attsvm.generate("random", attention="prompt", n=3, T=4, d=5, seed=1)
+
+    def call():
+        attsvm.stack(task, steps=5, null=1)
+        attsvm.path(task, [1, 10], starts=1)
+        attsvm.capacity(3, 3, 4, draws=3, runs=0, want=0)
+        attsvm.claims("rank", tasks=1)
+        return attsvm.local_optima(attsvm.generate("random", n=2, T=3, d=4)).locally_optimal
+
+    assert growth(call, 200) < 1 << 20
+
+
+def test_the_estimator():
+    estimator = pytest.importorskip("attsvm.estimator")
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(8, 4, 5)), rng.integers(4, size=8)
+
+    def call():
+        model = estimator.AttentionSVM(C=1.0).fit(x, y, sample_weight=np.arange(8))
+        return model.predict_proba(x), model.score(x, y), pickle.loads(pickle.dumps(model)).W_
+
+    assert growth(call, 1000) < 1 << 20
+
+
+def test_interruptions():
+    """The answer that an exception carries goes with it, and so does what a callback that raises has seen."""
+    task = attsvm.generate("random", seed=1)
+
+    def fail(now):
+        raise RuntimeError("enough")
+
+    def call():
+        try:
+            attsvm.train(task, steps=50, callback=fail)
+        except RuntimeError:
+            pass
+        return attsvm.train(task, steps=50, callback=lambda now: now.step == 3).record_W
+
+    assert growth(call, 2000) < 1 << 20
 
 
 def test_pages(tmp_path):

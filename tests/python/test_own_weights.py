@@ -1,6 +1,7 @@
 """Weights that were trained elsewhere: check, margin, runs made of snapshots, starts, plots and pages."""
 
 import json
+import os
 
 import attsvm
 import numpy as np
@@ -47,6 +48,19 @@ def test_weights_are_checked_like_runs(task, run):
     torch = pytest.importorskip("torch")
     tensor = attsvm.check(task, torch.tensor(run.W, requires_grad=True))
     assert tensor.rho["max"] == pytest.approx(one.rho["max"], rel=1e-12)
+
+
+def test_prompts_are_vectors():
+    task = attsvm.generate("prompt", seed=1)
+    run = attsvm.train(task, steps=200, record="every:50")
+    whole = attsvm.check(task, run)
+    vectors = [W[:, 0] for W in run.record_W]
+    for points in (vectors, np.array(vectors), run.record_W):
+        again = attsvm.check(task, points, steps=run.record_step, optimizer="ngd")
+        np.testing.assert_allclose(again.rho["fro"], whole.rho["fro"], rtol=1e-9)
+    for one in (vectors[-1], run.W, vectors[-1].tolist()):
+        assert attsvm.check(task, one).rho["fro"] == pytest.approx(whole.rho["fro"][-1:])
+        np.testing.assert_allclose(task.attention(one), run.attention)
 
 
 @pytest.mark.parametrize("words, call", [
@@ -100,6 +114,14 @@ def test_runs_are_starts(task, run, tmp_path):
     assert np.array_equal(attsvm.train(task, param="KQ", init=factors, steps=0).K, factors.K)
     with pytest.raises(ValueError, match="run of W"):
         attsvm.train(task, param="KQ", init=run)
+    np.savez(tmp_path / "theirs.npz", W=run.W, record_W=run.record_W)  # another program's, without steps
+    for init in (run.W, tmp_path / "theirs.npz"):
+        np.testing.assert_allclose(attsvm.train(task, init=init, steps=200).W, whole.W, rtol=1e-9)
+    svm = attsvm.solve(task, norm="nuc")
+    assert (attsvm.train(task, init=svm, steps=0).W == svm.W).all()
+    assert (attsvm.train(task, param="KQ", width=svm.K.shape[1], init=svm, steps=0).K == svm.K).all()
+    for one in (run, svm):
+        np.testing.assert_array_equal(task.attention(one), task.attention(one.W))
 
 
 def test_files_that_are_missing_or_there(task, tmp_path):
@@ -111,6 +133,16 @@ def test_files_that_are_missing_or_there(task, tmp_path):
     with pytest.raises(FileExistsError, match="force=True") as caught:
         task.save(tmp_path / "task.npz")
     assert isinstance(caught.value, attsvm.InputError) and "--force" not in str(caught.value)
+    heads = attsvm.Heads(np.eye(6)[None], np.eye(6)[None])
+    audit = attsvm.audit(heads, nulls=0)
+    for write in (task.save, heads.save, audit.save, audit.page, lambda path: attsvm.train(task, steps=1, out=path),
+                  lambda path: attsvm.report(task, out=path)):
+        with pytest.raises(FileExistsError, match="force=True"):
+            write(tmp_path / "task.npz")
+        with pytest.raises(FileNotFoundError, match="there is no folder .*nowhere") as caught:
+            write(tmp_path / "nowhere/task.npz")
+        assert isinstance(caught.value, attsvm.InputError)
+    assert attsvm.load(os.fsencode(tmp_path / "task.npz")).n_queries == 6
 
 
 def test_another_programs_run_is_shown(task, tmp_path):
@@ -201,6 +233,7 @@ def test_pages_show_what_the_command_line_shows(task, run, tmp_path, program):
     for data in (expected, page.data):
         data["settings"].pop("command", None)
         data.pop("command", None)
+    assert repr(page) == f"Report(file={page.file!r}, verdict={page.verdict!r})"
     assert page.data == expected and page.verdict == expected["check"]["verdict"] and page.file == str(tmp_path / "ours.html")
     single = attsvm.report(task, tmp_path / "ngd.npz", out=tmp_path / "single.html", token_names=[f"t{k}" for k in range(48)])
     assert [one["file"] for one in single.data["runs"]] == [str(tmp_path / "ngd.npz")]

@@ -95,8 +95,8 @@ def clean(request, tmp_path_factory, wheels):
 def test_the_source_distribution_is_complete(sdist):
     with tarfile.open(sdist) as archive:
         names = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
-    tracked = run("git", "-C", ROOT, "ls-files", "src", "include", "app", "python", "cmake", "CMakeLists.txt",
-                  "pyproject.toml", "LICENSE", "README.md", "packages.txt").split()
+    tracked = run("git", "-C", ROOT, "ls-files", "src", "include", "app", "python", "cmake", "web",
+                  "scripts/compile_kernels", "CMakeLists.txt", "pyproject.toml", "LICENSE", "README.md", "packages.txt").split()
     assert tracked and set(tracked) <= names, sorted(set(tracked) - names)
     assert not any(name.startswith(("build", "tests", "bench")) for name in names)
 

@@ -28,6 +28,13 @@ def test_a_solver_that_stalls_says_so(norm, tmp_path, program):
     assert json.loads(theirs.stdout)["status"] == "stalled"
 
 
+def test_what_double_precision_can_reach_is_kept():
+    task = attsvm.generate("separable", n=20, T=10, d=16, seed=0)
+    with pytest.warns(attsvm.ConvergenceWarning, match="could not reach"):
+        solution = attsvm.solve(task, norm="max", tolerance=OUT_OF_REACH)
+    assert solution.gap < 1e-12 and attsvm.verify(task, solution, tolerance=1e-12)
+
+
 def test_a_limit_is_a_limit():
     large = attsvm.generate("random", n=60, T=24, d=40, seed=1)
     with pytest.warns(attsvm.ConvergenceWarning, match="limit ended the solve; its relative gap is"):
@@ -72,6 +79,37 @@ def test_what_hangs_on_a_stalled_svm_is_not_known(tmp_path, program):
         assert "stalled with a gap of" in shown
 
 
+def test_heads_whose_svms_stopped_short(tmp_path):
+    rng = np.random.default_rng(0)
+    heads = attsvm.Heads(rng.normal(size=(1, 30, 4)), rng.normal(size=(2, 30, 4)), key_head=[0, 0])
+    with pytest.warns(attsvm.ConvergenceWarning, match="audit: . SVMs of heads; the first is 0.0, own, .*could not") as caught:
+        audit = attsvm.audit(heads, nulls=0, tolerance=OUT_OF_REACH)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    assert "stalled" in {view[norm]["status"] for view in audit.heads[0]["views"] for norm in ("frobenius", "nuclear")}
+    large = attsvm.Heads(rng.normal(size=(1, 1500, 40)), rng.normal(size=(1, 1500, 40)), position=np.arange(1500))
+    with pytest.warns(attsvm.ConvergenceWarning, match="audit: .*the limit ended"):
+        assert not attsvm.audit(large, time_limit=0.05).complete
+
+
+def test_paths_that_stop_short(tmp_path, program):
+    task = attsvm.generate("random", n=3, T=4, d=5, seed=1)
+    with pytest.warns(attsvm.ConvergenceWarning, match="path: 2 of 2 radii are not converged; the first is 1, whose "
+                                                       "stationarity is") as caught:
+        path = attsvm.path(task, [1, 10], starts=1, tolerance=OUT_OF_REACH)
+    assert caught[0].filename == __file__ and path.complete and (path.stationarity > OUT_OF_REACH).all()
+    task.save(tmp_path / "task.npz")
+    program("path", "task.npz", "--radius", "1,10", "--starts", 1, "--tolerance", OUT_OF_REACH, "-o", "path.npz", codes=(4,),
+            cwd=tmp_path)
+    with pytest.warns(attsvm.ConvergenceWarning, match="path: the limit ended it"):
+        assert not attsvm.path(task, [1, 10], starts=1, callback=lambda *_: True).complete
+
+
+def test_counts_that_stop_short():
+    with pytest.warns(attsvm.ConvergenceWarning, match="capacity: the limit ended it") as caught:
+        found = attsvm.capacity(40, 20, 30, draws=10**6, runs=0, want=0, time_limit=0.05)
+    assert not found.complete and caught[0].filename == __file__
+
+
 def test_optima_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -80,3 +118,6 @@ def test_optima_do_not_warn():
         attsvm.solve_many([TASK])
         attsvm.check(TASK, run)
         attsvm.margin(TASK, run)
+        attsvm.path(attsvm.generate("random", n=3, T=4, d=5, seed=1), [1, 10], starts=1)
+        attsvm.capacity(6, 5, 8, draws=5, runs=0, want=0)
+        attsvm.audit(attsvm.Heads(np.eye(6)[None], np.eye(6)[None]), nulls=0)

@@ -19,6 +19,7 @@ constexpr double kScaling = 9e-7;           // how far rounding may move ‖A(du
 constexpr double kProofShare = 1e-2;        // share of the tolerance that the proof of ‖A(dual)‖ may cost
 constexpr double kRoundedSize = 0x1.8p-49;  // how far ‖W‖ may stay below a bound: three quarters of what verify allows
 constexpr double kLargestLift = 1e-9;       // how far a bound may lie above ‖W‖ and count as rounding
+constexpr double kLeastLift = 1e-14;        // the same where the tolerance is below what double precision can hold
 constexpr int kStretches = 4;               // scalings of W, each of which rounds it anew
 constexpr int kMendings = 20;               // sweeps over rows that rounding leaves short
 constexpr double kMendable = 0x1p-44;       // violation, relative to ‖δ‖ ‖W‖ ‖ζ‖, that may be rounding
@@ -181,7 +182,7 @@ bool Certifier::restore(const MarginProblem& problem, double tolerance, MarginSo
   const double objective = primal_norm(solution);
   if (!(objective < least)) return true;
   if (has_given_numbers(problem)) return least <= objective * (1 + tolerance);  // they fix the length of W
-  const bool consistent = least <= objective * (1 + std::min(kLargestLift, tolerance));
+  const bool consistent = least <= objective * (1 + std::clamp(tolerance, kLeastLift, kLargestLift));
   if (!consistent && !(least <= 2 * objective)) {  // too far off to be shown together
     solution.dual.setZero();
     solution.dual_objective = 0;
