@@ -129,6 +129,12 @@ def optimizer_for(name, model):
     return Muon(model.parameters(), 0.02)
 
 
+def shorten(optimizer, step, steps):
+    """Steps shrink to zero along a straight line."""
+    for group in optimizer.param_groups:
+        group["lr"] *= 1 - 1 / (steps - step + 1)
+
+
 def trained(kind, name, seed, queries, nulls):
     """One training under the monitor; the heads of its end, each with rho and its null in every norm."""
     torch.manual_seed(seed)
@@ -137,8 +143,7 @@ def trained(kind, name, seed, queries, nulls):
     optimizer = optimizer_for(name, model)
     with attsvm.torch.monitor(model, every=100, probe=probe, norm=None) as seen:
         for step in range(steps):
-            for group in optimizer.param_groups:
-                group["lr"] *= 1 - 1 / (steps - step + 1)  # to zero, as a straight line
+            shorten(optimizer, step, steps)
             inputs, targets = batch()
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(model(inputs).flatten(0, -2), targets.flatten())
@@ -161,8 +166,9 @@ def control(name, seed, steps=6000):
     factors = [nn.Parameter(0.1 * torch.randn(d, d, dtype=torch.float64)) for _ in range(2)]
     optimizer = {"sgd": lambda: torch.optim.SGD([W], 0.05), "sign": lambda: torch.optim.SGD([W], 0.002),
                  "adam": lambda: torch.optim.Adam([W], 0.002, betas=(0.9, 0.95)), "muon": lambda: Muon([W], 0.005),
-                 "sgd on K and Q": lambda: torch.optim.SGD(factors, 0.001)}[name]()
-    for _ in range(steps):
+                 "sgd on K and Q": lambda: torch.optim.SGD(factors, 0.004)}[name]()
+    for step in range(steps):
+        shorten(optimizer, step, steps)
         optimizer.zero_grad()
         now = W if name != "sgd on K and Q" else factors[0] @ factors[1].T
         logits = torch.einsum("ntd,de,ne->nt", tokens, now, queries)

@@ -1,5 +1,6 @@
 """The problems: each is generated once by attsvm, written to a file, and read from there by all solvers."""
 
+import array
 import dataclasses
 import struct
 import zipfile
@@ -12,6 +13,7 @@ RECIPES = {
     "low rank": ["separable", "--rank", "32"],
     "prompt": ["separable", "--attention", "prompt"],
     "sets": ["random"],
+    "head": ["random"],
     "infeasible": ["infeasible"],
 }
 
@@ -52,14 +54,50 @@ class Instance:
                             "-o", beside, "--force")
             if self.kind == "sets":
                 keep_two(beside, self.n, self.T)
+            if self.kind == "head":
+                as_a_head(beside, self.n, self.T, self.d)
             beside.replace(path)
         return path
 
 
+def npy(form, shape, data):
+    """The bytes of an array in a task file."""
+    header = f"{{'descr': '{form}', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data
+
+
+def numbers(file, name):
+    """A task file's array of doubles."""
+    data = file.read(f"{name}.npy")
+    return array.array("d", data[10 + struct.unpack_from("<H", data, 8)[0]:])
+
+
 def keep_two(path, n, T):
     """Adds a selection to a task file: every query keeps its first two tokens (they are as random as any)."""
-    header = f"{{'descr': '|b1', 'fortran_order': False, 'shape': ({n}, {T}), }}"
-    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
-    mask = bytes([1, 1] + [0] * (T - 2)) * n
     with zipfile.ZipFile(path, "a") as file:
-        file.writestr("select.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + mask)
+        file.writestr("select.npy", npy("|b1", (n, T), bytes([1, 1] + [0] * (T - 2)) * n))
+
+
+LEAST = 1e-2  # size of a head's last coordinate relative to its first; in trained ones 1e-1 to 1e-4
+
+
+def as_a_head(path, n, T, d):
+    """Makes of a random task one like those of trained heads: coordinates of unequal size, so that rows have few directions;
+    every query keeps the token with the largest product, but for the tenth of queries where two are nearly as large."""
+    sizes = [LEAST ** (j / (d - 1)) for j in range(d)]
+    with zipfile.ZipFile(path) as file:
+        tokens, queries = ([[x * size for x, size in zip(all_[k:k + d], sizes)] for k in range(0, len(all_), d)]
+                           for all_ in (numbers(file, "tokens"), numbers(file, "queries")))
+    choices = []
+    for i, query in enumerate(queries):
+        logits = [sum(x * z for x, z in zip(token, query)) for token in tokens[i * T:(i + 1) * T]]
+        top, below = sorted(logits)[:-3:-1]
+        choices.append((top - below, i, logits.index(top)))
+    chosen = sorted((i, token) for _, i, token in sorted(choices)[n // 10:])
+    with zipfile.ZipFile(path, "w") as file:
+        for name, shape, rows in (("tokens", (len(chosen), T, d), [row for i, _ in chosen for row in tokens[i * T:(i + 1) * T]]),
+                                  ("queries", (len(chosen), d), [queries[i] for i, _ in chosen])):
+            file.writestr(f"{name}.npy", npy("<f8", shape, b"".join(array.array("d", row).tobytes() for row in rows)))
+        keep = b"".join(bytes(int(t == token) for t in range(T)) for _, token in chosen)
+        file.writestr("select.npy", npy("|b1", (len(chosen), T), keep))

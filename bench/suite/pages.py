@@ -149,7 +149,7 @@ def large_text(results):
 ## Large problems against the machine
 
 A *limit pass* is the least time in which one can look at every row once: token bytes / stream read speed + 2·n·d·dz / GEMM speed, measured in the same process before and after, on all threads. *Pricing pass* is the share of that
-limit which one pass over all rows reaches, *binds* what the larger part of the limit is; tokens of less than 64 MB may stay in a cache, where memory is no limit.
+limit which one pass over all rows reaches, *binds* what the larger part of the limit is; tokens of less than 64 MB may stay in a cache, where memory is no limit. A *head* is a task whose coordinates have unequal sizes, as those of trained attention heads do.
 
 """ + table(columns, rows)
 

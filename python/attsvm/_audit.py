@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 from . import _arguments as arguments
 from . import _core, _progress
@@ -81,10 +81,10 @@ class Audit(Result):
             warn('audit: the limit ended it; what is missing says "not run"')
 
 
-def audit(heads: Heads, *, queries: int = 1000, drop: float = 0.1, nulls: int = 10, tolerance: float = 1e-8,
-          null_tolerance: float = 1e-3, seed: int = 0, only: list[str] | None = None, time_limit: float | None = None,
-          journal: Any = None, threads: int | None = None, progress: bool | None = None,
-          callback: Callable[[int, int], Any] | None = None) -> Audit:
+def audit(heads: Any, inputs: Any = None, *, text: Sequence[Sequence[str]] | None = None, queries: int = 1000,
+          drop: float = 0.1, nulls: int = 10, tolerance: float = 1e-8, null_tolerance: float = 1e-3, seed: int = 0,
+          only: list[str] | None = None, time_limit: float | None = None, journal: Any = None, threads: int | None = None,
+          progress: bool | None = None, callback: Callable[[int, int], Any] | None = None) -> Audit:
     """Describes attention heads by what they choose, as `attsvm audit` does.
 
     For each head, with its own choices and with the sinks hidden: the kind of its choices, gaps, the rank that keeps
@@ -93,7 +93,9 @@ def audit(heads: Heads, *, queries: int = 1000, drop: float = 0.1, nulls: int = 
 
     Parameters
     ----------
-    heads : Heads
+    heads : Heads, or a PyTorch model
+    inputs, text : optional
+        With a model: what it reads, and the words of that, as in `attsvm.torch.heads_from`, which has more options.
     queries : int
         N, the most queries per SVM. Norms, ranks and shares grow with N: compare heads at equal N only.
     drop : float
@@ -125,8 +127,7 @@ def audit(heads: Heads, *, queries: int = 1000, drop: float = 0.1, nulls: int = 
     >>> own["kinds"][0]["words"], own["frobenius"]["status"]
     ('offset -1', 'optimal')
     """
-    if not isinstance(heads, Heads):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"heads is a {type(heads).__name__}; must be attsvm.Heads (attsvm.torch.heads_from makes them)")
+    heads = _heads_in(heads, inputs, text)
     names = heads.names
     chosen = []
     for name in only or []:
@@ -146,3 +147,16 @@ def audit(heads: Heads, *, queries: int = 1000, drop: float = 0.1, nulls: int = 
         raise Interrupted("audit was interrupted; .result has the heads so far", result)
     result._warn()
     return result
+
+
+def _heads_in(given: Any, inputs: Any, text: Any) -> Heads:
+    """The heads, or those of a model that reads the inputs."""
+    if isinstance(given, Heads):
+        if inputs is not None or text is not None:
+            raise TypeError("heads is attsvm.Heads, which have read their text; inputs and text are for a model")
+        return given
+    if inputs is None or not callable(getattr(given, "named_modules", None)):
+        raise TypeError(f"heads is a {type(given).__name__}; must be attsvm.Heads (attsvm.torch.heads_from makes them), or "
+                        "a PyTorch model with its inputs")
+    from .torch import heads_from  # here, because torch is optional
+    return heads_from(given, inputs, text=text)

@@ -109,12 +109,31 @@ def test_an_optimum_has_no_gap_and_a_stretched_one_has(programs, kind, norm):
     assert not judge.judge(programs, task, rows, math.nan * W, norm, optimum)["verified"]
 
 
+def test_heads_are_what_the_methods_for_heads_get(programs):
+    """Rows in few directions; each query keeps its largest product, and those with the smallest gaps are left out."""
+    task = instances.Instance("head", 100, 24, 16).file(programs)
+    with np.load(task) as file:
+        tokens, queries, select = file["tokens"], file["queries"], file["select"]
+    with np.load(instances.Instance("random", 100, 24, 16).file(programs)) as file:
+        sizes = instances.LEAST ** (np.arange(16) / 15)
+        logits = np.sort(np.einsum("ntd,nd->nt", file["tokens"] * sizes, file["queries"] * sizes))
+    gaps = np.sort(logits[:, -1] - logits[:, -2])
+    own = np.einsum("ntd,nd->nt", tokens, queries)
+    np.testing.assert_array_equal(select, own == own.max(1, keepdims=True))
+    own.sort()
+    np.testing.assert_allclose(np.sort(own[:, -1] - own[:, -2]), gaps[10:])
+    for norm, method in (("fro", "proximal Newton"), ("nuc", "interior point, Newton on the face")):
+        solution = programs.folder / f"{norm}.npz"
+        assert programs.attsvm("solve", task, "--norm", norm, "-o", solution)["method"] == method
+        assert programs.attsvm("verify", task, solution)["valid"]
+
+
 def test_rank_counts_what_is_above_the_threshold():
     assert judge.rank_of(np.diag([1.0, 1e-3, 1e-8])) == 2
 
 
 def test_rows_are_those_of_the_program(programs):
-    for kind in ("random", "sets", "prompt"):
+    for kind in ("random", "sets", "prompt", "head"):
         task = instances.Instance(kind, 3, 4, 5).file(programs)
         programs.attsvm("solve", task, "-o", programs.folder / f"{kind}.npz")
         solution, rows = np.load(programs.folder / f"{kind}.npz"), load_rows(task)

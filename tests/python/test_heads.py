@@ -186,7 +186,10 @@ def test_refusals():
         attsvm.audit(heads, only=["7.7"])
     with pytest.raises(ValueError, match="drop = 1"):
         attsvm.audit(heads, drop=1.0)
-    with pytest.raises(TypeError, match="must be attsvm.Heads"):
-        attsvm.audit(given)
+    for words in ((given,), (given, [1, 2])):
+        with pytest.raises(TypeError, match="heads is a dict; must be attsvm.Heads .* or a PyTorch model with its inputs"):
+            attsvm.audit(*words)
+    with pytest.raises(TypeError, match="inputs and text are for a model"):
+        attsvm.audit(heads, [1, 2])
     with pytest.raises(ValueError, match="head = 4"):
         heads.task(4)

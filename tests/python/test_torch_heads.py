@@ -226,6 +226,17 @@ def test_several_batches_and_words():
     assert short["offsets"].tolist() == [0, 4, 8, 12]
 
 
+def test_audit_of_a_model():
+    """attsvm.audit reads a model's heads itself, and ends with what it says of those that heads_from reads."""
+    model, inputs, _ = model_of("bert")
+    words = [["[CLS]", "a", "b", "a", "c", "d", "[SEP]"]] * SEQUENCES
+    heads = attsvm.torch.heads_from(model, inputs, text=words)
+    expected, found = attsvm.audit(heads, nulls=1).to_dict(), attsvm.audit(model, inputs, text=words, nulls=1).to_dict()
+    assert list(found) == list(expected)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
 def test_bfloat16_through_every_shape():
     """Keys and queries are the rounded numbers that the model multiplied, as float32; the fused function rounds as well."""
     for shape in ("bert", "gpt2", "timm", "lens"):

@@ -17,6 +17,8 @@ CASES = [
     ("separable", 1000, 64, 256, "nuc", 1e-8),
     ("low rank", 1000, 64, 256, "nuc", 1e-8),
     ("separable", 2000, 128, 384, "nuc", 1e-8),
+    ("head", 1000, 24, 32, "fro", 1e-8),
+    ("head", 1000, 24, 32, "nuc", 1e-8),
 ]
 CACHE = 64e6  # bytes: what may stay in a cache from one pass to the next
 QUICK = [CASES[0], CASES[1], CASES[7]]
