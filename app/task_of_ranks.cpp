@@ -36,18 +36,13 @@ TaskOfRanks::TaskOfRanks(const std::string& path, bool sharable, Threads& thread
       task_->weights = static_cast<std::uint64_t>(manifest.all(&Manifest::Shard::weights));
       task_->fingerprint = manifest.fingerprint;
       task_->ask = [](const std::string& job, const std::function<void()>& own) { return ranks().ask(job, own); };
-      if (ranks().first()) ranks().ask(Packer().put(Job::ready).take(), [] {});  // ends the job where a shard is wrong
+      if (ranks().first()) ranks().ask("", [] {});  // ends the job where a shard is wrong
       return;
     }
   }
   if (!ranks().first()) return;
   part_.emplace(load_task(path, threads));
   task_.emplace(*part_);
-}
-
-void TaskOfRanks::help(Threads& threads) const {
-  TaskMember member(task_ ? &*task_ : nullptr, threads);
-  ranks().help([&](const std::string& job) { return member.answer(job); });
 }
 
 }  // namespace attsvm::internal

@@ -17,10 +17,10 @@ class TaskOfRanks {
   /// `sharable`: whether the verb, with its settings, can share this kind of task at all.
   TaskOfRanks(const std::string& path, bool sharable, Threads& threads);
 
-  /// Rank 0: the whole task, or its own part.
+  /// Rank 0: the whole task, or its own part. Another rank: its part; null if it has none.
+  const SharedTask* part() const { return task_ ? &*task_ : nullptr; }
   const SharedTask& task() const { return *task_; }
-  /// The other ranks: computes what rank 0 asks for until it ends the job.
-  void help(Threads& threads) const;
+  bool shared() const { return task_ && task_->ask; }
 
  private:
   std::optional<AttentionTask> part_;

@@ -223,7 +223,8 @@ ExitCode run_train(const Session& session, TrainOptions& options) {
   Threads threads(session.threads);
   const TaskOfRanks loaded(options.task, settings.heads == 1, threads);
   if (!ranks().first()) {
-    loaded.help(threads);
+    TaskMember member(loaded.part(), threads);
+    ranks().help([&](const std::string& job) { return member.answer(job); });
     return kDone;
   }
   require_other_file(options.out, options.task);

@@ -10,13 +10,24 @@ namespace attsvm::internal {
 
 // Sums over many rows, such as the queries of a task, are taken in an order that depends on their count alone: rows
 // make segments, and the sums of segments are added up along a binary tree. So they have the same bytes wherever a
-// segment was summed, on whichever thread or machine. Up to 1,024 rows are one segment.
+// segment was summed, on whichever thread or machine.
 
-/// Rows per segment: a multiple of 1,024, for at most 1,024 segments.
-inline Index segment_rows(Index rows) {
-  constexpr Index kLeast = 1024, kMost = 1024;
-  return std::max<Index>(1, (rows + kLeast * kMost - 1) / (kLeast * kMost)) * kLeast;
-}
+/// The segments of so many rows: a power of two, so that as many parts, or a power of two fewer, are nodes of the tree.
+/// Up to 2,047 rows are one segment.
+class Segments {
+ public:
+  explicit Segments(Index rows) : rows_(rows) {
+    constexpr Index kLeastRows = 1024, kMost = 1024;
+    while (count_ < kMost && rows / (2 * count_) >= kLeastRows) count_ *= 2;
+  }
+  Index count() const { return count_; }
+  Index begin(Index segment) const { return rows_ * segment / count_; }
+  Index end(Index segment) const { return begin(segment + 1); }
+  Index of(Index row) const { return ((row + 1) * count_ - 1) / rows_; }
+
+ private:
+  Index rows_, count_ = 1;
+};
 
 /// The sum of segments first … first+size−1; size is a power of two that divides first.
 template <class Sum>

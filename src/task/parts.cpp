@@ -11,25 +11,6 @@
 namespace attsvm::internal {
 namespace {
 
-/// Rows first … last−1 of an array in C order, as a view of it.
-Array rows_of(const Array& array, Index first, Index last) {
-  Array part = array;
-  part.shape.front() = last - first;
-  part.data += array.bytes() / array.shape.front() * first;
-  return part;
-}
-
-/// A copy of a (q,T) mask with `columns` of the T columns, or with more, which hold false.
-Array with_columns(const Array& mask, Index columns) {
-  const Index rows = mask.shape[0], had = mask.shape[1];
-  std::vector<bool> flags(static_cast<std::size_t>(rows * columns));
-  for (Index i = 0; i < rows; ++i) {
-    for (Index t = 0; t < std::min(had, columns); ++t)
-      flags[static_cast<std::size_t>(i * columns + t)] = mask.data[i * had + t] != std::byte{0};
-  }
-  return Array::own(flags, {rows, columns});
-}
-
 std::vector<Index> shifted(const std::vector<Index>& numbers, Index by) {
   std::vector<Index> moved = numbers;
   for (Index& number : moved) number += by;
@@ -130,6 +111,23 @@ void require_parts_possible(const AttentionTask& task) {
 
 }  // namespace
 
+Array rows_of(const Array& array, Index first, Index last) {
+  Array part = array;
+  part.shape.front() = last - first;
+  part.data += array.bytes() / array.shape.front() * first;
+  return part;
+}
+
+Array with_columns(const Array& mask, Index columns) {
+  const Index rows = mask.shape[0], had = mask.shape[1];
+  std::vector<bool> flags(static_cast<std::size_t>(rows * columns));
+  for (Index i = 0; i < rows; ++i) {
+    for (Index t = 0; t < std::min(had, columns); ++t)
+      flags[static_cast<std::size_t>(i * columns + t)] = mask.data[i * had + t] != std::byte{0};
+  }
+  return Array::own(flags, {rows, columns});
+}
+
 std::vector<Index> cuts_of(const AttentionTask& task) {
   const Index q = task.queries();
   std::vector<Index> least(static_cast<std::size_t>(q) + 1, task.sequences());  // among the queries from here on
@@ -150,13 +148,14 @@ std::vector<Index> even_cuts(const AttentionTask& task, Index count) {
   const auto most = static_cast<Index>(cuts.size()) - 1;
   if (count > most)
     refuse("can be cut into {} part{} at most, because a part has whole sequences", most, most == 1 ? "" : "s");
-  const Index q = task.queries(), segment = segment_rows(q);
+  const Index q = task.queries();
+  const Segments segments(q);
   constexpr Index kMany = 8;  // whole segments make parts unequal by an eighth at most
-  const Index grain = q / segment >= kMany * count ? segment : 1;
+  const bool whole = segments.count() >= kMany * count;
   std::vector<Index> chosen{0};
   Index at = 0;
   for (Index k = 1; k < count; ++k) {
-    const Index goal = (k * q / count + grain / 2) / grain * grain;
+    const Index goal = whole ? segments.begin((k * segments.count() + count / 2) / count) : k * q / count;
     const Index last = most - (count - k);  // leaves cuts for the parts that follow
     ++at;
     while (at < last && std::abs(cuts[static_cast<std::size_t>(at) + 1] - goal) <=

@@ -8,12 +8,19 @@
 
 namespace attsvm::internal {
 
+/// Rows first … last−1 of an array in C order, as a view of it.
+Array rows_of(const Array& array, Index first, Index last);
+
+/// A copy of a (q,T) mask with `columns` of the T columns, or with more, which hold false.
+Array with_columns(const Array& mask, Index columns);
+
 /// Where a task can be cut: numbers of queries, ascending, from 0 to queries(). The queries before a cut read other
 /// sequences than those after it.
 std::vector<Index> cuts_of(const AttentionTask& task);
 
 /// `count` parts of about as many queries each: the numbers of the queries between which to cut, from 0 to queries().
-/// Where a part has many segments of ordered sums (base/ordered_sum.h), it has whole ones if it can. InputError if the
+/// Where a part has many segments of ordered sums (base/ordered_sum.h), it has whole ones if it
+/// can. InputError if the
 /// task cannot be cut into so many.
 std::vector<Index> even_cuts(const AttentionTask& task, Index count);
 

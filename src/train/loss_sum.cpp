@@ -124,10 +124,10 @@ LossSum LossSums::of(const PassRows& rows, RowMatrix memory) const {
 void LossSegments::take(Index first, PassRows rows, RowMatrix memory) {
   const auto count = static_cast<Index>(rows.queries.size());
   for (Index at = 0; at < count;) {
-    const Index segment = (first + at) / segment_;
-    const Index size = std::min(end_of(segment) - (first + at), count - at);
+    const Index segment = segments_.of(first + at);
+    const Index size = std::min(segments_.end(segment) - (first + at), count - at);
     const PassRows piece = rows.part(at, size, sums_.d, sums_.dz, sums_.width);
-    if (size == end_of(segment) - segment * segment_) {
+    if (size == segments_.end(segment) - segments_.begin(segment)) {
       whole_.push({segment, 1, sums_.of(piece, std::move(memory))});
       memory = {};
     } else {
@@ -138,8 +138,8 @@ void LossSegments::take(Index first, PassRows rows, RowMatrix memory) {
 }
 
 void LossSegments::take_loose(Index first, const PassRows& rows) {
-  const Index segment = first / segment_;
-  if (loose_.empty() || loose_.back().first / segment_ != segment) loose_.push_back({.first = first});
+  const Index segment = segments_.of(first);
+  if (loose_.empty() || segments_.of(loose_.back().first) != segment) loose_.push_back({.first = first});
   Loose& loose = loose_.back();
   const auto size = static_cast<Index>(rows.queries.size());
   const auto append = [&](std::vector<double>& to, const double* from, Index columns) {
@@ -149,7 +149,8 @@ void LossSegments::take_loose(Index first, const PassRows& rows) {
   append(loose.g, rows.g, sums_.d);
   append(loose.Z, rows.Z, sums_.dz);
   append(loose.features, rows.features, sums_.width);
-  if (loose.first != segment * segment_ || loose.first + static_cast<Index>(loose.queries.size()) != end_of(segment))
+  if (loose.first != segments_.begin(segment) ||
+      loose.first + static_cast<Index>(loose.queries.size()) != segments_.end(segment))
     return;
   PassRows all{loose.queries, loose.g.data(), loose.Z.data(), loose.features.empty() ? nullptr : loose.features.data()};
   whole_.push({segment, 1, sums_.of(all)});
@@ -161,7 +162,7 @@ std::string LossSegments::packed() {
   // The loose rows before the segments that are whole, those segments, the loose rows after them.
   const auto put_loose = [&](bool before) {
     for (const Loose& loose : loose_) {
-      const bool earlier = whole_.nodes().empty() || loose.first / segment_ < whole_.nodes().front().first;
+      const bool earlier = whole_.nodes().empty() || segments_.of(loose.first) < whole_.nodes().front().first;
       if (earlier != before) continue;
       out.put('l').put(loose.first).put(std::span(loose.queries)).put(std::span(loose.g)).put(std::span(loose.Z));
       out.put(std::span(loose.features));

@@ -56,7 +56,7 @@ struct LossSums {
 /// several ranks as they are.
 class LossSegments {
  public:
-  explicit LossSegments(const LossSums& sums) : sums_(sums), segment_(segment_rows(sums.count)) {}
+  explicit LossSegments(const LossSums& sums) : sums_(sums), segments_(sums.count) {}
 
   /// Rows first … of the pass, which follow those taken before. They are cut into segments, of which the first and the
   /// last may be incomplete.
@@ -75,10 +75,9 @@ class LossSegments {
     std::vector<double> g{}, Z{}, features{};
   };
   void take_loose(Index first, const PassRows& rows);
-  Index end_of(Index segment) const { return std::min(sums_.count, (segment + 1) * segment_); }
 
   const LossSums& sums_;
-  Index segment_;
+  Segments segments_;
   OrderedSum<LossSum> whole_{};
   std::vector<Loose> loose_{};
 };

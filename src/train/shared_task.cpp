@@ -83,7 +83,7 @@ TaskMember::TaskMember(const SharedTask* task, Threads& threads)
 TaskMember::~TaskMember() = default;
 
 std::string TaskMember::answer(const std::string& job) {
-  if (!state_) return {};
+  if (!state_ || job.empty()) return {};
   Unpacker in(job);
   return state_->answer(in);
 }
@@ -92,8 +92,6 @@ std::string TaskMember::State::answer(Unpacker& job) {
   const AttentionTask& part = *task.part;
   const auto packed = [](const std::vector<double>& numbers) { return Packer().put(std::span(numbers)).take(); };
   switch (job.get<Job>()) {
-    case Job::ready:
-      return {};
     case Job::passes:
       pass.emplace(task, job.get<PassSettings>(), threads);
       return {};

@@ -31,9 +31,8 @@ struct SharedTask {
   Ask ask{};                                ///< empty: no other rank has queries
 };
 
-/// What a rank is to do, the first letter of a job; what it needs follows.
+/// What a rank is to do, the first letter of a job; what it needs follows. An empty job asks for nothing.
 enum class Job : char {
-  ready = 'r',      ///< nothing
   passes = 'p',     ///< prepare for gradients: PassSettings
   gradient = 'g',   ///< GradientPass
   map = 'm',        ///< attention_map: W

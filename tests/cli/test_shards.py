@@ -30,14 +30,14 @@ def sizes(folder):
 
 @pytest.fixture(scope="module")
 def folder(attsvm, tmp_path_factory):
-    """A task of 2,500 queries, three segments of sums, and its shards: cut in four, and as someone else may have cut it:
+    """A task of 4,200 queries, four segments of sums, and its shards: cut in four, and as someone else may have cut it:
     unequal ones, within a segment."""
     place = tmp_path_factory.mktemp("shards")
-    task = drawn(attsvm, place / "task.npz", 2500)
+    task = drawn(attsvm, place / "task.npz", 4200)
     assert attsvm("split", task, "--parts", 4, "-o", place / "four").code == 0
     arrays = dict(np.load(task))
-    for k, (begin, end) in enumerate(((0, 40), (40, 2100), (2100, 2101), (2101, 2500))):
-        part = {name: array[begin:end] if len(array) == 2500 else array for name, array in arrays.items()}
+    for k, (begin, end) in enumerate(((0, 40), (40, 3500), (3500, 3501), (3501, 4200))):
+        part = {name: array[begin:end] if len(array) == 4200 else array for name, array in arrays.items()}
         (place / "unequal").mkdir(exist_ok=True)
         np.savez(place / f"unequal/part{k}.npz", **part)
     done = attsvm("split", place / "unequal", "--list")
@@ -49,12 +49,12 @@ def test_split_says_what_it_wrote(attsvm, folder, tmp_path):
     done = attsvm("split", folder / "task.npz", "--parts", 3, "-o", tmp_path / "three", "--json")
     found = done.json()
     assert found["parts"] == 3 and [shard["queries"] for shard in found["shards"]] == sizes(tmp_path / "three")
-    assert sum(sizes(tmp_path / "three")) == 2500 and max(sizes(tmp_path / "three")) - min(sizes(tmp_path / "three")) <= 1
+    assert sum(sizes(tmp_path / "three")) == 4200 and max(sizes(tmp_path / "three")) - min(sizes(tmp_path / "three")) <= 1
     assert found["fingerprint"] == manifest(folder / "unequal")["fingerprint"] == manifest(folder / "four")["fingerprint"]
     assert attsvm("split", folder / "task.npz", "--parts", 3, "-o", tmp_path / "three").code == 2  # it is there
     again = attsvm("split", folder / "task.npz", "--parts", 2, "-o", tmp_path / "three", "--force")
     assert again.code == 0 and len(sizes(tmp_path / "three")) == 2
-    assert "2 shards of 1250 to 1250 queries" in again.out
+    assert "2 shards of 2100 to 2100 queries" in again.out
 
 
 @pytest.mark.parametrize("options", [("--attention", "self"), ("--attention", "causal"), ("--attention", "prompt"),
@@ -239,7 +239,7 @@ def test_a_rank_reads_its_own_shards_alone(folder, tmp_path):
 
 @needs_mpi
 def test_a_killed_rank_ends_the_job_and_the_run_resumes(attsvm, folder, tmp_path):
-    options = ("train", "--steps", 600, "--checkpoint", 0.001, "-o", "run.npz")
+    options = ("train", "--steps", 400, "--checkpoint", 0.001, "-o", "run.npz")
     (tmp_path / "one").mkdir()
     assert attsvm(*options, folder / "task.npz", cwd=tmp_path / "one").code == 0
     def written():
@@ -273,3 +273,89 @@ def test_a_signal_lets_rank_0_write_what_it_has(folder, tmp_path):
     out, errors = job.communicate(timeout=600)
     assert job.returncode == 130, errors
     assert json.loads(out)["stopped"] == "interrupted" and (tmp_path / "run.npz").exists()
+
+
+@pytest.fixture(scope="module")
+def solved(attsvm, tmp_path_factory):
+    """A task so large that verify uses doubles with error bounds, cut in three, and a solution."""
+    place = tmp_path_factory.mktemp("solved")
+    assert attsvm("generate", "separable", "--n", 2000, "--T", 8, "--d", 170, "--rank", 4, "-o", place / "task.npz").code == 0
+    assert attsvm("solve", place / "task.npz", "--tolerance", 1e-3, "-o", place / "good.npz").code == 0
+    assert attsvm("split", place / "task.npz", "--parts", 3, "-o", place / "shards").code == 0
+    return place
+
+
+def changed(solution, path, change):
+    arrays = dict(np.load(solution))
+    change(arrays)
+    np.savez(path, **arrays)
+
+
+def at(name, index, value):
+    return lambda arrays: arrays[name].__setitem__(index, value)
+
+
+# Rows 9,000 and later are those of the last two ranks.
+CLAIMS = {
+    "good": lambda arrays: None,
+    "slack": at("slack", 9000, 0.25),
+    "negative": at("dual", 13000, -1e-3),
+    "multiplier": at("dual", 9001, 0.5),
+    "violated": lambda arrays: arrays["W"].__imul__(0.9),
+    "row": lambda arrays: arrays["row_drop"].__setitem__(9002, arrays["row_drop"][9002] + 1),
+    "fewer": lambda arrays: arrays.update({name: arrays[name][:-1] for name in
+                                           ("row_query", "row_keep", "row_drop", "row_equal", "rhs", "slack", "dual")}),
+    "short": lambda arrays: arrays.update(slack=arrays["slack"][:-1]),
+    "unsorted": at("row_query", 9003, 1999),
+    "selection": lambda arrays: arrays["select"].__setitem__(1500, np.roll(arrays["select"][1500], 1)),
+    "nothing kept": at("select", 1700, False),
+    "objective": lambda arrays: arrays.update(objective=arrays["objective"] * 1.001),
+    "norm": lambda arrays: arrays.update(norm=np.array("lp:0")),
+    "W alone": lambda arrays: [arrays.pop(name) for name in list(arrays) if name not in ("W", "select")],
+    "relaxed": lambda arrays: arrays["relax"].__setitem__(1999, True),
+}
+
+
+@needs_mpi
+@pytest.mark.parametrize("case", CLAIMS)
+def test_ranks_verify_as_one_process(attsvm, case, solved, tmp_path):
+    changed(solved / "good.npz", tmp_path / "claim.npz", CLAIMS[case])
+    options = ("verify", solved / "shards", tmp_path / "claim.npz", "--tolerance", 1e-3)
+    one = attsvm(*options, "--json")
+    assert one.code == (0 if case in ("good", "W alone") else 5), one.out + one.err
+    count = 2 + list(CLAIMS).index(case) % 3
+    done = ranks(count, *options, "--json", "--threads", 1)
+    assert done.returncode == one.code and answer(done.stdout) == answer(one.out), done.stderr
+    if case == "good":
+        assert ranks(count, *options, "--threads", 1).stdout == attsvm(*options).out
+
+
+@needs_mpi
+def test_verify_reads_its_own_shards_alone(solved, tmp_path):
+    """So rank 0 has not judged the task by itself."""
+    for name, gone in (("zero", (1, 2)), ("one", (0, 2)), ("two", (0, 1))):
+        shutil.copytree(solved / "shards", tmp_path / name / "shards")
+        shutil.copy(solved / "good.npz", tmp_path / name)
+        for k in gone:
+            (tmp_path / name / f"shards/shard-{k}.npz").unlink()
+    places = [part for name in ("zero", "one", "two") for part in
+              (":", "--wdir", tmp_path / name, "-n", "1", PROGRAM, "verify", "shards", "good.npz", "--tolerance", "1e-3")][1:]
+    done = subprocess.run([*LAUNCH, *places], capture_output=True, text=True, env=PLACE, timeout=600)
+    assert done.returncode == 0 and "valid" in done.stdout, done.stderr
+
+
+@needs_mpi
+def test_certificates_and_small_tasks_are_verified(attsvm, solved, folder, tmp_path):
+    arrays = dict(np.load(solved / "task.npz"))
+    arrays = {name: array for name, array in arrays.items() if not name.startswith("x_")}
+    arrays["tokens"][1800, 1] = arrays["tokens"][1800, 0]
+    arrays["select"] = np.zeros(2000, int)  # one of two equal tokens
+    np.savez(tmp_path / "hard.npz", **arrays)
+    for task, parts, code in ((tmp_path / "hard.npz", 2, 3), (folder / "task.npz", 4, None)):
+        solution = tmp_path / f"{task.stem}.solution.npz"
+        found = attsvm("solve", task, "-o", solution)
+        assert found.code == code if code else found.code in (0, 3), found.err
+        assert attsvm("split", task, "--parts", parts, "-o", tmp_path / task.stem).code == 0
+        one = attsvm("verify", task, solution, "--json")
+        done = ranks(2, "verify", tmp_path / task.stem, solution, "--json")
+        assert (one.code, done.returncode) == (0, 0) and answer(one.out) == answer(done.stdout), done.stderr

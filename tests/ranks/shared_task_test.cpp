@@ -1,5 +1,7 @@
 #include "train/shared_task.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "attsvm/error.h"
@@ -53,6 +55,12 @@ void share(const AttentionTask& task, const std::vector<Index>& cuts, int count,
   });
 }
 
+std::string preparing(const PassSettings& settings) {
+  Packer job;
+  job.put(Job::passes).put(settings);
+  return job.take();
+}
+
 void expect_same_bits(const LossGradient& one, const LossGradient& other) {
   const auto same = [](const auto& a, const auto& b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.size()) * 8) == 0;
@@ -72,15 +80,15 @@ struct Cut {
 };
 
 TEST(SharedTask, AGradientHasTheBitsOfOneProcess) {
-  const AttentionTask task = drawn(3100);  // four segments of sums
-  const std::vector<Cut> all{{{0, 1024, 3100}, 2},
-                             {{0, 1, 1500, 1501, 3100}, 4},
-                             {{0, 3000, 3100}, 5},
-                             {{0, 700, 800, 900, 3100}, 4},
-                             {{0, 2048, 3100}, 3}};
+  const AttentionTask task = drawn(4100);  // four segments of sums, of 1,025 queries each
+  const std::vector<Cut> all{{{0, 1025, 4100}, 2},
+                             {{0, 1, 1500, 1501, 4100}, 4},
+                             {{0, 4000, 4100}, 5},
+                             {{0, 700, 800, 900, 4100}, 4},
+                             {{0, 2050, 4100}, 3}};
   std::vector<Index> batch;
   for (Index i = 0; i < task.queries(); i += 2) batch.push_back(i);
-  const std::vector<Index> few{5, 1200, 3099};
+  const std::vector<Index> few{5, 1200, 4099};
   for (const double size : {1.0, 1e3, 1e5}) {  // the last one saturates: losses underflow
     const RowMatrix W = size * RowMatrix::Random(5, 4);
     for (const std::vector<Index>& queries : {std::vector<Index>{}, batch, few}) {
@@ -93,7 +101,7 @@ TEST(SharedTask, AGradientHasTheBitsOfOneProcess) {
         GradientPass(task, settings, alone).evaluate(W, task.head(), choice, one);
         for (const Cut& cut : all) {
           share(task, cut.cuts, cut.ranks, 1 + cut.ranks % 2, [&](const SharedTask& shared, Threads& threads, Ranks&) {
-            shared.ask(Packer().put(Job::passes).put(settings).take(), [] {});
+            shared.ask(preparing(settings), [] {});
             LossGradient found;
             GradientPass(shared, settings, threads).evaluate(W, task.head(), choice, found);
             expect_same_bits(one, found);
@@ -105,7 +113,7 @@ TEST(SharedTask, AGradientHasTheBitsOfOneProcess) {
 }
 
 TEST(SharedTask, SumsOverSegmentsAreTheSumsOverQueries) {
-  const AttentionTask task = drawn(2100);
+  const AttentionTask task = drawn(2100);  // two segments
   Threads threads(2);
   const RowMatrix W = RowMatrix::Random(5, 4);
   LossGradient all;
@@ -125,11 +133,9 @@ TEST(SharedTask, SumsOverSegmentsAreTheSumsOverQueries) {
 }
 
 TEST(SharedTask, ShardsOfWholeSegmentsSendOneMatrixPerNode) {
-  const AttentionTask task = drawn(8 * 1024);
-  const std::vector<Index> cuts = even_cuts(task, 1);
-  EXPECT_EQ(cuts, (std::vector<Index>{0, 8 * 1024}));
-  share(task, {0, 4 * 1024, 8 * 1024}, 2, 1, [&](const SharedTask& shared, Threads& threads, Ranks& ranks) {
-    shared.ask(Packer().put(Job::passes).put(PassSettings{}).take(), [] {});
+  const AttentionTask task = drawn(8 * 1024 + 300);
+  share(task, even_cuts(task, 2), 2, 1, [&](const SharedTask& shared, Threads& threads, Ranks& ranks) {
+    shared.ask(preparing({}), [] {});
     GradientPass pass(shared, {}, threads);
     LossGradient out;
     pass.evaluate(RowMatrix::Zero(5, 4), task.head(), {}, out);  // computes scores
@@ -147,7 +153,7 @@ TEST(SharedTask, ShardsOfWholeSegmentsSendOneMatrixPerNode) {
 TEST(OrderedSum, TheTreeDoesNotDependOnWhoSummedWhat) {
   struct Text {
     std::string text;
-    void add(const Text& other) { text = "(" + text + other.text + ")"; }
+    void add(const Text& other) { text = fmt::format("({}{})", text, other.text); }
   };
   const auto letters = [](OrderedSum<Text>& sum, Index first, Index last) {
     for (Index k = first; k < last; ++k) sum.push({k, 1, {std::string(1, static_cast<char>('a' + k))}});
@@ -156,11 +162,13 @@ TEST(OrderedSum, TheTreeDoesNotDependOnWhoSummedWhat) {
     OrderedSum<Text> alone;
     letters(alone, 0, count);
     const std::string expected = alone.total().text;
-    if (count == 7) EXPECT_EQ(expected, "(((ab)(cd))((ef)g))");
+    if (count == 7) {
+      EXPECT_EQ(expected, "(((ab)(cd))((ef)g))");
+    }
     for (Index cut = 0; cut <= count; ++cut) {
       for (Index other = cut; other <= count; ++other) {
         OrderedSum<Text> all;
-        for (const auto [first, last] : {std::pair{Index{0}, cut}, {cut, other}, {other, count}}) {
+        for (const auto& [first, last] : {std::pair{Index{0}, cut}, {cut, other}, {other, count}}) {
           OrderedSum<Text> own;
           letters(own, first, last);
           for (auto& node : own.nodes()) all.push(std::move(node));
@@ -169,9 +177,21 @@ TEST(OrderedSum, TheTreeDoesNotDependOnWhoSummedWhat) {
       }
     }
   }
-  EXPECT_EQ(segment_rows(1), 1024);
-  EXPECT_EQ(segment_rows(1 << 20), 1024);
-  EXPECT_EQ(segment_rows((1 << 20) + 1), 2048);
+}
+
+TEST(OrderedSum, SegmentsAreAPowerOfTwo) {
+  EXPECT_EQ(Segments(1).count(), 1);
+  EXPECT_EQ(Segments(2047).count(), 1);
+  EXPECT_EQ(Segments(2048).count(), 2);
+  EXPECT_EQ(Segments(Index{1} << 40).count(), 1024);
+  for (const Index rows : {Index{1}, Index{2047}, Index{2049}, Index{4100}, Index{100'003}}) {
+    const Segments segments(rows);
+    EXPECT_EQ(segments.end(segments.count() - 1), rows);
+    for (Index k = 0; k < segments.count(); ++k) {
+      EXPECT_EQ(segments.of(segments.begin(k)), k);
+      EXPECT_EQ(segments.of(segments.end(k) - 1), k);
+    }
+  }
 }
 
 TEST(Ranks, ARankThatFailsEndsWhatIsAsked) {
@@ -196,12 +216,17 @@ TEST(Ranks, ARankThatFailsEndsWhatIsAsked) {
 }
 
 TEST(Parts, EvenCutsHaveWholeSegmentsWhereTheyCan) {
-  const AttentionTask task = drawn(40 * 1024);
-  for (const Index cut : even_cuts(task, 4)) EXPECT_EQ(cut % 1024, 0);
+  const Index queries = 40 * 1024;
+  const AttentionTask task = drawn(queries);  // 32 segments
+  const Segments segments(queries);
+  for (const Index count : {3, 4, 32}) {
+    for (const Index cut : even_cuts(task, count))
+      EXPECT_TRUE(cut == queries || segments.begin(segments.of(cut)) == cut) << cut;
+  }
   const std::vector<Index> fine = even_cuts(task, 7);
   for (std::size_t k = 1; k < fine.size(); ++k)
-    EXPECT_NEAR(static_cast<double>(fine[k] - fine[k - 1]), 40 * 1024.0 / 7, 2);
-  EXPECT_THROW(even_cuts(task, 40 * 1024 + 1), InputError);
+    EXPECT_NEAR(static_cast<double>(fine[k] - fine[k - 1]), static_cast<double>(queries) / 7, 2);
+  EXPECT_THROW(even_cuts(task, queries + 1), InputError);
 }
 
 }  // namespace
