@@ -20,6 +20,8 @@ using Ask = std::function<std::vector<std::string>(const std::string& job, const
 /// kind.
 class Packer {
  public:
+  Packer() { bytes_.reserve(kLeast); }
+
   template <class Value>
   requires std::is_trivially_copyable_v<Value> Packer& put(const Value& value) {
     bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -42,6 +44,7 @@ class Packer {
   std::string take() { return std::move(bytes_); }
 
  private:
+  static constexpr std::size_t kLeast = 256;  // most jobs without a matrix
   std::string bytes_;
 };
 
