@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/simd.h"
+#include "io/shards.h"
 #include "session.h"
 
 namespace attsvm::internal {
@@ -218,13 +219,19 @@ void print_table(const std::string& path, const AttentionTask& task, const TaskF
                                 facts.separability.reason));
 }
 
+/// Whether the file is one of arrays that are no task.
+bool has_other_arrays(const NpzFile& file, Threads& threads) {
+  if (file.has("W") && !file.has("tokens")) return true;
+  if (!file.has("keys") || !file.has("queries") || file.has("tokens")) return false;
+  load_heads(file.path(), threads);  // refuses what audit would refuse
+  return true;
+}
+
 ExitCode show_npz(const std::string& path, const Session& session) {
-  const NpzFile file(path);
-  if (file.has("W") && !file.has("tokens")) return show_arrays(file, session);
   Threads threads(session.threads);
-  if (file.has("keys") && file.has("queries") && !file.has("tokens")) {
-    load_heads(path, threads);  // refuses what audit would refuse
-    return show_arrays(file, session);
+  if (manifest_of(path).empty()) {
+    const NpzFile file(path);
+    if (has_other_arrays(file, threads)) return show_arrays(file, session);
   }
   const AttentionTask task = load_task(path, threads);
   const Stopwatch watch;
@@ -251,7 +258,8 @@ void add_info(CLI::App& program, Session& session) {
                                       return path->ends_with(".safetensors") ? show_tensors(*path, session)
                                                                              : show_npz(*path, session);
                                     });
-  verb->add_option("FILE", *path, "A task, a solution, a run, heads (.npz) or tensors (.safetensors)");
+  verb->add_option("FILE", *path,
+                   "A task (.npz, or a folder of shards), a solution, a run, heads (.npz) or tensors (.safetensors)");
 }
 
 }  // namespace attsvm::internal

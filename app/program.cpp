@@ -146,7 +146,7 @@ class CutFileWatch {
 bool nobody_reads(const std::system_error& error) { return error.code() == std::errc::broken_pipe; }
 
 /// Verbs whose work all ranks share. The others run on rank 0, and the other ranks wait.
-constexpr std::array<std::string_view, 3> kShared{"claims", "reproduce", "sweep"};
+constexpr std::array<std::string_view, 5> kShared{"claims", "reproduce", "sweep", "train", "verify"};
 
 bool is_ours(const CLI::App& program) {
   if (ranks().first()) return true;
@@ -187,6 +187,7 @@ int run_verb(int argc, const char* const* argv) {
     add_report(program, session);
     add_reproduce(program, session);
     add_solve(program, session);
+    add_split(program, session);
     add_stack(program, session);
     add_sweep(program, session);
     add_train(program, session);

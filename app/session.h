@@ -125,6 +125,7 @@ void add_positions(CLI::App& program, Session& session);
 void add_report(CLI::App& program, Session& session);
 void add_reproduce(CLI::App& program, Session& session);
 void add_solve(CLI::App& program, Session& session);
+void add_split(CLI::App& program, Session& session);
 void add_stack(CLI::App& program, Session& session);
 void add_sweep(CLI::App& program, Session& session);
 void add_train(CLI::App& program, Session& session);

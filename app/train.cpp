@@ -9,7 +9,9 @@
 #include "io/start_file.h"
 #include "io/train_into.h"
 #include "options.h"
+#include "ranks/ranks.h"
 #include "selector_options.h"
+#include "task_of_ranks.h"
 #include "theory/head_division.h"
 
 namespace attsvm::internal {
@@ -217,10 +219,17 @@ void warn_of_end(const Session& session, const TrainedRun& run, const TrainOptio
 
 ExitCode run_train(const Session& session, TrainOptions& options) {
   parse(options);
-  require_other_file(options.out, options.task);
-  Threads threads(session.threads);
-  const AttentionTask task = load_task(options.task, threads);
   TrainSettings& settings = options.settings;
+  Threads threads(session.threads);
+  const TaskOfRanks loaded(options.task, settings.heads == 1, threads);
+  if (!ranks().first()) {
+    TaskMember member(loaded.part(), threads);
+    ranks().help([&](const std::string& job) { return member.answer(job); });
+    return kDone;
+  }
+  require_other_file(options.out, options.task);
+  const SharedTask& shared = loaded.task();
+  const AttentionTask& task = *shared.part;
   if (options.record.empty()) settings.record = usual_records(task, settings);
   Start start;
   const bool starts_elsewhere = !options.init.empty() && options.init != "zero" && options.init != "random";
@@ -242,8 +251,8 @@ ExitCode run_train(const Session& session, TrainOptions& options) {
     return Session::interrupted();
   };
   Trainer trainer = with_place(starts_elsewhere ? options.init : options.task,
-                               [&] { return Trainer(task, settings, threads, start); });
-  RunFile file(options.out, task, settings, trainer, {.replace = session.force, .resume = options.resume});
+                               [&] { return Trainer(shared, settings, threads, start); });
+  RunFile file(options.out, shared, settings, trainer, {.replace = session.force, .resume = options.resume});
   trainer_now = &trainer;
   file_now = &file;
   const Index resumed_from = resume(file, trainer);
@@ -258,9 +267,9 @@ ExitCode run_train(const Session& session, TrainOptions& options) {
   const TrainStop stop = train_into(file, trainer);
   TrainedRun result = trainer.result();
   result.stop = stop;
-  const AttentionMap map = attention_map(task, result.W, threads);
-  const Inference inference{mean_entropy(task, result.W, threads),
-                            hard_selection(task, result.head, settings.loss, map)};
+  const AttentionMap map = attention_map(shared, result.W, threads);
+  const Inference inference{mean_entropy(shared, result.W, threads),
+                            hard_selection(shared, result.head, settings.loss, map)};
   const double seconds = watch.seconds();
   line.clear();
   file.finish(result, map, stop == TrainStop::asked, threads);
@@ -300,7 +309,7 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
                                     [&session, options] { return run_train(session, *options); });
   TrainSettings& s = options->settings;
   const CLI::Validator positive = positive_number();
-  verb->add_option("TASK", options->task, "Task file")->required();
+  verb->add_option("TASK", options->task, "Task file, or folder of shards")->required();
   Session::add_output(verb, options->out, session.force)->required();
   add_param(verb, s.param);
   verb->add_flag("--joint", s.joint, "Also train the head's v");

@@ -4,10 +4,13 @@
 #include <cmath>
 #include <memory>
 
+#include "io/claim_part.h"
 #include "margin/stored_solution.h"
 #include "options.h"
+#include "ranks/ranks.h"
 #include "report/answer.h"
 #include "session.h"
+#include "task_of_ranks.h"
 #include "verify/fields.h"
 #include "verify/progress.h"
 
@@ -25,7 +28,8 @@ std::string at_most(double bound) { return fmt::format("{:.12g}", bound * (1 + k
 std::string at_least(double bound) { return fmt::format("{:.12g}", bound * (1 - kTwelveDigits)); }
 
 /// The proven statements, one per line.
-std::string theorem(const StoredSolution& solution, const Verification& verdict) {
+/// Whether a row asks for 1 is read off `rhs`.
+std::string theorem(const StoredSolution& solution, std::span<const double> rhs, const Verification& verdict) {
   const std::string norm = norm_words(solution.norm);
   std::string words;
   const auto say = [&]<class... Args>(fmt::format_string<Args...> format, Args&&... args) {
@@ -42,7 +46,7 @@ std::string theorem(const StoredSolution& solution, const Verification& verdict)
         at_most(verdict.objective));
     say("No W costs less than {}.", at_least(verdict.dual_objective));
   } else {
-    const bool any = std::find(solution.rhs.begin(), solution.rhs.end(), 1.0) != solution.rhs.end();
+    const bool any = std::find(rhs.begin(), rhs.end(), 1.0) != rhs.end();
     if (!any && !solution.w_only) {
       say("This W has {} at most {}; no row asks for more than 0.", norm, at_most(verdict.objective));
     } else if (verdict.scaling > 0) {
@@ -87,22 +91,52 @@ Json json_of(const StoredSolution& solution, const Verification& verdict, const 
   return fields;
 }
 
+/// --norm, where the file does not say it.
+void take_norm(const VerifyOptions& options, StoredSolution& solution) {
+  if (options.norm.empty()) return;
+  const std::string norm = Norm::parse(options.norm).name();
+  if (!solution.w_only && norm != solution.norm)
+    throw InputError(fmt::format("{}: norm is {}, but --norm says {}", options.solution, solution.norm, norm));
+  solution.norm = norm;
+}
+
+/// What this rank has of the solution, if ranks share the task.
+std::optional<SharedClaim> own_claim(const VerifyOptions& options, const TaskOfRanks& loaded, Threads& threads) {
+  const SharedTask* part = loaded.part();
+  if (part == nullptr || !part->ask) return {};
+  SharedClaim claim = load_claim(options.solution, {part->part, part->first, part->queries}, threads);
+  take_norm(options, claim.claim);
+  return claim;
+}
+
 ExitCode run_verify(const Session& session, const VerifyOptions& options) {
   Threads threads(session.threads);
-  const AttentionTask task = load_task(options.task, threads);
-  StoredSolution solution = load_solution(options.solution, threads);
-  if (!options.norm.empty()) {
-    const std::string norm = Norm::parse(options.norm).name();
-    if (!solution.w_only && norm != solution.norm)
-      throw InputError(fmt::format("{}: norm is {}, but --norm says {}", options.solution, solution.norm, norm));
-    solution.norm = norm;
+  const TaskOfRanks loaded(options.task, true, threads);
+  const std::optional<SharedClaim> shared = own_claim(options, loaded, threads);
+  if (!ranks().first()) {
+    ClaimMember member(shared ? &*shared : nullptr, ranks().rank());
+    ranks().help([&](const std::string& job) { return member.answer(job); });
+    return kDone;
   }
-  solution = with_place(options.task, [&] { return completed(task, std::move(solution)); });
   ProgressLine line(session);
   const Stopwatch watch;
-  const Verification verdict = verify(task, solution, options.settings, [&](const VerifyProgress& now) {
+  const TellVerify tell = [&](const VerifyProgress& now) {
     line.show(now.share, [&] { return std::string(now.part); });
-  });
+  };
+  std::optional<Verification> found;
+  if (shared) found = verify(*shared, options.settings, tell, loaded.task().ask);
+  StoredSolution solution = found ? shared->claim : load_solution(options.solution, threads);
+  std::span<const double> rhs = solution.rhs;
+  if (found) {
+    if (shared->rhs.given()) rhs = f64_span(shared->rhs);
+  } else {
+    take_norm(options, solution);
+    const AttentionTask task = shared ? load_task(options.task, threads) : *loaded.task().part;
+    solution = with_place(options.task, [&] { return completed(task, std::move(solution)); });
+    rhs = solution.rhs;
+    found = verify(task, solution, options.settings, tell);
+  }
+  const Verification& verdict = *found;
   line.clear();
   if (session.json) {
     Session::print_json("verify", watch.seconds(), json_of(solution, verdict, options.settings, threads.count()));
@@ -119,7 +153,7 @@ ExitCode run_verify(const Session& session, const VerifyOptions& options) {
       fmt::print(": {}, objective {:.12g}, proven at least {:.12g}, gap {:.2g}, violation {:.2g}\n", verdict.status,
                  verdict.objective, verdict.dual_objective, verdict.gap, verdict.violation);
     }
-    fmt::print("{}", theorem(solution, verdict));
+    fmt::print("{}", theorem(solution, rhs, verdict));
   }
   return verdict.valid ? kDone : kNotValid;
 }
@@ -137,7 +171,7 @@ code: W meets the rows, no W that meets them has a norm below the bound, and nor
 --tolerance. If a file holds only W (another solver's answer), verify checks that W meets the rows.
 Exit codes: 0 valid, 5 not valid)",
                                     [&session, options] { return run_verify(session, *options); });
-  verb->add_option("TASK", options->task, "Task file")->required();
+  verb->add_option("TASK", options->task, "Task file, or folder of shards")->required();
   verb->add_option("SOLUTION", options->solution, "Solution file")->required();
   verb->add_option("--tolerance", options->settings.tolerance,
                    "Largest relative gap of a valid optimum, whatever the file says (default: 1e-8)")

@@ -161,6 +161,9 @@ class RunFile {
   /// belongs to another run.
   RunFile(const std::string& path, const AttentionTask& task, const TrainSettings& settings, const Trainer& trainer,
           const Options& options);
+  /// The same for a task whose queries other processes share; for the program.
+  RunFile(const std::string& path, const internal::SharedTask& task, const TrainSettings& settings,
+          const Trainer& trainer, const Options& options);
   ~RunFile();
 
   /// The state to give to Trainer::restore; empty if the run begins at its start.

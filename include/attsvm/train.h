@@ -141,7 +141,8 @@ std::string_view name_of(Selector selector);      ///< the name that files, JSON
 
 namespace internal {
 struct PresentPoint;
-}
+struct SharedTask;
+}  // namespace internal
 
 /// The state of a run before a step, valid while the progress callback runs. Loss and norm are computed when they are
 /// asked for; train_many, which takes the steps of many runs at once, may have NaN instead.
@@ -249,6 +250,8 @@ class Trainer {
   /// Sets up the starting point. InputError names the setting or array that cannot be used. `threads` must outlive the
   /// trainer.
   Trainer(const AttentionTask& task, const TrainSettings& settings, Threads& threads, const Start& start = {});
+  /// The same for a task whose queries other processes share; for the program.
+  Trainer(const internal::SharedTask& task, const TrainSettings& settings, Threads& threads, const Start& start = {});
   ~Trainer();
 
   /// Trains until the run ends for one of the reasons in TrainStop. `keep` gets each record when it is due, in the

@@ -15,6 +15,7 @@
 #include "base/refuse.h"
 #include "io/cut_files.h"
 #include "io/output.h"
+#include "io/shards.h"
 
 namespace attsvm::internal {
 
@@ -89,8 +90,16 @@ void make_folder(const std::string& path) {
 
 void require_other_file(const std::string& output, const std::string& input) {
   std::error_code ignored;
-  if (std::filesystem::equivalent(output, input, ignored))
-    refuse("{}: cannot write: it is an input of this command", output);
+  const auto require_other = [&](const std::filesystem::path& file) {
+    if (std::filesystem::equivalent(output, file, ignored))
+      refuse("{}: cannot write: it is an input of this command", output);
+  };
+  require_other(input);
+  const std::string manifest = manifest_of(input);
+  if (manifest.empty()) return;
+  require_other(manifest);
+  const Manifest shards = read_manifest(manifest);
+  for (const Manifest::Shard& shard : shards.shards) require_other(std::filesystem::path(shards.folder) / shard.file);
 }
 
 OutputFile::OutputFile(std::string path, bool replace)

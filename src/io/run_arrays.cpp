@@ -38,7 +38,7 @@ NamedArrays run_arrays(const AttentionTask& task, const TrainSettings& settings,
   const Index size = count > 0 ? static_cast<Index>(frames.size()) / count : 0;
   Collector out;
   write_run(
-      {task, settings, run, map, threads}, count, [&](Index k) { return frames.data() + k * size; }, out);
+      {SharedTask(task), settings, run, map, threads}, count, [&](Index k) { return frames.data() + k * size; }, out);
   return std::move(out.arrays);
 }
 

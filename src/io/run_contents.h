@@ -7,6 +7,7 @@
 #include "attsvm/files.h"
 #include "attsvm/train.h"
 #include "io/file.h"
+#include "train/shared_task.h"
 
 namespace attsvm::internal {
 
@@ -20,11 +21,15 @@ inline void append_frame(const Record& record, std::vector<double>& to) {
   to.insert(to.end(), record.v.data(), record.v.data() + record.v.size());
 }
 
+inline Index fingerprint_of(const SharedTask& task) {
+  return task.fingerprint ? *task.fingerprint : attsvm::fingerprint_of(*task.part);
+}
+
 struct RunContents {
-  const AttentionTask& task;
+  const SharedTask& task;
   const TrainSettings& settings;
   const TrainedRun& run;
-  const AttentionMap& map;  ///< at run.W
+  const AttentionMap& map;  ///< at run.W, as attention_map() returned it last
   Threads& threads;
 };
 
@@ -66,7 +71,7 @@ void write_run(const RunContents& contents, Index kept, KeptFrame&& kept_frame, 
   for (Index k = 0; k < r; ++k) {
     steps.push_back(static_cast<Index>(frame(k)[kStep]));
     const RowMatrix W = ConstRows(frame(k) + kNumbers, run.W.rows(), run.W.cols());
-    attention.push_back(mean_weight(task, W, map.selected, threads));
+    attention.push_back(mean_weight(task, W, map, threads));
   }
   const auto numbers = [&](Field field) {
     std::vector<double> list;
@@ -90,14 +95,14 @@ void write_run(const RunContents& contents, Index kept, KeptFrame&& kept_frame, 
   out.add("record_norm", numbers(kNorm));
   out.add("record_log_gradient", numbers(kLogGradient));
   out.add("record_attention", Array::own(std::move(attention), {r}));
-  if (task.next_token()) {
-    out.add("label_attention", Array::own(map.label_weights, {task.queries()}));
+  if (task.part->next_token()) {
+    out.add("label_attention", Array::own(map.label_weights, {task.queries}));
   } else {
     out.add("attention", stacked(map.log_weights.unaryExpr([](double x) { return std::exp(x); })));
     out.add("log_attention", stacked(map.log_weights));
   }
-  out.add("selected", Array::own(map.selected, heads > 1 ? std::vector<Index>{heads, task.queries()}
-                                                         : std::vector<Index>{task.queries()}));
+  out.add("selected", Array::own(map.selected, heads > 1 ? std::vector<Index>{heads, task.queries}
+                                                         : std::vector<Index>{task.queries}));
   out.add("settings", Array::text(words_of(settings)));
   out.add("task_fingerprint", Array::own(std::vector<Index>{fingerprint_of(task)}, {}));
 }

@@ -74,7 +74,7 @@ Start internal::load_start(const std::string& path, const TrainSettings& setting
 
 struct RunFile::State {
   std::string path;
-  const AttentionTask& task;
+  SharedTask task;
   TrainSettings settings;
   bool replace;
   std::vector<double> first_state;
@@ -99,10 +99,15 @@ struct RunFile::State {
 };
 
 RunFile::RunFile(const std::string& path, const AttentionTask& task, const TrainSettings& settings,
+                 const Trainer& trainer, const Options& options)
+    : RunFile(path, SharedTask(task), settings, trainer, options) {}
+
+RunFile::RunFile(const std::string& path, const SharedTask& shared, const TrainSettings& settings,
                  const Trainer& trainer, const Options& options) {
+  const AttentionTask& task = *shared.part;
   const auto weights = static_cast<std::size_t>(settings.heads * task.key_size() * task.query_size());
   const auto head = static_cast<std::size_t>(settings.joint ? trainer.head().v.size() : 0);
-  state_.reset(new State{path, task, settings, options.replace || options.resume, trainer.state(), trainer.head().v,
+  state_.reset(new State{path, shared, settings, options.replace || options.resume, trainer.state(), trainer.head().v,
                          kNumbers + weights + head});
   std::error_code ignored;
   const bool there = std::filesystem::exists(state_->journal_path(), ignored);

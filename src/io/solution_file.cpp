@@ -2,6 +2,8 @@
 
 #include "attsvm/files.h"
 #include "base/refuse.h"
+#include "io/claim_part.h"
+#include "task/parts.h"
 
 namespace attsvm {
 
@@ -139,7 +141,9 @@ StoredSolution solution_from(const NamedArrays& arrays) {
   return solution;
 }
 
-StoredSolution load_solution(const std::string& path, Threads& threads) {
+namespace {
+
+NamedArrays read_arrays(const std::string& path, Threads& threads) {
   const NpzFile file(path);
   NamedArrays arrays;
   if (file.has("record_W") || file.has("record_step")) {
@@ -150,7 +154,74 @@ StoredSolution load_solution(const std::string& path, Threads& threads) {
       if (name == known) arrays.emplace_back(name, file.read(name, threads));
     });
   }
+  return arrays;
+}
+
+/// The rows of a (q,T) mask that belong to a part, without the columns beyond its longest sequence, unless they hold
+/// something: verify() then refuses the mask.
+Array mask_of_part(const Array& mask, const SharedQueries& part) {
+  const Array rows = rows_of(mask, part.first, part.first + part.task->queries());
+  const Index columns = part.task->longest();
+  for (Index i = 0; i < rows.shape[0]; ++i) {
+    const std::byte* beyond = rows.data + i * rows.shape[1];
+    if (std::any_of(beyond + columns, beyond + rows.shape[1], [](std::byte flag) { return flag != std::byte{0}; }))
+      return rows;
+  }
+  return with_columns(rows, columns);
+}
+
+}  // namespace
+
+StoredSolution load_solution(const std::string& path, Threads& threads) {
+  const NamedArrays arrays = read_arrays(path, threads);
   return with_place(path, [&] { return solution_from(arrays); });
+}
+
+SharedClaim internal::load_claim(const std::string& path, const SharedQueries& part, Threads& threads) {
+  return with_place(path, [&] {
+    NamedArrays arrays = read_arrays(path, threads);
+    SharedClaim shared{.part = part.task, .claim = {}, .place = {.first_query = part.first}};
+    std::vector<Index> row_query;
+    for (auto& [name, array] : arrays) {
+      array = to_native(array);
+      if (name == "row_query") row_query = to_indices(array, name);
+      if (name == "rhs") shared.rhs = to_f64(array, name);
+      if (name == "dual") shared.dual = to_f64(array, name);
+    }
+    for (const char* name : {"row_query", "row_keep", "row_drop", "row_equal", "rhs", "slack", "dual"}) {
+      const auto found = std::find_if(arrays.begin(), arrays.end(), [&](const auto& one) { return one.first == name; });
+      if (found != arrays.end()) shared.stated.emplace_back(name, static_cast<std::size_t>(found->second.size()));
+    }
+    const auto rows = static_cast<Index>(row_query.size());
+    const auto row_of = [&](Index query) {
+      if (query == 0) return Index{0};
+      if (query == part.queries) return rows;
+      return static_cast<Index>(std::lower_bound(row_query.begin(), row_query.end(), query) - row_query.begin());
+    };
+    const Index begin = row_of(part.first), end = std::max(begin, row_of(part.first + part.task->queries()));
+    shared.place.first_row = static_cast<std::size_t>(begin);
+    for (auto& [name, array] : arrays) {
+      Part kind = Part::matrix;
+      for_each_array([&, own = name](std::string_view known, Part of, auto) {
+        if (known == own) kind = of;
+      });
+      if (name == "row_query") {
+        for (Index& query : row_query) query -= part.first;
+        array = rows == 0
+                    ? array
+                    : Array::own(std::vector<Index>(row_query.begin() + begin, row_query.begin() + end), {end - begin});
+      } else if (kind == Part::claims && array.rank() == 1 && array.shape[0] == rows && rows > 0) {
+        array = rows_of(array, begin, end);
+      } else if (name == "relax" && array.shape == std::vector<Index>{part.queries}) {
+        array = rows_of(array, part.first, part.first + part.task->queries());
+      } else if (name == "select" && array.scalar == Scalar::boolean && array.rank() == 2 &&
+                 array.shape[0] == part.queries && array.shape[1] >= part.task->longest()) {
+        array = mask_of_part(array, part);
+      }
+    }
+    shared.claim = completed(*part.task, solution_from(arrays));
+    return shared;
+  });
 }
 
 }  // namespace attsvm

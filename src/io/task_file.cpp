@@ -2,6 +2,7 @@
 
 #include "attsvm/files.h"
 #include "base/refuse.h"
+#include "io/shards.h"
 #include "task/task_fields.h"
 
 namespace attsvm {
@@ -9,6 +10,10 @@ namespace attsvm {
 using namespace internal;
 
 AttentionTask load_task(const std::string& path, Threads& threads) {
+  if (const std::string manifest = manifest_of(path); !manifest.empty()) {
+    const Manifest shards = read_manifest(manifest);
+    return load_shards(shards, 0, shards.shards.size(), threads);
+  }
   const NpzFile file(path);
   TaskArrays arrays;
   for (const std::string& name : file.names()) {

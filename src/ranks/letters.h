@@ -35,4 +35,10 @@ inline Letter opened(std::string_view bytes) {
   return letter;
 }
 
+/// A number for a portion; never reused, so that results that come too late are known as such.
+std::uint64_t new_number();
+
+/// Throws what a rank reports instead of a result.
+void throw_if_problem(int rank, const Letter& letter);
+
 }  // namespace attsvm::internal

@@ -1,14 +1,11 @@
 #include "ranks/portions.h"
 
-#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <stdexcept>
 #include <thread>
 #include <utility>
 
-#include "base/refuse.h"
 #include "ranks/letters.h"
 
 namespace attsvm::internal {
@@ -16,8 +13,6 @@ namespace {
 
 // A helper has the next portion before it is done with one; rank 0 takes its own portions without a message.
 constexpr int kAtHelper = 2, kAtFirst = 1;
-
-std::atomic<std::uint64_t> last_number{0};  // never reused, so that results that come too late are known as such
 
 }  // namespace
 
@@ -76,7 +71,7 @@ void Portions::hand_out(const Plan& plan) {
       if (load > place || load >= (rank == 0 ? kAtFirst : kAtHelper)) continue;
       auto portion = plan.next();
       if (!portion) return;
-      const std::uint64_t number = ++last_number;
+      const std::uint64_t number = new_number();
       ++load;
       if (rank == 0) {
         own_->give(number, *portion);
@@ -104,8 +99,7 @@ bool Portions::take_results(const std::function<void(const std::string&, const s
   }
   for (Message message; ranks_.wire_->receive(Wire::kAnyone, message); any = true) {
     const Letter letter = opened(message.bytes);
-    if (letter.kind == Letter::kRefusal) refuse("rank {}: {}", message.from, letter.text);
-    if (letter.kind == Letter::kBug) throw std::runtime_error(fmt::format("rank {}: {}", message.from, letter.text));
+    throw_if_problem(message.from, letter);
     take(letter.number, std::string(letter.text));
   }
   return any;

@@ -1,9 +1,11 @@
 #include "ranks/ranks.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <new>
+#include <stdexcept>
 #include <thread>
 
 #include "base/out_of_memory.h"
@@ -20,6 +22,16 @@ std::unique_ptr<Ranks>& joined() {
 }
 
 }  // namespace
+
+std::uint64_t new_number() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+void throw_if_problem(int rank, const Letter& letter) {
+  if (letter.kind == Letter::kRefusal) refuse("rank {}: {}", rank, letter.text);
+  if (letter.kind == Letter::kBug) throw std::runtime_error(fmt::format("rank {}: {}", rank, letter.text));
+}
 
 void Patience::wait() {
   constexpr int kAwake = 200;  // about as many microseconds
@@ -80,6 +92,30 @@ void Ranks::help(const std::function<std::string(const std::string&)>& work) {
       wire_->send(0, sealed({kind, letter.number, result}));
     }
   }
+}
+
+std::vector<std::string> Ranks::ask(const std::string& portion, const std::function<void()>& own) {
+  const std::uint64_t number = new_number();
+  const std::string letter = sealed({Letter::kPortion, number, portion});
+  ++traffic_.asked;
+  for (int other = 1; other < count(); ++other) {
+    wire_->send(other, letter);
+    traffic_.sent += static_cast<std::int64_t>(letter.size());
+  }
+  own();
+  std::vector<std::string> results;
+  for (int other = 1; other < count(); ++other) {
+    for (;;) {
+      const Message message = await(*wire_, other);
+      traffic_.received += static_cast<std::int64_t>(message.bytes.size());
+      const Letter answer = opened(message.bytes);
+      throw_if_problem(other, answer);
+      if (answer.number != number) continue;  // of work that was given up
+      results.emplace_back(answer.text);
+      break;
+    }
+  }
+  return results;
 }
 
 void Ranks::fail(std::string_view why) { wire_->send(0, sealed({Letter::kRefusal, 0, why})); }

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ranks/wire.h"
 
@@ -27,6 +29,14 @@ class Ranks {
   /// Computes the portions that rank 0 hands out, and returns when it hands out no more (leave). An exception of `work`
   /// ends the job: it is thrown again on rank 0.
   void help(const std::function<std::string(const std::string& portion)>& work);
+  /// Rank 0: gives all others, which are in help(), this portion, runs `own` meanwhile, and returns their results in
+  /// the order of ranks.
+  std::vector<std::string> ask(const std::string& portion, const std::function<void()>& own);
+  /// What ask() has carried so far.
+  struct Traffic {
+    std::int64_t asked = 0, sent = 0, received = 0;  ///< calls, bytes to the others, bytes from them
+  };
+  const Traffic& traffic() const { return traffic_; }
   /// Tells rank 0 why this rank cannot help; it throws this as an InputError when it next waits for us.
   void fail(std::string_view why);
   /// Every rank's last call. Rank 0 hands the others the exit code, which all return.
@@ -37,6 +47,7 @@ class Ranks {
   std::unique_ptr<Wire> wire_;
   bool told_ = false;  // rank 0 has ended the job
   int code_ = 0;
+  Traffic traffic_;
 };
 
 /// The ranks of this process: alone, unless the program joined others.

@@ -3,6 +3,7 @@
 #include "attsvm/files.h"
 #include "attsvm/report.h"
 #include "base/refuse.h"
+#include "io/shards.h"
 
 namespace attsvm {
 
@@ -35,6 +36,7 @@ void append_utf8(std::string& text, std::uint32_t code) {
 
 std::vector<std::string> load_token_names(const std::string& path, const AttentionTask& task, Threads& threads) {
   constexpr const char* kName = "x_token_names";
+  if (!manifest_of(path).empty()) return {};  // shards have no arrays of the user's own
   const NpzFile file(path);
   if (!file.has(kName)) return {};
   const Array array = to_native(file.read(kName, threads));

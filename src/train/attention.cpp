@@ -6,6 +6,7 @@
 #include "attsvm/selector.h"
 #include "base/kernels/stream.h"
 #include "train/products.h"
+#include "train/query_lists.h"
 
 namespace attsvm {
 
@@ -104,7 +105,8 @@ AttentionMap attention_map(const AttentionTask& task, const RowMatrix& W, Thread
   return map;
 }
 
-double mean_weight(const AttentionTask& task, const RowMatrix& W, std::span<const Index> tokens, Threads& threads) {
+std::vector<double> internal::weights_of(const AttentionTask& task, const RowMatrix& W, std::span<const Index> tokens,
+                                         Threads& threads) {
   std::vector<double> weights(static_cast<std::size_t>(heads_in(task, W) * task.queries()));
   for_queries(task, W, threads, [&](const HeadQuery& at, std::vector<double>& u) {
     const Index i = at.query;
@@ -119,12 +121,10 @@ double mean_weight(const AttentionTask& task, const RowMatrix& W, std::span<cons
     const auto place = std::lower_bound(seen.begin(), seen.end(), tokens[row]) - seen.begin();
     weights[row] = std::exp(logs[static_cast<std::size_t>(place)]);
   });
-  double sum = 0;
-  for (const double weight : weights) sum += weight;
-  return sum / static_cast<double>(weights.size());
+  return weights;
 }
 
-double mean_entropy(const AttentionTask& task, const RowMatrix& W, Threads& threads) {
+std::vector<double> internal::entropies_of(const AttentionTask& task, const RowMatrix& W, Threads& threads) {
   std::vector<double> entropies(static_cast<std::size_t>(heads_in(task, W) * task.queries()));
   for_queries(task, W, threads, [&](const HeadQuery& at, std::vector<double>& u) {
     std::vector<double> logs(static_cast<std::size_t>(task.visible(at.query)));
@@ -134,9 +134,15 @@ double mean_entropy(const AttentionTask& task, const RowMatrix& W, Threads& thre
       if (weight > 0) entropies[static_cast<std::size_t>(at.row)] -= weight * log_weight;
     }
   });
-  double sum = 0;
-  for (const double entropy : entropies) sum += entropy;
-  return sum / static_cast<double>(entropies.size());
+  return entropies;
+}
+
+double mean_weight(const AttentionTask& task, const RowMatrix& W, std::span<const Index> tokens, Threads& threads) {
+  return mean_of(weights_of(task, W, tokens, threads));
+}
+
+double mean_entropy(const AttentionTask& task, const RowMatrix& W, Threads& threads) {
+  return mean_of(entropies_of(task, W, threads));
 }
 
 }  // namespace attsvm

@@ -19,7 +19,7 @@ struct DrawnWeights {
 
 DrawnWeights draw_weights(const QueryInput& in, Index T, double den, QueryScratch& scratch) {
   const Random random(in.choice.seed, in.choice.instance, kDirichlet);
-  const std::uint64_t first = first_draw(in);
+  const std::uint64_t first = in.first_draw;
   const double log_total = std::log(in.choice.concentration) - std::log(den);
   scratch.draws.grow(2 * T);
   DrawnWeights out{scratch.draws.data(), scratch.draws.data() + T, 0};

@@ -1,17 +1,19 @@
 #include "train/gradient.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "attsvm/train.h"
 #include "base/blas.h"
 #include "base/refuse.h"
 #include "train/label_pass.h"
-#include "train/losses.h"
+#include "train/loss_sum.h"
 #include "train/many_heads.h"
 #include "train/products.h"
-#include "train/query_pass.h"
+#include "train/shared_task.h"
 
 namespace attsvm::internal {
+
 bool ScaledMatrix::is_zero() const { return log_scale == kLogZero || (direction.array() == 0).all(); }
 
 void ScaledMatrix::divide(double divisor, Arithmetic arithmetic) {
@@ -24,13 +26,32 @@ void ScaledMatrix::divide(double divisor, Arithmetic arithmetic) {
 
 double ScaledMatrix::log_norm() const { return is_zero() ? kLogZero : log_scale + std::log(direction.stableNorm()); }
 
+namespace {
+
+constexpr Index kProductRows = 128;  // queries whose W z are computed in one product
+
+/// Rows of a pass, one per query taken. This rank has lo … hi−1. Its arrays hold from … to−1, because the bits of a
+/// product may depend on how many rows it has: blocks are whole, and rows that are not here are zero.
+struct Extent {
+  Index lo, hi, from, to;
+
+  Extent(Index begin, Index end, Index count, bool in_one) : lo(begin), hi(end), from(begin), to(end) {
+    if (lo == hi) return;
+    from = in_one ? 0 : lo / kProductRows * kProductRows;
+    to = in_one ? count : std::min(count, (hi + kProductRows - 1) / kProductRows * kProductRows);
+  }
+  Index rows() const { return to - from; }
+};
+
+}  // namespace
+
 struct GradientPass::State {
-  const AttentionTask& task;
+  SharedTask task;
   PassSettings settings;
   Threads& threads;
   SingleThreadBlas blas{};
-  RowMatrix Z{};                       // (q,dz), all queries
-  RowMatrix chosen{};                  // the rows of Z that a minibatch takes
+  RowMatrix Z{};                       // all queries of this rank, and the zero rows of Extent
+  RowMatrix chosen{};                  // those that a minibatch takes
   RowMatrix U{}, g{}, features{};      // one row per query taken: W z_i, g_i, ∂h/∂v
   std::vector<std::uint64_t> first{};  // number of each query's first attention weight among all
   std::vector<QueryGradient> queries{};
@@ -41,18 +62,28 @@ struct GradientPass::State {
   std::unique_ptr<HeadsPass> many{};    // many heads: does it all
 
   Index chunks(Index count) const;
+  LossSums sums(Index count, const Head& head);
+  void pass(const RowMatrix& W, const Head& head, const PassChoice& choice, LossSegments& out, RowMatrix memory);
 };
 
 /// How many chunks a pass has: one for a small task, several for a large one. Depends on the sizes alone.
 Index GradientPass::State::chunks(Index count) const {
   constexpr Index kWorth = 32'768, kMost = 64;
-  const Index mean_length = static_cast<Index>(first.back()) / task.queries();
-  const Index work = count * (mean_length + task.query_size()) * task.key_size();
+  const Index mean_length = static_cast<Index>(task.weights) / task.queries;
+  const Index work = count * (mean_length + task.part->query_size()) * task.part->key_size();
   return std::clamp<Index>(work / kWorth, 1, std::min(kMost, count));
 }
 
+LossSums GradientPass::State::sums(Index count, const Head& head) {
+  return {settings, count, task.part->key_size(), task.part->query_size(), head.v.size(), chunks(count) == 1, threads};
+}
+
 GradientPass::GradientPass(const AttentionTask& task, const PassSettings& settings, Threads& threads)
-    : state_(new State{task, settings, threads}) {
+    : GradientPass(SharedTask(task), settings, threads) {}
+
+GradientPass::GradientPass(const SharedTask& shared, const PassSettings& settings, Threads& threads)
+    : state_(new State{shared, settings, threads}) {
+  const AttentionTask& task = *shared.part;
   if (settings.excess && task.head().kind != HeadKind::linear && task.head().kind != HeadKind::none) {
     refuse("head is {}; L - L* needs a linear one", name_of(task.head().kind));
   }
@@ -65,10 +96,11 @@ GradientPass::GradientPass(const AttentionTask& task, const PassSettings& settin
     state.many = std::make_unique<HeadsPass>(task, settings, threads);
     return;
   }
-  state.Z.resize(task.queries(), task.query_size());
-  state.first.push_back(0);
+  const Extent all(shared.first, shared.first + task.queries(), shared.queries, state.chunks(shared.queries) == 1);
+  state.Z.setZero(all.rows(), task.query_size());
+  state.first.push_back(shared.first_weight);
   for (Index i = 0; i < task.queries(); ++i) {
-    state.Z.row(i) = task.query(i).transpose();
+    state.Z.row(all.lo - all.from + i) = task.query(i).transpose();
     state.first.push_back(state.first.back() + static_cast<std::uint64_t>(task.visible(i)));
   }
 }
@@ -76,118 +108,133 @@ GradientPass::GradientPass(const AttentionTask& task, const PassSettings& settin
 GradientPass::~GradientPass() = default;
 GradientPass::GradientPass(GradientPass&&) noexcept = default;
 
+/// Passes through the queries that this rank has.
+void GradientPass::State::pass(const RowMatrix& W, const Head& head, const PassChoice& choice, LossSegments& out,
+                               RowMatrix memory) {
+  const AttentionTask& part = *task.part;
+  const bool all = choice.queries.empty(), exact = settings.arithmetic == Arithmetic::exact;
+  const bool fast = exact && head.kind == HeadKind::linear && choice.dropout == 0 &&
+                    choice.selector == Selector::soft && choice.entropy == 0 && !settings.excess &&
+                    !settings.head_gradient;
+  const Index count = all ? task.queries : static_cast<Index>(choice.queries.size());
+  const Index d = part.key_size(), dz = part.query_size(), width = head.v.size();
+  const auto row_of = [&](Index query) {
+    if (all) return query;
+    return static_cast<Index>(std::lower_bound(choice.queries.begin(), choice.queries.end(), query) -
+                              choice.queries.begin());
+  };
+  const Index pieces = chunks(count);
+  const Extent at(row_of(task.first), row_of(task.first + part.queries()), count, pieces == 1);
+  if (at.lo == at.hi) return;
+  const auto query_of = [&](Index row) {  // among those of this rank
+    return (all ? row : choice.queries[static_cast<std::size_t>(row)]) - task.first;
+  };
+
+  if (head.kind == HeadKind::linear && (exact || settings.excess) && (scored.size() != width || scored != head.v)) {
+    scores.compute(part, head.v, threads);
+    scored = head.v;
+  }
+  if (!all) {
+    chosen.setZero(at.rows(), dz);
+    for (Index row = at.lo; row < at.hi; ++row) chosen.row(row - at.from) = part.query(query_of(row)).transpose();
+  }
+  const double* zeta = all ? Z.data() : chosen.data();
+  U.resize(at.rows(), d);
+  g.resize(at.rows(), d);
+  if (settings.head_gradient) features.resize(at.rows(), width);
+  queries.resize(static_cast<std::size_t>(at.rows()));
+
+  // Computes u_i = W z_i for many queries at once, then passes through each query by itself.
+  const std::uint64_t first_draw = static_cast<std::uint64_t>(choice.step) * task.weights;
+  const Index share = (at.hi - at.lo + pieces - 1) / pieces;
+  const auto multiply = [&](Index block) {
+    const Index begin = block * kProductRows, rows = std::min(at.rows(), begin + kProductRows) - begin;
+    times_transposed(zeta + begin * dz, W.data(), rows, d, dz, U.row(begin).data());
+  };
+  if (scratch.size() < static_cast<std::size_t>(pieces)) scratch.resize(static_cast<std::size_t>(pieces));
+  const auto through = [&](Index chunk) {
+    const Index begin = at.lo + chunk * share, end = std::min(at.hi, begin + share);
+    for (Index row = begin; row < end; ++row) {
+      const Index query = query_of(row), place = row - at.from;
+      const QueryInput input{part,
+                             settings,
+                             choice,
+                             head,
+                             scores,
+                             query,
+                             first_draw + first[static_cast<std::size_t>(query)],
+                             static_cast<double>(count),
+                             U.row(place).data(),
+                             row + 1 < end ? part.seen_keys(query_of(row + 1)).data() : nullptr};
+      double* feature = settings.head_gradient ? features.row(place).data() : nullptr;
+      QueryScratch& own = scratch[static_cast<std::size_t>(chunk)];
+      double* to = g.row(place).data();
+      QueryGradient& found = queries[static_cast<std::size_t>(place)];
+      found = fast                                     ? linear_query(input, own, to)
+              : choice.selector == Selector::dirichlet ? dirichlet_query(input, own, to, feature)
+              : exact                                  ? exact_query(input, own, to, feature)
+                                                       : plain_query(input, own, to, feature);
+      if (choice.entropy > 0) add_entropy(input, own, found, to);
+    }
+  };
+  if (pieces == 1) {
+    times_transposed(zeta, W.data(), at.rows(), d, dz, U.data());
+    through(0);
+  } else {
+    threads.for_each((at.rows() + kProductRows - 1) / kProductRows, multiply);
+    threads.for_each(pieces, through);
+  }
+  const Index skip = at.lo - at.from;
+  const PassRows rows{queries, g.data(), zeta, settings.head_gradient ? features.data() : nullptr};
+  out.take(at.lo, rows.part(skip, at.hi - at.lo, d, dz, width), std::move(memory));
+}
+
 void GradientPass::evaluate(const RowMatrix& W, const Head& head, const PassChoice& choice, LossGradient& out) {
   State& state = *state_;
   if (state.labels) return state.labels->evaluate(W, choice, out);
   if (state.many) return state.many->evaluate(W, head.v, choice, out);
-  const AttentionTask& task = state.task;
-  const bool all = choice.queries.empty(), exact = state.settings.arithmetic == Arithmetic::exact;
-  const bool fast = exact && head.kind == HeadKind::linear && choice.dropout == 0 &&
-                    choice.selector == Selector::soft && choice.entropy == 0 && !state.settings.excess &&
-                    !state.settings.head_gradient;
-  const Index count = all ? task.queries() : static_cast<Index>(choice.queries.size());
-  const Index d = task.key_size(), dz = task.query_size(), width = head.v.size();
-  const auto query_of = [&](Index row) { return all ? row : choice.queries[static_cast<std::size_t>(row)]; };
-
-  if (head.kind == HeadKind::linear && (exact || state.settings.excess) &&
-      (state.scored.size() != width || state.scored != head.v)) {
-    state.scores.compute(task, head.v, state.threads);
-    state.scored = head.v;
-  }
-  if (!all) {
-    state.chosen.resize(count, dz);
-    for (Index row = 0; row < count; ++row) state.chosen.row(row) = state.Z.row(query_of(row));
-  }
-  const double* Z = all ? state.Z.data() : state.chosen.data();
-  state.U.resize(count, d);
-  state.g.resize(count, d);
-  if (state.settings.head_gradient) state.features.resize(count, width);
-  state.queries.resize(static_cast<std::size_t>(count));
-
-  // Computes u_i = W z_i for many queries at once, then passes through each query by itself.
-  const Index chunks = state.chunks(count), share = (count + chunks - 1) / chunks;
-  constexpr Index kQueries = 128;
-  const auto multiply = [&](Index block) {
-    const Index begin = block * kQueries, rows = std::min(count, begin + kQueries) - begin;
-    times_transposed(Z + begin * dz, W.data(), rows, d, dz, state.U.row(begin).data());
-  };
-  if (state.scratch.size() < static_cast<std::size_t>(chunks)) state.scratch.resize(static_cast<std::size_t>(chunks));
-  const auto pass = [&](Index chunk) {
-    const Index begin = chunk * share, end = std::min(count, begin + share);
-    if (begin >= end) return;
-    for (Index row = begin; row < end; ++row) {
-      const QueryInput input{task,
-                             state.settings,
-                             choice,
-                             head,
-                             state.scores,
-                             query_of(row),
-                             state.first[static_cast<std::size_t>(query_of(row))],
-                             static_cast<double>(count),
-                             state.U.row(row).data(),
-                             row + 1 < end ? task.seen_keys(query_of(row + 1)).data() : nullptr};
-      double* feature = state.settings.head_gradient ? state.features.row(row).data() : nullptr;
-      QueryScratch& scratch = state.scratch[static_cast<std::size_t>(chunk)];
-      double* g = state.g.row(row).data();
-      QueryGradient& query = state.queries[static_cast<std::size_t>(row)];
-      query = fast                                     ? linear_query(input, scratch, g)
-              : choice.selector == Selector::dirichlet ? dirichlet_query(input, scratch, g, feature)
-              : exact                                  ? exact_query(input, scratch, g, feature)
-                                                       : plain_query(input, scratch, g, feature);
-      if (choice.entropy > 0) add_entropy(input, scratch, query, g);
-    }
-  };
-  if (chunks == 1) {
-    times_transposed(Z, W.data(), count, d, dz, state.U.data());
-    pass(0);
+  const Index count = choice.queries.empty() ? state.task.queries : static_cast<Index>(choice.queries.size());
+  const LossSums sums = state.sums(count, head);
+  LossSegments segments(sums);
+  const auto own = [&] { state.pass(W, head, choice, segments, std::move(out.W.direction)); };
+  if (state.task.ask) {
+    Packer job;
+    job.put(Job::gradient).put(W);
+    pack(job, head);
+    job.put(choice).put(choice.queries);
+    for (const std::string& answer : state.task.ask(job.take(), own)) segments.take(answer);
   } else {
-    state.threads.for_each((count + kQueries - 1) / kQueries, multiply);
-    state.threads.for_each(chunks, pass);
+    own();
   }
 
-  // Finds a common exponent for all queries, then G = Σ_i weight_i g_i z_iᵀ.
-  double top = kLogZero, top_slope = kLogZero, loss = 0, best = 0;
-  for (const QueryGradient& query : state.queries) {
-    top = std::max(top, query.log_weight);
-    top_slope = std::max(top_slope, query.log_slope);
-    loss += query.loss;
-    best += query.best_loss;
-  }
+  LossSum sum = segments.total();
+  const bool exact = state.settings.arithmetic == Arithmetic::exact;
   const double scale = exact ? -std::log(static_cast<double>(count)) : 0;
-  out.loss = loss / static_cast<double>(count);
-  out.log_loss = log_of_mean_loss(state.settings, state.queries, out.loss);
+  out.loss = sum.loss / static_cast<double>(count);
+  out.log_loss =
+      may_underflow(state.settings, out.loss) ? sum.small_losses.mean(static_cast<double>(count)) : std::log(out.loss);
   if (state.settings.excess) {
-    out.log_excess = exact ? log_mean(state.queries, [](const QueryGradient& query) { return query.log_excess; })
-                           : std::log(out.loss - best / static_cast<double>(count));
+    out.log_excess = exact ? sum.excess.mean(static_cast<double>(count))
+                           : std::log(out.loss - sum.best / static_cast<double>(count));
   }
-  out.W.direction.resize(d, dz);
-  if (exact) {
-    for (Index row = 0; row < count; ++row) {
-      const QueryGradient& query = state.queries[static_cast<std::size_t>(row)];
-      state.g.row(row) *= top == kLogZero ? 0 : query.sign * std::exp(query.log_weight - top);
-    }
-  }
-  constexpr Index kRows = 64;
-  const Index blocks = chunks == 1 ? 1 : (d + kRows - 1) / kRows, rows = chunks == 1 ? d : kRows;
-  const auto gather = [&](Index block) {
-    transposed_times(state.g.data(), Z, d, dz, count, block * rows, std::min(d, (block + 1) * rows),
-                     out.W.direction.data());
-  };
-  if (blocks == 1) {
-    gather(0);
-  } else {
-    state.threads.for_each(blocks, gather);
-  }
-  out.W.log_scale = exact ? top + scale : 0;
-
+  out.W.direction = std::move(sum.W);
+  out.W.log_scale = exact ? sum.log_W + scale : 0;
   if (!state.settings.head_gradient) return;
-  out.v.direction.setZero(width, 1);
-  for (Index row = 0; row < count; ++row) {
-    const QueryGradient& query = state.queries[static_cast<std::size_t>(row)];
-    const double factor = exact ? query.sign * std::exp(query.log_slope - top_slope) : 1;
-    out.v.direction += factor * state.features.row(row).transpose();
-  }
-  out.v.log_scale = exact ? top_slope + scale : 0;
+  out.v.direction = sum.v;
+  out.v.log_scale = exact ? sum.log_v + scale : 0;
+}
+
+std::string GradientPass::answer(Unpacker& job) {
+  State& state = *state_;
+  const RowMatrix W = job.matrix<RowMatrix>();
+  const Head head = unpacked_head(job);
+  PassChoice choice = job.get<PassChoice>();
+  const std::vector<Index> queries = job.list<Index>();
+  choice.queries = queries;
+  const LossSums sums = state.sums(queries.empty() ? state.task.queries : static_cast<Index>(queries.size()), head);
+  LossSegments segments(sums);
+  state.pass(W, head, choice, segments, {});
+  return segments.packed();
 }
 
 }  // namespace attsvm::internal

@@ -2,8 +2,10 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 #include "attsvm/train.h"
+#include "base/packed.h"
 
 namespace attsvm::internal {
 
@@ -49,6 +51,8 @@ struct PassSettings {
   Index heads = 1;             ///< of attention; many: see HeadsPass
 };
 
+struct SharedTask;
+
 /// Forward and backward through softmax attention: logits a_i = X_i W z_i, f_i = h(V_iᵀ softmax(a_i)). Next-token tasks
 /// have no head; see LabelPass.
 ///
@@ -57,14 +61,18 @@ struct PassSettings {
 /// depend on the number of threads.
 class GradientPass {
  public:
-  /// InputError if the excess is wanted and the head is not linear. `task` and `threads` must outlive the pass.
+  /// InputError if the excess is wanted and the head is not linear. The task and `threads` must outlive the pass.
   GradientPass(const AttentionTask& task, const PassSettings& settings, Threads& threads);
+  /// One that other ranks share the queries of is neither a next-token task nor for many heads.
+  GradientPass(const SharedTask& task, const PassSettings& settings, Threads& threads);
   ~GradientPass();
   GradientPass(GradientPass&&) noexcept;
 
   /// Writes to `out`, reusing its memory. W is (d,dz); `head` is used instead of the task's own. Numbers that overflow
   /// become infinity or NaN.
   void evaluate(const RowMatrix& W, const Head& head, const PassChoice& choice, LossGradient& out);
+  /// What a rank other than 0 answers to Job::gradient, the rest of which is `job`.
+  std::string answer(Unpacker& job);
 
  private:
   struct State;

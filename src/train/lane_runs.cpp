@@ -12,7 +12,7 @@
 namespace attsvm::internal {
 namespace {
 
-constexpr Index kMostTokens = 4096, kMostQueries = 64;  // largest n·T·d and n; beyond them lanes are slower
+constexpr Index kMostQueries = 64;  // beyond them lanes are slower
 constexpr double kLargestSize = 1e20,
                  kSmallestSize = 1e-20;  // range of sizes whose products and squares do not overflow
 constexpr double kBlurred = 1e-5;        // score gaps below this share of the largest score lose five of sixteen digits
@@ -40,7 +40,7 @@ bool fits(const TrainSettings& settings, const AttentionTask& task, const Head& 
          settings.entropy == 0 && settings.temperature == TrainSettings{}.temperature && settings.ridge == 0 &&
          settings.label_smoothing == 0 && settings.step * rule.weight_decay <= 1 &&
          settings.arithmetic == Arithmetic::exact && task.queries() <= kMostQueries &&
-         task.queries() * most_seen(task) * task.key_size() <= kMostTokens;
+         task.queries() * most_seen(task) * task.key_size() <= kMostLaneNumbers;
 }
 
 /// Writes the scores of query i, label included; tied scores get equal bits. False if a gap is too small (kBlurred) or

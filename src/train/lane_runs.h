@@ -9,6 +9,8 @@
 
 namespace attsvm::internal {
 
+inline constexpr Index kMostLaneNumbers = 4096;  ///< largest n·T·d of a run in lanes; beyond it they are slower
+
 /// The sizes of a run. Runs of equal shape can share vectors.
 struct LaneShape {
   Index n = 0, T = 0, d = 0, dz = 0, r = 0;  ///< r = 0: W (or p) is trained

@@ -117,17 +117,17 @@ void HeadsPass::work(const RowMatrix& W, const PassChoice& choice, Index count, 
   const bool fast = exact && choice.dropout == 0 && !settings_.head_gradient;
   for (Index h = 0; h < heads_; ++h) {
     times_transposed(Z_.row(begin).data(), W.data() + h * d * dz, end - begin, d, dz, U_.row(h * count + begin).data());
-    PassChoice own = choice;
-    own.step = choice.step * heads_ + h;  // so that heads do not drop the same weights
+    // Heads do not drop the same weights.
+    const std::uint64_t first_draw = static_cast<std::uint64_t>(choice.step * heads_ + h) * first_.back();
     for (Index row = begin; row < end; ++row) {
       const Index at = h * count + row, query = query_of(choice, row);
       const QueryInput input{task_,
                              linear_,
-                             own,
+                             choice,
                              head_[static_cast<std::size_t>(h)],
                              scores_[static_cast<std::size_t>(h)],
                              query,
-                             first_[static_cast<std::size_t>(query)],
+                             first_draw + first_[static_cast<std::size_t>(query)],
                              static_cast<double>(count),
                              U_.row(at).data(),
                              row + 1 < end ? task_.seen_keys(query_of(choice, row + 1)).data() : nullptr};

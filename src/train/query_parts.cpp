@@ -41,11 +41,6 @@ Index attend(const QueryInput& in, const Query& query, QueryScratch& scratch, do
   return peak;
 }
 
-std::uint64_t first_draw(const QueryInput& in) {
-  const auto all = static_cast<std::uint64_t>(in.task.visible().total());
-  return static_cast<std::uint64_t>(in.choice.step) * all + in.first_weight;
-}
-
 double below_one(double uniform) { return std::min(uniform, 1 - 0x1p-53); }
 
 Pull pull(const Query& query, QueryScratch& scratch, double den, Index p, const double* gap, double* g, bool apart) {

@@ -34,9 +34,6 @@ double lane_sum(const double* items, Index count);
 Index attend(const QueryInput& in, const Query& query, QueryScratch& scratch, double& den,
              const double* noise = nullptr);
 
-/// The place of the query's first random number of this step.
-std::uint64_t first_draw(const QueryInput& in);
-
 /// A uniform number as it is, or the largest double below 1 if it has been rounded to 1.
 double below_one(double uniform);
 

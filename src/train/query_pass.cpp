@@ -17,7 +17,7 @@ namespace {
 const double* draw_kept(const QueryInput& in, Index T, QueryScratch& scratch) {
   if (in.choice.dropout == 0) return nullptr;
   const Random random(in.choice.seed, in.choice.instance, kDropout);
-  const std::uint64_t first = first_draw(in);
+  const std::uint64_t first = in.first_draw;
   scratch.kept.grow(T);
   for (Index t = 0; t < T; ++t) {
     const bool dropped = random.uniform(first + static_cast<std::uint64_t>(t)) < in.choice.dropout;
@@ -29,7 +29,7 @@ const double* draw_kept(const QueryInput& in, Index T, QueryScratch& scratch) {
 /// Writes Gumbel noise to `kept`: with it added to logits, the largest is at t with probability s_t.
 void draw_noise(const QueryInput& in, Index T, QueryScratch& scratch) {
   const Random random(in.choice.seed, in.choice.instance, kGumbel);
-  const std::uint64_t first = first_draw(in);
+  const std::uint64_t first = in.first_draw;
   scratch.kept.grow(T);
   for (Index t = 0; t < T; ++t)
     scratch.kept[t] = -std::log(-std::log(below_one(random.uniform(first + static_cast<std::uint64_t>(t)))));
@@ -58,9 +58,13 @@ void add_excess(const QueryInput& in, const Query& query, const QueryScratch& sc
 
 }  // namespace
 
+bool may_underflow(const PassSettings& settings, double mean) {
+  constexpr double kOrdinary = 1e-290;
+  return !(mean > kOrdinary) && settings.loss != Loss::linear && !(settings.label_smoothing > 0);
+}
+
 double log_of_mean_loss(const PassSettings& settings, std::span<const QueryGradient> queries, double mean) {
-  constexpr double kOrdinary = 1e-290;  // means below this may have lost digits to underflow
-  if (mean > kOrdinary || settings.loss == Loss::linear || settings.label_smoothing > 0) return std::log(mean);
+  if (!may_underflow(settings, mean)) return std::log(mean);
   return log_mean(queries, [&](const QueryGradient& query) { return log_loss_value(settings.loss, query.u); });
 }
 

@@ -34,7 +34,10 @@ double log_mean(std::span<const QueryGradient> queries, Term term) {
   return top + std::log(sum / static_cast<double>(queries.size()));
 }
 
-/// log of the mean loss, also where `mean` has lost digits to underflow.
+/// Whether a mean loss may have lost digits to underflow.
+bool may_underflow(const PassSettings& settings, double mean);
+
+/// log of the mean loss, also there.
 double log_of_mean_loss(const PassSettings& settings, std::span<const QueryGradient> queries, double mean);
 
 /// Working memory of one thread.
@@ -50,10 +53,10 @@ struct QueryInput {
   const Head& head;
   const TokenScores& scores;  ///< of a linear head
   Index query;
-  std::uint64_t first_weight;  ///< number of the query's first attention weight among all queries
-  double count;                ///< number of queries in the mean
-  const double* u;             ///< W z_i, (d)
-  const double* next;          ///< keys of the next query, to prefetch, or null
+  std::uint64_t first_draw;  ///< number of the query's first attention weight among those of all queries and steps
+  double count;              ///< number of queries in the mean
+  const double* u;           ///< W z_i, (d)
+  const double* next;        ///< keys of the next query, to prefetch, or null
 };
 
 /// Forward and backward through one query. Writes Σ_t ∂ℓ/∂a_t x_t to g (d), up to the factors above, and ∂h/∂v to

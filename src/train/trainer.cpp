@@ -13,6 +13,7 @@
 #include "train/lane_runs.h"
 #include "train/parameters.h"
 #include "train/settings.h"
+#include "train/shared_task.h"
 #include "train/update.h"
 
 namespace attsvm {
@@ -33,8 +34,21 @@ double TrainProgress::norm() const {
   return point_ != nullptr ? point_->norm() : std::numeric_limits<double>::quiet_NaN();
 }
 
+namespace {
+
+PassSettings pass_settings(const TrainSettings& settings) {
+  return {.loss = settings.loss,
+          .label_smoothing = settings.label_smoothing,
+          .arithmetic = settings.arithmetic,
+          .head_gradient = settings.joint,
+          .excess = settings.optimizer == Optimizer::polyak,
+          .heads = settings.heads};
+}
+
+}  // namespace
+
 struct Trainer::Impl final : PresentPoint {
-  Impl(const AttentionTask& given_task, const TrainSettings& given, const Start& start, Threads& threads);
+  Impl(const SharedTask& given_task, const TrainSettings& given, const Start& start, Threads& threads);
 
   void evaluate();  // loss and gradient at `now` for the minibatch of this step
   bool advance();   // one step; false: the next point would overflow, and `now` stays
@@ -47,7 +61,8 @@ struct Trainer::Impl final : PresentPoint {
   bool settled();       // the direction of W has stopped moving
   TrainStop repeat(TrainStop stop, const TimeLimit& limit, const std::function<void(const Record&)>& keep);
 
-  AttentionTask task;  // keeps the memory that `pass` reads
+  AttentionTask task;  // keeps the memory that `pass` reads; of a shared task, this rank's part
+  SharedTask shared;
   TrainSettings settings;
   bool restless;  // the gradient changes from step to step where the point does not
   bool apart;     // what steps see is not what records show: all queries, the softmax, temperature 1
@@ -66,28 +81,24 @@ struct Trainer::Impl final : PresentPoint {
   RowMatrix moved = RowMatrix::Zero(1, 1);  // one number: how far W/‖W‖ moved from the reference before
 };
 
-Trainer::Impl::Impl(const AttentionTask& given_task, const TrainSettings& given, const Start& start, Threads& threads)
-    : task(given_task),
+Trainer::Impl::Impl(const SharedTask& given_task, const TrainSettings& given, const Start& start, Threads& threads)
+    : task(*given_task.part),
+      shared(given_task),
       settings((require_usable(given, task), given)),
       restless(settings.dropout > 0 || settings.selector != Selector::soft ||
-               (settings.batch > 0 && settings.batch < task.queries()) ||
+               (settings.batch > 0 && settings.batch < shared.queries) ||
                settings.temperature[0] != settings.temperature[1]),
       apart(restless || settings.entropy > 0 || settings.temperature[0] != 1),
-      pass(task,
-           {.loss = settings.loss,
-            .label_smoothing = settings.label_smoothing,
-            .arithmetic = settings.arithmetic,
-            .head_gradient = settings.joint,
-            .excess = settings.optimizer == Optimizer::polyak,
-            .heads = settings.heads},
-           threads),
-      batches(task.queries(), settings.batch, settings.seed, settings.instance),
+      pass((shared.part = &task, shared), pass_settings(settings), threads),
+      batches(shared.queries, settings.batch, settings.seed, settings.instance),
       head(starting_head(task, settings, start)),
       now(starting_point(task, settings, start, head)),
       next(now),
       update(settings, now) {
   if (settings.stop_direction > 0) reference = RowMatrix::Zero(now.W().rows(), now.W().cols());
-  if (const auto input = lane_input(task, settings, head, now)) {
+  if (shared.ask) {
+    shared.ask(Packer().put(Job::passes).put(pass_settings(settings)).take(), [] {});
+  } else if (const auto input = lane_input(task, settings, head, now)) {
     lane = std::make_unique<LaneRuns>(input->shape, 1, settings);
     lane->put(0, task, *input, now);
   }
@@ -195,7 +206,11 @@ TrainStop Trainer::Impl::repeat(TrainStop stop, const TimeLimit& limit,
   return stop;
 }
 
-Trainer::Trainer(const AttentionTask& task, const TrainSettings& settings, Threads& threads, const Start& start) {
+Trainer::Trainer(const AttentionTask& task, const TrainSettings& settings, Threads& threads, const Start& start)
+    : Trainer(SharedTask(task), settings, threads, start) {}
+
+Trainer::Trainer(const SharedTask& shared, const TrainSettings& settings, Threads& threads, const Start& start) {
+  const AttentionTask& task = *shared.part;
   // Not even the point, its gradient and the next one would fit. Measured from d = dz = 1,000 on, whole runs take 12 to
   // 26 times the memory of W.
   constexpr double kBytes = 8 * sizeof(double);
@@ -205,7 +220,7 @@ Trainer::Trainer(const AttentionTask& task, const TrainSettings& settings, Threa
                    fmt::format("training {}W of {} x {}",
                                settings.heads == 1 ? "" : fmt::format("{} heads, each a ", settings.heads),
                                task.key_size(), task.query_size()));
-  impl_ = std::make_unique<Impl>(task, settings, start, threads);
+  impl_ = std::make_unique<Impl>(shared, settings, start, threads);
 }
 
 Trainer::~Trainer() = default;

@@ -31,8 +31,25 @@ class Arithmetic {
 /// In balls of the thread's working precision: precise, about 10 ns per multiplication.
 std::unique_ptr<Arithmetic> ball_arithmetic(const Question& question, const StoredSolution& claim, const Norm& norm);
 
+/// What the rows of one query add to A(dual): g ζᵀ.
+struct Contribution {
+  std::vector<long double> g;
+  std::vector<double> zeta;
+  long double sizes;  ///< Σ |dual_k| ‖δ_k‖, not 0
+  Index terms;        ///< rows with a multiplier
+};
+
+/// That of a group of rows; nothing if all its multipliers are 0, or do not count.
+bool contribute(const Question& question, const StoredSolution& claim, const Group& group, Contribution& out);
+
+/// Calls its argument for all contributions, in the order of queries.
+using Contributions = std::function<void(const std::function<void(const Contribution&)>&)>;
+
 /// In doubles and long doubles, each sum with a bound on its rounding error: as fast as the processor. A number whose
 /// products leave the range of doubles gets an infinite enclosure.
-std::unique_ptr<Arithmetic> bounded_arithmetic(const Question& question, const StoredSolution& claim, const Norm& norm);
+/// `contributions` are those of all queries, where others than those of the question count; null: those of the
+/// question.
+std::unique_ptr<Arithmetic> bounded_arithmetic(const Question& question, const StoredSolution& claim, const Norm& norm,
+                                               Contributions contributions = nullptr);
 
 }  // namespace attsvm::internal::proof

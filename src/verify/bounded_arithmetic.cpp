@@ -101,8 +101,22 @@ int exponent_of(const LongMatrix& A) {
 
 class BoundedArithmetic final : public Arithmetic {
  public:
-  BoundedArithmetic(const Question& question, const StoredSolution& claim, const Norm& norm)
-      : question_(question), claim_(claim), norm_(norm), d_(question.d()), dz_(question.dz()) {}
+  BoundedArithmetic(const Question& question, const StoredSolution& claim, const Norm& norm,
+                    Contributions contributions)
+      : question_(question),
+        claim_(claim),
+        norm_(norm),
+        contributions_(std::move(contributions)),
+        d_(question.d()),
+        dz_(question.dz()) {
+    if (contributions_) return;
+    contributions_ = [this](const std::function<void(const Contribution&)>& use) {
+      Contribution one;
+      for (const Group& group : question_.groups()) {
+        if (contribute(question_, claim_, group, one)) use(one);
+      }
+    };
+  }
 
   std::string name() const override { return "double with error bounds"; }
 
@@ -191,32 +205,15 @@ class BoundedArithmetic final : public Arithmetic {
   void combine() {
     if (A_.size() > 0) return;
     A_.setZero(d_, dz_);
-    Eigen::Matrix<Long, Eigen::Dynamic, 1> g(d_), zeta(dz_);
     Long size = 0;
     Index terms = 0;
-    for (const Group& group : question_.groups()) {
-      g.setZero();
-      Long delta_sizes = 0;
-      for (std::size_t k = group.first; k < group.first + group.count; ++k) {
-        if (claim_.dual[k] == 0) continue;
-        const Row& row = question_.rows()[k];
-        const double* keep = question_.token(row, row.keep);
-        const double* drop = row.drop < 0 ? nullptr : question_.token(row, row.drop);
-        const Long weight = static_cast<Long>(question_.sign(row)) * claim_.dual[k];
-        Long square = 0;
-        for (Index a = 0; a < d_; ++a) {
-          const Long entry = static_cast<Long>(keep[a]) - (drop == nullptr ? 0.0L : static_cast<Long>(drop[a]));
-          g(a) += weight * entry;
-          square += entry * entry;
-        }
-        delta_sizes += std::abs(weight) * std::sqrt(square);
-        ++terms;
-      }
-      if (delta_sizes == 0) continue;
-      for (Index b = 0; b < dz_; ++b) zeta(b) = question_.zeta(group.query, b);
-      A_.noalias() += g * zeta.transpose();
-      size += delta_sizes * zeta.norm();
-    }
+    using LongVector = Eigen::Matrix<Long, Eigen::Dynamic, 1>;
+    contributions_([&](const Contribution& one) {
+      const LongVector zeta = ConstVector(one.zeta.data(), dz_).cast<Long>();
+      A_.noalias() += Eigen::Map<const LongVector>(one.g.data(), d_) * zeta.transpose();
+      size += one.sizes * zeta.norm();
+      terms += one.terms;
+    });
     A_error_ = exactly(2 * gamma_long(2 * terms) * size);
   }
 
@@ -241,6 +238,7 @@ class BoundedArithmetic final : public Arithmetic {
   const Question& question_;
   const StoredSolution& claim_;
   const Norm& norm_;
+  Contributions contributions_;
   Index d_, dz_;
   LongMatrix A_;
   Ball A_error_;
@@ -249,9 +247,35 @@ class BoundedArithmetic final : public Arithmetic {
 
 }  // namespace
 
-std::unique_ptr<Arithmetic> bounded_arithmetic(const Question& question, const StoredSolution& claim,
-                                               const Norm& norm) {
-  return std::make_unique<BoundedArithmetic>(question, claim, norm);
+bool contribute(const Question& question, const StoredSolution& claim, const Group& group, Contribution& out) {
+  const auto d = static_cast<std::size_t>(question.d());
+  out.g.assign(d, 0);
+  out.sizes = 0;
+  out.terms = 0;
+  for (std::size_t k = group.first; k < group.first + group.count; ++k) {
+    if (claim.dual[k] == 0) continue;
+    const Row& row = question.rows()[k];
+    const double* keep = question.token(row, row.keep);
+    const double* drop = row.drop < 0 ? nullptr : question.token(row, row.drop);
+    const Long weight = static_cast<Long>(question.sign(row)) * claim.dual[k];
+    Long square = 0;
+    for (std::size_t a = 0; a < d; ++a) {
+      const Long entry = static_cast<Long>(keep[a]) - (drop == nullptr ? 0.0L : static_cast<Long>(drop[a]));
+      out.g[a] += weight * entry;
+      square += entry * entry;
+    }
+    out.sizes += std::abs(weight) * std::sqrt(square);
+    ++out.terms;
+  }
+  if (out.sizes == 0) return false;
+  out.zeta.resize(static_cast<std::size_t>(question.dz()));
+  for (Index b = 0; b < question.dz(); ++b) out.zeta[static_cast<std::size_t>(b)] = question.zeta(group.query, b);
+  return true;
+}
+
+std::unique_ptr<Arithmetic> bounded_arithmetic(const Question& question, const StoredSolution& claim, const Norm& norm,
+                                               Contributions contributions) {
+  return std::make_unique<BoundedArithmetic>(question, claim, norm, std::move(contributions));
 }
 
 }  // namespace attsvm::internal::proof

@@ -7,8 +7,9 @@
 
 namespace attsvm::internal::proof {
 
-Question::Question(const AttentionTask& task, const StoredSolution& claim)
+Question::Question(const AttentionTask& task, const StoredSolution& claim, Place place)
     : task_(task),
+      place_(place),
       value_problem_(claim.problem == "v"),
       d_(value_problem_ ? task.value_size() : task.key_size()),
       dz_(value_problem_ ? 1 : task.query_size()) {
@@ -37,16 +38,16 @@ void Question::add_query(Index i, const StoredSolution& claim) {
   Index keep = -1, count = 0;
   for (Index t = 0; t < task_.longest(); ++t) {
     if (!kept(t)) continue;
-    if (!sees(t)) reject(fmt::format("select[{},{}] keeps a token that the query does not see", i, t));
+    if (!sees(t)) reject(fmt::format("select[{},{}] keeps a token that the query does not see", query_number(i), t));
     if (keep < 0) keep = t;
     ++count;
   }
-  if (keep < 0) reject(fmt::format("select[{}] keeps no token", i));
+  if (keep < 0) reject(fmt::format("select[{}] keeps no token", query_number(i)));
   const bool relaxed = claim.relax[static_cast<std::size_t>(i)];
   const std::size_t first = rows_.size();
   if (value_problem_) {
-    if (relaxed) reject(fmt::format("relax[{}] is set; a v problem has nothing to relax", i));
-    if (count > 1) reject(fmt::format("select[{}] keeps several tokens; a v problem needs one", i));
+    if (relaxed) reject(fmt::format("relax[{}] is set; a v problem has nothing to relax", query_number(i)));
+    if (count > 1) reject(fmt::format("select[{}] keeps several tokens; a v problem needs one", query_number(i)));
     rows_.push_back({i, keep, -1, false, 1});
   } else {
     for (Index t = 0; t < task_.length(task_.sequence(i)); ++t) {
@@ -82,8 +83,8 @@ bool Question::is_zero(const Row& row) const {
   return true;
 }
 
-double Question::work() const {
-  return 2 * (static_cast<double>(rows_.size()) + static_cast<double>(groups_.size() * static_cast<std::size_t>(dz_))) *
+double Question::work(std::size_t rows, std::size_t groups) const {
+  return 2 * (static_cast<double>(rows) + static_cast<double>(groups * static_cast<std::size_t>(dz_))) *
          static_cast<double>(d_);
 }
 
@@ -123,7 +124,8 @@ Ball Question::term_sum(const Row& row, const RowMatrix& W) const {
 
 std::string name_of(const Question& question, std::size_t k) {
   const Row& row = question.rows()[k];
-  return fmt::format("row {} (query {}, keep {}, drop {})", k, row.query, row.keep, row.drop);
+  return fmt::format("row {} (query {}, keep {}, drop {})", question.row_number(k), question.query_number(row.query),
+                     row.keep, row.drop);
 }
 
 void require_rows(const Question& question, const StoredSolution& claim) {
@@ -142,8 +144,8 @@ void require_rows(const Question& question, const StoredSolution& claim) {
     const Row& row = rows[k];
     if (claim.row_query[k] != row.query || claim.row_keep[k] != row.keep || claim.row_drop[k] != row.drop ||
         claim.row_equal[k] != row.equal || claim.rhs[k] != row.rhs) {
-      reject(fmt::format("row {} is not the one that the task and selection give (query {}, keep {}, drop {})", k,
-                         row.query, row.keep, row.drop));
+      reject(fmt::format("row {} is not the one that the task and selection give (query {}, keep {}, drop {})",
+                         question.row_number(k), question.query_number(row.query), row.keep, row.drop));
     }
   }
 }

@@ -20,12 +20,32 @@ void require_stated(const Ball& found, double stated, const Ball& size, std::str
     reject(fmt::format("{} is {}, stated as {}", name, found.middle(), stated));
 }
 
-Ball weighted_rhs(const Case& on) {
+Ball weighted_rhs(std::span<const double> rhs, std::span<const double> dual) {
   Ball sum;
-  for (std::size_t k = 0; k < on.claim.dual.size(); ++k) {
-    if (on.question.rows()[k].rhs != 0) sum = sum + Ball(on.question.rows()[k].rhs) * Ball(on.claim.dual[k]);
+  for (std::size_t k = 0; k < dual.size(); ++k) {
+    if (rhs[k] != 0) sum = sum + Ball(rhs[k]) * Ball(dual[k]);
   }
   return sum;
+}
+
+Ball weighted_rhs(const Case& on) {
+  return on.shared != nullptr ? on.shared->weighted_rhs() : weighted_rhs(on.claim.rhs, on.claim.dual);
+}
+
+void RowFindings::add(const RowFindings& later) {
+  if (!later.worst.empty() && (worst.empty() || !(later.worst_violation <= violation))) {
+    worst = later.worst;
+    worst_violation = later.worst_violation;
+  }
+  violation = std::max(violation, later.violation);
+  scaling = std::max(scaling, later.scaling);
+  homogeneous = std::max(homogeneous, later.homogeneous);
+}
+
+void MultiplierFindings::add(const MultiplierFindings& other) {
+  weigh_nothing = weigh_nothing && other.weigh_nothing;
+  impossible = impossible || other.impossible;
+  need = max(need, other.need);
 }
 
 namespace {
@@ -78,24 +98,26 @@ class RowJudge {
     const Ball missing = row.equal ? abs(slack) : max(Ball(0), -slack);
     const double amount = missing.upper();
     if (row.rhs == 0) measure_homogeneous(row, missing);
-    if (!is_met(row, missing) && (worst_ == kNone || !(amount <= violation_))) worst_ = k;
-    violation_ = std::max(violation_, amount);
+    if (!is_met(row, missing) && (worst_ == kNone || !(amount <= found_.violation))) {
+      worst_ = k;
+      found_.worst_violation = amount;
+    }
+    found_.violation = std::max(found_.violation, amount);
   }
 
-  std::vector<Ball> conclude() {
-    on_.result.violation = violation_;
-    on_.result.scaling = scaling_;
-    on_.result.homogeneous = homogeneous_;
-    if (worst_ == kNone) return std::move(missed_);
-    on_.result.objective = on_.arithmetic.norm_of_W().upper();  // reported although the answer is rejected
-    reject(fmt::format("W violates {} by {:.3g}", name_of(on_.question, worst_), violation_));
+  RowFindings findings() {
+    if (worst_ != kNone) found_.worst = name_of(on_.question, worst_);
+    return found_;
   }
+  std::vector<Ball> missed() { return std::move(missed_); }
 
  private:
   /// Rule "numbers stated". Adds up the terms of a row only if a cheaper comparison does not settle it.
   void compare_slack(std::size_t k, const Ball& value, const Ball& slack) const {
     const double stated = on_.claim.slack[k];
-    const auto mismatch = [&] { reject(fmt::format("slack[{}] is {}, stated as {}", k, slack.middle(), stated)); };
+    const auto mismatch = [&] {
+      reject(fmt::format("slack[{}] is {}, stated as {}", on_.question.row_number(k), slack.middle(), stated));
+    };
     if (!std::isfinite(stated)) mismatch();
     const Ball difference = abs(slack - Ball(stated));
     if (surely_at_most(difference, Ball(kAgree) * (Ball(1) + abs(value)))) return;
@@ -105,12 +127,13 @@ class RowJudge {
 
   void scale_to(double rhs, const Ball& value) {
     if (surely_at_most(Ball(rhs), value)) return;
-    scaling_ = std::max(scaling_, arb_is_positive(value.get()) ? (Ball(rhs) / value - Ball(1)).upper() : kInfinity);
+    found_.scaling =
+        std::max(found_.scaling, arb_is_positive(value.get()) ? (Ball(rhs) / value - Ball(1)).upper() : kInfinity);
   }
 
   void measure_homogeneous(const Row& row, const Ball& missing) {
     if (missing.is_zero()) return;
-    homogeneous_ = std::max(homogeneous_, (missing / (sizes_.of(row) * W_size_)).upper());
+    found_.homogeneous = std::max(found_.homogeneous, (missing / (sizes_.of(row) * W_size_)).upper());
   }
 
   /// Rule "W".
@@ -130,16 +153,26 @@ class RowJudge {
   RowSizes sizes_;
   Ball W_size_;
   std::size_t worst_ = kNone;
-  double violation_ = 0, scaling_ = 0, homogeneous_ = 0;
+  RowFindings found_;
   std::vector<Ball> missed_;
 };
 
-/// Whether all multipliers are zero, except on rows that are zero for every W. They prove only the bound 0.
 bool weigh_nothing(const Case& on) {
+  if (on.shared != nullptr) return on.shared->multipliers().weigh_nothing;
   for (std::size_t k = 0; k < on.claim.dual.size(); ++k) {
     if (on.claim.dual[k] != 0 && !on.question.is_zero(on.question.rows()[k])) return false;
   }
   return true;
+}
+
+RowJudge look_at_rows(const Case& on) {
+  RowJudge judge(on);
+  const auto rows = static_cast<double>(on.question.rows().size());
+  on.arithmetic.read_rows([&](std::size_t k, const Ball& value) {
+    if (k % kTold == 0) on.tell(kRowShare * static_cast<double>(k) / rows, "the rows of W");
+    judge.look_at(k, value);
+  });
+  return judge;
 }
 
 /// Rule "scaling", and the bound that the multipliers prove: every W that meets the rows has at least the norm
@@ -161,9 +194,10 @@ void require_tolerance(const StoredSolution& claim) {
 
 void require_multipliers(const Question& question, const StoredSolution& claim) {
   for (std::size_t k = 0; k < claim.dual.size(); ++k) {
-    if (!std::isfinite(claim.dual[k])) reject(fmt::format("dual[{}] is not finite", k));
+    if (!std::isfinite(claim.dual[k])) reject(fmt::format("dual[{}] is not finite", question.row_number(k)));
     if (!question.rows()[k].equal && claim.dual[k] < 0)
-      reject(fmt::format("dual[{}] = {}; must not be negative on an inequality", k, claim.dual[k]));
+      reject(
+          fmt::format("dual[{}] = {}; must not be negative on an inequality", question.row_number(k), claim.dual[k]));
   }
 }
 
@@ -193,7 +227,7 @@ void require_nothing(const Question& question, const Norm& norm, const StoredSol
   if ((claim.W.array() != 0).any()) reject("W is not zero; an infeasible file has none");
   for (std::size_t k = 0; k < claim.slack.size(); ++k) {
     if (claim.slack[k] != -claim.rhs[k])
-      reject(fmt::format("slack[{}] is {}; an infeasible file has -rhs", k, claim.slack[k]));
+      reject(fmt::format("slack[{}] is {}; an infeasible file has -rhs", question.row_number(k), claim.slack[k]));
   }
   if (!std::isnan(claim.objective) || !std::isnan(claim.dual_objective))
     reject("objective and dual_objective must be NaN in an infeasible file");
@@ -205,14 +239,39 @@ void require_nothing(const Question& question, const Norm& norm, const StoredSol
   if (claim.K.cols() != 0) reject(fmt::format("K and Q have {} columns; an infeasible file has none", claim.K.cols()));
 }
 
+RowFindings find_in_rows(const Case& on) { return look_at_rows(on).findings(); }
+
+MultiplierFindings find_in_multipliers(const Case& on) {
+  MultiplierFindings found{.weigh_nothing = weigh_nothing(on)};
+  RowSizes sizes(on.question);
+  for (std::size_t k = 0; k < on.claim.dual.size() && !found.impossible; ++k) {
+    const Row& row = on.question.rows()[k];
+    if (!(row.rhs > 0 && on.claim.dual[k] > 0)) continue;
+    if (on.question.is_zero(row)) {  // 0 ≥ b > 0: no W meets this row
+      found.impossible = true;
+    } else {
+      found.need = max(found.need, Ball(row.rhs) / sizes.of(row));
+    }
+  }
+  return found;
+}
+
 std::vector<Ball> judge_rows(const Case& on) {
-  RowJudge judge(on);
-  const auto rows = static_cast<double>(on.question.rows().size());
-  on.arithmetic.read_rows([&](std::size_t k, const Ball& value) {
-    if (k % kTold == 0) on.tell(kRowShare * static_cast<double>(k) / rows, "the rows of W");
-    judge.look_at(k, value);
-  });
-  return judge.conclude();
+  RowFindings found;
+  std::vector<Ball> missed;
+  if (on.shared != nullptr) {
+    found = on.shared->findings();
+  } else {
+    RowJudge judge = look_at_rows(on);
+    found = judge.findings();
+    missed = judge.missed();
+  }
+  on.result.violation = found.violation;
+  on.result.scaling = found.scaling;
+  on.result.homogeneous = found.homogeneous;
+  if (found.worst.empty()) return missed;
+  on.result.objective = on.arithmetic.norm_of_W().upper();  // reported although the answer is rejected
+  reject(fmt::format("W violates {} by {:.3g}", found.worst, found.violation));
 }
 
 void judge_objective(const Case& on) {
@@ -286,22 +345,16 @@ void judge_certificate(const Case& on) {
   if (!is_at_most(abs(weight - Ball(1)), Ball(kAgree), "rhs'dual"))
     reject(fmt::format("rhs'dual is {}; a certificate has 1", weight.middle()));
   on.result.norm_bound = norm.is_zero() ? kInfinity : (Ball(weight.lower()) / Ball(norm.upper())).lower();
-  RowSizes sizes(on.question);
-  Ball need;  // ω
-  for (std::size_t k = 0; k < on.claim.dual.size(); ++k) {
-    const Row& row = on.question.rows()[k];
-    if (!(row.rhs > 0 && on.claim.dual[k] > 0)) continue;
-    if (on.question.is_zero(row)) {  // 0 ≥ b > 0: no W meets this row
-      on.result.norm_bound = kInfinity;
-      return;
-    }
-    need = max(need, Ball(row.rhs) / sizes.of(row));
+  const MultiplierFindings found = on.shared != nullptr ? on.shared->multipliers() : find_in_multipliers(on);
+  if (found.impossible) {
+    on.result.norm_bound = kInfinity;
+    return;
   }
   // norm_bound ≥ kInfeasibleFactor ω, written without a division by a number that may be zero.
-  if (!is_at_most(Ball(kInfeasibleFactor) * need * norm, weight, "the certificate")) {
+  if (!is_at_most(Ball(kInfeasibleFactor) * found.need * norm, weight, "the certificate")) {
     reject(fmt::format(
         "the certificate proves norm at least {:.3g}; infeasible means {:.3g}, {:.0e} times what the rows need alone",
-        on.result.norm_bound, (Ball(kInfeasibleFactor) * need).middle(), kInfeasibleFactor));
+        on.result.norm_bound, (Ball(kInfeasibleFactor) * found.need).middle(), kInfeasibleFactor));
   }
 }
 

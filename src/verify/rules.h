@@ -7,6 +7,33 @@
 
 namespace attsvm::internal::proof {
 
+/// What the rows of some queries say about W.
+struct RowFindings {
+  double violation = 0, scaling = 0, homogeneous = 0;  ///< as in Verification
+  std::string worst{};                                 ///< the row that W violates most; empty: W meets all
+  double worst_violation = 0;
+
+  void add(const RowFindings& later);
+};
+
+/// What rows say about their multipliers.
+struct MultiplierFindings {
+  bool weigh_nothing = true;  ///< all are zero, except on rows that are zero for every W: they prove only the bound 0
+  bool impossible = false;    ///< a row with a multiplier asks 0 ≥ b > 0
+  Ball need{};                ///< ω of kInfeasibleFactor
+
+  void add(const MultiplierFindings& other);
+};
+
+/// Where the facts about rows come from if ranks share them; of the question of a Case there is only a part then.
+class SharedRows {
+ public:
+  virtual ~SharedRows() = default;
+  virtual RowFindings findings() = 0;
+  virtual MultiplierFindings multipliers() = 0;
+  virtual Ball weighted_rhs() = 0;  ///< bᵀ dual
+};
+
 /// A claim, and what it is judged with.
 struct Case {
   const Question& question;
@@ -16,6 +43,7 @@ struct Case {
   Arithmetic& arithmetic;
   Verification& result;
   const TellVerify& teller;
+  SharedRows* shared = nullptr;
 
   void tell(double share, std::string_view part) const {
     if (teller) teller({share, part});
@@ -33,10 +61,26 @@ bool is_at_most(const Ball& left, const Ball& right, std::string_view what);
 void require_stated(const Ball& found, double stated, const Ball& size, std::string_view name);
 /// bᵀ dual
 Ball weighted_rhs(const Case& on);
+Ball weighted_rhs(std::span<const double> rhs, std::span<const double> dual);
+
+/// Rule "numbers stated" for slacks; what there is to find in the rows of this question.
+RowFindings find_in_rows(const Case& on);
+MultiplierFindings find_in_multipliers(const Case& on);
+
+inline constexpr slong kFirstBits = 128;
+inline constexpr double kLongWork = 1e8;  ///< multiplications from which doubles with error bounds are tried first
 
 inline constexpr double kRowShare = 0.5;  ///< of the work that reading the rows is; weighing them costs as much
 
+Norm read_norm(const StoredSolution& claim);
+/// All rules, those apart that need no arithmetic.
+void judge(const Case& on);
+/// Makes all numbers NaN.
+void forget(Verification& result);
+
 // Rules that need no arithmetic.
+void check_contents(const Question& question, const Norm& norm, const StoredSolution& claim);  // all of them
+void require_tolerance(const VerifySettings& settings);                                        // InputError
 void require_tolerance(const StoredSolution& claim);                              // gap: tolerance in range
 void require_multipliers(const Question& question, const StoredSolution& claim);  // multipliers: finite, signs
 void require_matrix(const Question& question, const StoredSolution& claim);       // W: finite, of the right shape

@@ -44,24 +44,32 @@ std::string list_words(const std::vector<Index>& queries) {
 
 }  // namespace
 
-void name_question(const AttentionTask& task, const StoredSolution& claim, Verification& result) {
-  if (task.next_token()) return;  // whose graphs are its only question
+Difference difference_from_own(const AttentionTask& task, const StoredSolution& claim) {
+  if (task.next_token()) return {};  // its graphs are its only question
   const std::optional<Selection> own = own_selection(task);
-  std::vector<Index> changed;
+  Difference found{.own = own.has_value()};
   for (Index i = 0; i < task.queries() && own; ++i) {
     for (Index t = 0; t < task.longest(); ++t) {
       if ((claim.select.data[i * task.longest() + t] != std::byte{0}) == own->keeps(i, t)) continue;
-      changed.push_back(i);
+      found.changed.push_back(i);
       break;
     }
   }
   for (Index i = 0; i < task.queries(); ++i) {
-    if (claim.relax[static_cast<std::size_t>(i)]) result.relaxed.push_back(i);
+    if (claim.relax[static_cast<std::size_t>(i)]) found.relaxed.push_back(i);
   }
-  result.own_selection = own.has_value() && changed.empty();
+  return found;
+}
+
+void name_question(const AttentionTask& task, const StoredSolution& claim, const Difference& difference,
+                   Verification& result) {
+  if (task.next_token()) return;
+  const std::vector<Index>& changed = difference.changed;
+  result.relaxed = difference.relaxed;
+  result.own_selection = difference.own && changed.empty();
   const std::string whose = task.select() ? "the task's own selection" : "the task's optimal tokens";
   std::string& words = result.question;
-  if (!own) {
+  if (!difference.own) {
     words = "the file's selection; the task has none of its own";
   } else if (!changed.empty()) {
     words = fmt::format("the file's selection, which differs from {} for {}", whose, list_words(changed));

@@ -11,9 +11,9 @@ namespace attsvm::internal::proof {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kLongWork = 1e8;  // multiplications from which doubles with error bounds are tried first
-constexpr slong kFirstBits = 128;
 constexpr double kBoundShare = 0.6;  // of the work that is done before the bound, roughly
+
+}  // namespace
 
 Norm read_norm(const StoredSolution& claim) {
   try {
@@ -45,6 +45,8 @@ void judge(const Case& on) {
   judge_bound(on);
 }
 
+namespace {
+
 void require_status(const StoredSolution& claim) {
   for (const std::string_view known : {"optimal", "infeasible", "limit", "stalled"}) {
     if (claim.status == known) return;
@@ -52,7 +54,8 @@ void require_status(const StoredSolution& claim) {
   reject(fmt::format("status '{}' is unknown; must be optimal, infeasible, limit or stalled", claim.status));
 }
 
-/// The rules that need no arithmetic.
+}  // namespace
+
 void check_contents(const Question& question, const Norm& norm, const StoredSolution& claim) {
   if (!claim.w_only) {
     require_status(claim);
@@ -65,11 +68,15 @@ void check_contents(const Question& question, const Norm& norm, const StoredSolu
   if (!claim.w_only && claim.status == "infeasible") require_nothing(question, norm, claim);
 }
 
+namespace {
+
 double work_of(const Question& question, const Norm& norm) {
   const auto d = static_cast<double>(question.d()), dz = static_cast<double>(question.dz());
   constexpr double kSpectralProducts = 10;  // products with W and with A in the proof of their spectra
   return question.work() + (norm.is_entrywise() ? 0 : kSpectralProducts * d * dz * std::min(d, dz));
 }
+
+}  // namespace
 
 void forget(Verification& result) {
   result.objective = result.dual_objective = result.gap = result.violation = result.scaling = kNaN;
@@ -77,11 +84,13 @@ void forget(Verification& result) {
   result.rank.reset();
 }
 
+namespace {
+
 void prove(const AttentionTask& task, const StoredSolution& claim, const VerifySettings& settings,
            const TellVerify& tell, Verification& result) {
   const Norm norm = read_norm(claim);
   const Question question(task, claim);
-  name_question(task, claim, result);
+  name_question(task, claim, difference_from_own(task, claim), result);
   check_contents(question, norm, claim);
   if (work_of(question, norm) > kLongWork) {
     const WorkingBits precision(kFirstBits);
@@ -111,10 +120,14 @@ void prove(const AttentionTask& task, const StoredSolution& claim, const VerifyS
 
 namespace attsvm::internal {
 
-Verification verify(const AttentionTask& task, const StoredSolution& solution, const VerifySettings& settings,
-                    const TellVerify& tell) {
+void proof::require_tolerance(const VerifySettings& settings) {
   if (!(settings.tolerance > 0 && settings.tolerance < 1))
     refuse("tolerance = {}; must be > 0 and < 1", settings.tolerance);
+}
+
+Verification verify(const AttentionTask& task, const StoredSolution& solution, const VerifySettings& settings,
+                    const TellVerify& tell) {
+  proof::require_tolerance(settings);
   Verification result{.status = solution.status};
   proof::forget(result);
   try {
