@@ -36,7 +36,7 @@ class Stack(Result):
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._arrays]
 
-    def judge(self, task: Task, *, askers: str = "live", null: int = 10, seed: int | None = None,
+    def judge(self, task: Task, *, askers: Literal["live", "all"] = "live", null: int = 10, seed: int | None = None,
               time_limit: float | None = None, threads: int | None = None, progress: bool | None = None) -> Stack:
         """The same stack with `heads` judged again, as `attsvm check` does: one that `load` has read has none.
 
@@ -55,7 +55,7 @@ class Stack(Result):
             judged, interrupted = _core.judge_stack(unwrap(task), self._arrays, given, arguments.threads(threads), bar)
         return _judged(self._arrays, judged, interrupted, "judge")
 
-    def head_tasks(self, task: Task, *, askers: str = "live",
+    def head_tasks(self, task: Task, *, askers: Literal["live", "all"] = "live",
                    threads: int | None = None) -> dict[tuple[int, int], Task]:
         """What each (layer, head) reads in the end, with what it selects, as a task for `solve`, `verify` and `margin`.
 
