@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "attsvm/error.h"
+#include "ranks/patience.h"
 #include "ranks/wire.h"
 
 namespace attsvm::internal {
@@ -31,7 +32,11 @@ class MpiWire final : public Wire {
     if (bytes.size() > std::numeric_limits<int>::max())
       throw InputError(
           "what one rank has to send to another is more than 2 GiB, which MPI does not carry in one piece");
-    MPI_Send(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to, kTag, MPI_COMM_WORLD);
+    // MPI_Send would keep a core busy until the receiver takes a large message.
+    MPI_Request request{};
+    MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to, kTag, MPI_COMM_WORLD, &request);
+    int done = 0;
+    for (Patience patience; MPI_Test(&request, &done, MPI_STATUS_IGNORE), done == 0;) patience.wait();
   }
 
   bool receive(int from, Message& message) override {

@@ -1,12 +1,9 @@
 #include "ranks/ranks.h"
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <exception>
 #include <new>
 #include <stdexcept>
-#include <thread>
 
 #include "base/out_of_memory.h"
 #include "base/refuse.h"
@@ -31,16 +28,6 @@ std::uint64_t new_number() {
 void throw_if_problem(int rank, const Letter& letter) {
   if (letter.kind == Letter::kRefusal) refuse("rank {}: {}", rank, letter.text);
   if (letter.kind == Letter::kBug) throw std::runtime_error(fmt::format("rank {}: {}", rank, letter.text));
-}
-
-void Patience::wait() {
-  constexpr int kAwake = 200;  // about as many microseconds
-  constexpr int kLongest = 1000;
-  if (++turns_ < kAwake) {
-    std::this_thread::yield();
-  } else {
-    std::this_thread::sleep_for(std::chrono::microseconds(std::min(turns_ - kAwake + 20, kLongest)));
-  }
 }
 
 Message await(Wire& wire, int from) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ranks/patience.h"
 #include "ranks/wire.h"
 
 namespace attsvm::internal {
@@ -63,16 +64,5 @@ void require_same_on_all(Wire& wire, std::string_view mark, std::string_view wha
 
 /// Waits for a message.
 Message await(Wire& wire, int from);
-
-/// How long to wait between looks at the wire: not at all at first, then longer and longer, so that ranks that wait for
-/// long leave their core to others.
-class Patience {
- public:
-  void wait();
-  void reset() { turns_ = 0; }
-
- private:
-  int turns_ = 0;
-};
 
 }  // namespace attsvm::internal
