@@ -84,8 +84,9 @@ Json cell_json(const Source& cell) {
 /// Whether a paper has the experiment. Summaries that older programs wrote do not say it, and their names do.
 bool is_published(const Source& summary) {
   const std::vector<StudyFacts> known = named_studies();
-  const auto found = std::find_if(known.begin(), known.end(),
-                                  [&](const StudyFacts& facts) { return facts.name == summary.at("experiment"); });
+  const auto found = std::find_if(known.begin(), known.end(), [&](const StudyFacts& facts) {
+    return facts.name == summary.at("experiment").get<std::string>();
+  });
   return summary.value("published", found != known.end() && found->published);
 }
 

@@ -164,7 +164,8 @@ def test_stops():
     assert len(stopped) == 4
     rng = np.random.default_rng(0)
     large = attsvm.Heads(rng.normal(size=(1, 1500, 40)), rng.normal(size=(1, 1500, 40)), position=np.arange(1500))
-    limited = attsvm.audit(large, time_limit=0.05)
+    with pytest.warns(attsvm.ConvergenceWarning, match="audit: .*the limit ended"):
+        limited = attsvm.audit(large, time_limit=0.05)
     assert not limited.complete and not limited.heads[0]["complete"]
     assert limited.heads[0]["views"][0]["kinds"] and limited.heads[0]["views"][0]["nuclear"]["status"] in ("not run", "limit")
 
