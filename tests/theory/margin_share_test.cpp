@@ -133,7 +133,8 @@ double mean_distance(Index batch) {
     const AttentionTask task = generate({.n = 20, .T = 2, .d = 10}, 3, instance).task;
     Threads threads(2);
     const TrainedRun run = train(task, {.steps = 20'000, .batch = batch, .init = Init::zero}, threads);
-    const MarginSolution svm = test::proven(MarginProblem::attention(task, Selection::single(run.selected)));
+    const MarginSolution svm =
+        test::proven(MarginProblem::attention(task, Selection::single(attention_map(task, run.W, threads).selected)));
     sum += 1 - correlation(run.W, svm.W);
   }
   return sum / kTasks;
