@@ -293,10 +293,11 @@ def test_missing(refused, tmp_path):
     refused(tmp_path / "none" / "none.safetensors", "cannot open")
 
 
-@pytest.mark.parametrize("name", ["folder.npz", "folder.safetensors"])
-def test_folder(refused, tmp_path, name):
+@pytest.mark.parametrize("name, words", [("folder.npz", "a folder is a task if attsvm split has made one of it"),
+                                         ("folder.safetensors", "not a regular file")])
+def test_folder(refused, tmp_path, name, words):
     (tmp_path / name).mkdir()
-    refused(tmp_path / name, "not a regular file")
+    refused(tmp_path / name, words)
 
 
 @pytest.mark.parametrize("name", ["pipe.npz", "pipe.safetensors"])

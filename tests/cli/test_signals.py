@@ -44,6 +44,7 @@ LONG = {
     "sweep": lambda task, folder: ["sweep", task.parent / "sweep.json", "--out", folder / "out"],
     "heads": lambda task, folder: ["heads", task.parent / "model.safetensors", task.parent / "inputs.npz",
                                    "-o", folder / "out"],
+    "split": lambda task, folder: ["split", task.parent / "wide.npz", "--parts", "50", "-o", folder / "out"],
     "positions": lambda task, folder: ["positions", task.parent / "wide.npz", "--kind", "sinusoidal",
                                        "-o", folder / "out"],
 }
