@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <span>
 #include <utility>
 
 #include "attsvm/selector.h"
@@ -34,6 +36,16 @@ Index log_softmax(const AttentionTask& task, const double* W, Index query, std::
   const double log_sum = std::log1p(others);
   for (Index t = 0; t < T; ++t) out[t] -= log_sum;
   return peak;
+}
+
+/// −Σ s log s.
+double entropy_of(std::span<const double> log_weights) {
+  double entropy = 0;
+  for (const double log_weight : log_weights) {
+    const double weight = std::exp(log_weight);
+    if (weight > 0) entropy -= weight * log_weight;
+  }
+  return entropy;
 }
 
 /// The weight of all copies of the label.
@@ -129,14 +141,16 @@ double mean_entropy(const AttentionTask& task, const RowMatrix& W, Threads& thre
   for_queries(task, W, threads, [&](const HeadQuery& at, std::vector<double>& u) {
     std::vector<double> logs(static_cast<std::size_t>(task.visible(at.query)));
     log_softmax(task, at.W, at.query, u, logs.data());
-    for (const double log_weight : logs) {
-      const double weight = std::exp(log_weight);
-      if (weight > 0) entropies[static_cast<std::size_t>(at.row)] -= weight * log_weight;
-    }
+    entropies[static_cast<std::size_t>(at.row)] = entropy_of(logs);
   });
+  return std::accumulate(entropies.begin(), entropies.end(), 0.0) / static_cast<double>(entropies.size());
+}
+
+double mean_entropy(const AttentionMap& map) {
   double sum = 0;
-  for (const double entropy : entropies) sum += entropy;
-  return sum / static_cast<double>(entropies.size());
+  for (Index k = 0; k < map.log_weights.rows(); ++k)
+    sum += entropy_of({map.log_weights.row(k).data(), static_cast<std::size_t>(map.log_weights.cols())});
+  return sum / static_cast<double>(map.log_weights.rows());
 }
 
 }  // namespace attsvm
