@@ -70,7 +70,8 @@ def page_of(path):
 def test_a_stop_leaves_the_page_of_the_counts_so_far(attsvm, stopped, tmp_path):
     page = tmp_path / "sizes.html"
     long = ("capacity", "--n", 8, "--T", 2, "--d", 4, "--draws", 10 ** 7, "--page", page, "--json")
-    for result in (stopped(*long, sign="draws"), attsvm(*long, "--time-limit", 1, "--force")):
+    for stop in (lambda: stopped(*long, sign="draws"), lambda: attsvm(*long, "--time-limit", 1, "--force")):
+        result = stop()
         told, data = result.json(), page_of(page)
         assert result.code == (4 if told["time_limit"] else 130) and told["page"] == str(page)
         assert not data["complete"] and data["separable"] == told["separable"]
