@@ -1,5 +1,6 @@
 """attsvm.capacity."""
 
+import dataclasses
 import json
 import pickle
 
@@ -58,9 +59,10 @@ def test_the_command_on_a_page_makes_it_again(tmp_path):
 def test_ctrl_c_leaves_the_page_of_the_counts_so_far(tmp_path):
     page = tmp_path / "sizes.html"
     stop = interrupted(lambda: attsvm.capacity(8, 2, 4, draws=10**7, page=page, progress=True),
-                       lambda _, work: work == "draws")
+                       lambda work, *_: work == "draws")
     data = json.loads(page.read_text().split('id="data">')[1].split("</script>")[0])
-    assert not data["complete"] and data["separable"]["of"] == (stop.result.separable.of if stop.result.separable else 0)
+    counted = stop.result.separable
+    assert not data["complete"] and data["separable"] == (counted and dataclasses.asdict(counted))
 
 
 def test_the_device_makes_no_difference():
