@@ -109,13 +109,13 @@ ExitCode run_capacity(Session& session, CapacitySettings settings, const std::st
     line.show(share, [&] { return work; });
     return Session::interrupted();
   };
+  settings.chances = !page.empty();
   Session::watch_interrupts();
   const Stopwatch watch;
   const Capacity found = capacity(settings, threads);
   const double seconds = watch.seconds();
   line.clear();
-  if (!page.empty() && !Session::interrupted())
-    write_report(page, capacity_page(settings, found, command_line(settings, page), threads), session.force);
+  if (!page.empty()) write_report(page, capacity_page(settings, found, command_line(settings, page)), session.force);
   if (session.json) {
     Json fields = capacity_json(settings, found);
     fields["time_limit"] = settings.time_limit;
@@ -150,7 +150,7 @@ void add_capacity(CLI::App& program, Session& session) {
 Tasks are drawn with unit Gaussian tokens and queries, and one random token per query is to be selected. Every draw is
 decided by a certified solve: a W that separates, or a proof that there is none. Intervals are Wilson's, at 95 %.
 docs/howto/sizes.md explains every line.
-Exit codes: 0 done, 4 stopped by --time-limit, 130 interrupted; the counts so far are printed)",
+Exit codes: 0 done, 4 stopped by --time-limit, 130 interrupted; the counts so far are printed, and on the page)",
       [&session, settings, page] { return run_capacity(session, *settings, *page); });
   verb->add_option("--n", settings->n, "Queries, one per sequence")->required();
   verb->add_option("--T", settings->T, "Tokens per sequence")->required();
@@ -168,8 +168,8 @@ Exit codes: 0 done, 4 stopped by --time-limit, 130 interrupted; the counts so fa
   verb->add_option("--want", settings->wanted, "Chance for which to look for the smallest d; 0: do not (default: 0.9)");
   verb->add_option("--seed", settings->seed, "Seed of the draws (default: 0)");
   add_device(verb, session.device);
-  verb->add_option("--page", *page, "Also write a page that shows it: one HTML file");
-  verb->add_flag("--force", session.force, "Replace the page if it exists");
+  CLI::Option* shown = verb->add_option("--page", *page, "Also write a page that shows it: one HTML file");
+  verb->add_flag("--force", session.force, "Replace the page if it exists")->needs(shown);
   verb->add_option("--time-limit", settings->time_limit, "Seconds after which to stop with the counts so far")
       ->check(positive_number());
 }

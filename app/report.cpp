@@ -183,7 +183,6 @@ ExitCode run_stack_report(Session& session, const ReportOptions& options, const 
       stack_report_data(task, shown, {.title = options.task, .command = command_line(options)}, threads);
   const double seconds = watch.seconds();
   line.clear();
-  if (Session::interrupted()) return kInterrupted;
   const std::uintmax_t bytes = write_page(session, options, text);
   const Json data = Json::parse(text);
   const Json& judged = data.at("judged");
@@ -196,12 +195,15 @@ ExitCode run_stack_report(Session& session, const ReportOptions& options, const 
                          {"layers", data.at("layers")},
                          {"heads", data.at("heads")},
                          {"null_draws", data.at("null_draws")},
+                         {"complete", data.at("complete")},
                          {"seed", data.at("seed")},
                          {"threads", threads.count()}});
   } else {
     fmt::print("  {:<12} {}: {} of {}\n", "stack", file, counted(data.at("layers").get<Index>(), "layer"),
                counted(data.at("heads").get<Index>(), "head"));
   }
+  if (!data.at("complete").get<bool>()) session.warn("stopped before all heads were judged");
+  if (Session::interrupted()) return kInterrupted;
   return std::any_of(judged.begin(), judged.end(), is_open) ? kLimit : kDone;
 }
 
@@ -272,7 +274,8 @@ void add_report(CLI::App& program, Session& session) {
   attsvm report monitor.npz -o monitor.html                  the heads of a model, as attsvm.torch.monitor saw them
 The page is one file that works from disk. Its slider moves over the recorded steps. If the task file has an array
 x_token_names, the page shows these names for the tokens.
-Exit codes: 0 done, 4 the page is written, but an SVM on it stalled)",
+Exit codes: 0 done, 4 the page is written, but an SVM on it stalled, 130 the judging of a stack was interrupted; the page
+has what was judged so far)",
                                     [&session, options] { return run_report(session, *options); });
   verb->add_option("TASK", options->task, "Task file, or a file of attsvm.torch.monitor")->required();
   verb->add_option("--run", options->runs,

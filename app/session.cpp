@@ -8,6 +8,8 @@
 #include <csignal>
 #include <cstdio>
 
+#include "io/json.h"
+
 namespace attsvm::internal {
 
 std::string counted(std::int64_t count, const std::string& noun) {
@@ -66,7 +68,7 @@ void Session::warn(const std::string& line) const {
 void Session::print_json(const std::string& command, double seconds, const Json& fields) {
   Json object{{"attsvm", ATTSVM_VERSION}, {"command", command}, {"seconds", seconds}};
   object.update(fields);
-  fmt::print("{}\n", object.dump(-1, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}\n", json_text(object));
 }
 
 CLI::Validator output_name() {

@@ -44,6 +44,7 @@ struct CapacitySettings {
   Index runs = -1;         ///< tasks of these that are trained; −1: as many as take a few seconds, 0: none
   double wanted = 0.9;     ///< look for the smallest d at which this share of selections is separable; 0: do not
   std::uint64_t seed = 0;  ///< of the draws
+  bool chances = false;    ///< also predict the chance at sizes around d and the smallest that suffices
   double time_limit = 0;   ///< seconds; 0: none
   /// Called often, by the thread that called capacity(), with a name of the work and the estimated share of all work
   /// that is done; return true to stop. Draws that are under way then do not count.
@@ -65,6 +66,12 @@ struct CapacitySearch {
   Index predicted = 0;  ///< what the prediction says; 0: above all d that were looked at
   std::vector<CapacityPoint> points;  ///< the sizes that were drawn, ascending
   bool complete = false;              ///< low and high are as close as these draws allow
+};
+
+/// The chance that theory predicts at one size d.
+struct PredictedChance {
+  Index d = 0;        ///< size of keys, and of queries if they follow it
+  double chance = 0;  ///< as Capacity::predicted
 };
 
 /// What sizes can separate.
@@ -90,6 +97,7 @@ struct Capacity {
   Spread support;                              ///< share of the rows that the Frobenius solution meets with equality
   Share global;                                ///< trained runs that end at the best token of every query
   std::optional<CapacitySearch> smallest_d{};  ///< if it was asked for
+  std::vector<PredictedChance> chances;        ///< ascending d, if they were asked for; empty after a stop
   bool complete = true;                        ///< neither the time limit nor `progress` ended it
 };
 

@@ -104,6 +104,7 @@ struct StoredRun {
   std::vector<ConstRows> record;    ///< (r) each recorded W, (d,dz): views of `numbers`
   std::vector<double> record_loss;  ///< (r) as in Record; empty if the file has none
   std::vector<double> record_log_gradient;  ///< (r) as in Record; empty if the file has none
+  RowMatrix record_v;                       ///< (r,dv) each recorded v; empty if the file has none; many: (r,H·dv)
   Array numbers;                            ///< the memory that `record` points to
   std::optional<Index> task_fingerprint;    ///< fingerprint_of() the trained task, if the file has it
 };

@@ -66,10 +66,9 @@ std::string report_data(const AttentionTask& task, const ReportRequest& request,
 std::string stack_report_data(const AttentionTask& task, const ReportStack& stack, const ReportRequest& request,
                               Threads& threads);
 
-/// The data of the page of what sizes can separate as JSON text: what capacity() found with these settings, and the
-/// predicted chance at sizes around it.
-std::string capacity_page(const CapacitySettings& settings, const Capacity& found, const std::string& command,
-                          Threads& threads);
+/// The data of the page of what sizes can separate as JSON text: what capacity() found with these settings, which
+/// should ask for `chances`.
+std::string capacity_page(const CapacitySettings& settings, const Capacity& found, const std::string& command);
 
 /// Facts about a task as JSON text: kind, sizes, head, labels, and whether the separability condition holds. The page
 /// and `attsvm info` show these.

@@ -17,6 +17,9 @@ HardSelection hard_selection(const AttentionTask& task, const Head& head, Loss l
 /// In next-token tasks each position counts for itself.
 double mean_entropy(const AttentionTask& task, const RowMatrix& W, Threads& threads);
 
+/// The same from the weights of a task that is not a next-token one.
+double mean_entropy(const AttentionMap& map);
+
 /// The temperature of step number `step` (from 0) of a run; after the last step, the second number of the setting.
 double scheduled_temperature(const TrainSettings& settings, Index step);
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import json
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -81,8 +82,17 @@ def _result(text: str) -> Capacity:
     return Capacity(values)
 
 
+def _command(settings: dict[str, Any], options: dict[str, Any]) -> str:
+    """The call that makes the page again: the sizes, and the options that differ from their defaults."""
+    usual = inspect.signature(capacity).parameters
+    words = [str(settings[name]) for name in ("n", "T", "d")]
+    words += [f"{name}={settings[name]!r}" for name, one in options.items() if one != usual[name].default]
+    return f"attsvm.capacity({', '.join(words)})"
+
+
 def capacity(n: int, T: int, d: int, *, dz: int | None = None,
-             attention: Literal["cross", "self", "prompt"] = "cross", width: int | None = None, heads: int = 1, draws: int = 100, runs: int | None = None, want: float = 0.9, seed: int = 0,
+             attention: Literal["cross", "self", "prompt"] = "cross", width: int | None = None, heads: int = 1,
+             draws: int = 100, runs: int | None = None, want: float = 0.9, seed: int = 0,
              time_limit: float | None = None, page: PathLike | None = None, force: bool = False,
              threads: int | None = None, device: Device = "auto", progress: bool | None = None) -> Capacity:
     """What sizes can separate: chances, margins, ranks, and the smallest d that suffices, as `attsvm capacity`.
@@ -109,7 +119,7 @@ def capacity(n: int, T: int, d: int, *, dz: int | None = None,
     device : as in `train_many`
     threads, progress : as in `solve`
 
-    Ctrl-C raises `Interrupted`, whose `result` has the counts so far.
+    Ctrl-C raises `Interrupted`, whose `result` has the counts so far; the page is written with these.
 
     >>> import attsvm
     >>> found = attsvm.capacity(6, 5, 8, draws=20, runs=0, want=0)
@@ -118,7 +128,7 @@ def capacity(n: int, T: int, d: int, *, dz: int | None = None,
     """
     file = "" if page is None else writable(page, force)
     settings: dict[str, Any] = dict(
-        page=file, replace=bool(force), command=f"attsvm.capacity({n}, {T}, {d}, ...)",
+        page=file, replace=bool(force),
         n=arguments.integer(n, "n", 1), T=arguments.integer(T, "T", 2), d=arguments.integer(d, "d", 1),
         dz=0 if dz is None else arguments.integer(dz, "dz", 1),
         attention=arguments.word(attention, "attention"),
@@ -127,6 +137,8 @@ def capacity(n: int, T: int, d: int, *, dz: int | None = None,
         runs=-1 if runs is None else arguments.integer(runs, "runs"),
         want=arguments.number(want, "want"), seed=arguments.seed(seed),
         time_limit=arguments.positive(time_limit, "time_limit"))
+    settings["command"] = _command(settings, dict(dz=dz, attention=attention, width=width, heads=heads, draws=draws,
+                                                  runs=runs, want=want, seed=seed, page=page))
     with _progress.bar(progress, "capacity", 100, lambda work, share: (round(100 * share), work)) as bar:
         text, interrupted = _core.capacity(settings, arguments.threads(threads), arguments.device(device), bar)
     result = _result(text)

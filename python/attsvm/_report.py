@@ -67,6 +67,10 @@ def _one_stack(runs: Any) -> tuple[str, Stack] | None:
     return None
 
 
+def _nothing(given: Any) -> bool:
+    return given is None or (hasattr(given, "__len__") and len(given) == 0)
+
+
 def _command(names: Sequence[str]) -> str:
     return "attsvm.report(" + ", ".join(["task", *names]) + ")"
 
@@ -106,7 +110,7 @@ def report(task: Task, runs: Any = (), *, solutions: Any = (), out: PathLike, ti
     stack = _one_stack(runs)
     if stack is not None:
         return _stack_report(core, *stack, out=out, title=title, force=force, threads=threads,
-                             alone=not (solutions or token_names or coordinates))
+                             alone=all(map(_nothing, (solutions, token_names, coordinates))))
     shown_runs = _named(runs, "run", Run, load_run)
     shown_solutions = _named(solutions, "solution", Solution, load_solution)
     names = [arguments.word(one, "token_names")

@@ -7,6 +7,7 @@
 #include "audit/audit_data.h"
 #include "audit/head_fields.h"
 #include "bindings.h"
+#include "io/json.h"
 
 namespace attsvm::python {
 namespace {
@@ -66,8 +67,6 @@ nb::tuple rho_of(const HeadSet& heads, Index head, bool hide_sinks, const std::s
   return nb::make_tuple(facts.value, facts.mean, facts.deviation, facts.z, facts.draws);
 }
 
-std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 /// (JSON of the heads, JSON of the rest of the page, arrays, complete, interrupted)
 Answer<std::string, std::string, Fields, bool, bool> run_audit(const HeadSet& heads, const Fields& given,
                                                                const std::string& journal, int threads,
@@ -95,7 +94,7 @@ Answer<std::string, std::string, Fields, bool, bool> run_audit(const HeadSet& he
     if (kept && !stopped && reused_heads(*kept, heads, settings) == kept->found()) kept->remove();
   }
   watch.finish();
-  return nb::make_tuple(text_of(audit_json(result)), text_of(page_lead(heads, result, settings, "", "")),
+  return nb::make_tuple(json_text(audit_json(result)), json_text(page_lead(heads, result, settings, "", "")),
                         to_python(audit_arrays(result)), result.complete, watch.interrupted());
 }
 
@@ -148,7 +147,7 @@ void bind_audit(nb::module_& module) {
       "write_audit_page",
       [](const std::string& path, const std::string& data, bool replace) {
         const nb::gil_scoped_release unlocked;
-        write_report(path, text_of(Json::parse(data)), replace);  // written as the program writes numbers
+        write_report(path, json_text(Json::parse(data)), replace);  // written as the program writes numbers
       },
       nb::arg("path"), nb::arg("data"), nb::arg("replace"));
 }

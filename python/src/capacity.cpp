@@ -2,6 +2,7 @@
 
 #include "bindings.h"
 #include "io/capacity_data.h"
+#include "io/json.h"
 
 namespace attsvm::python {
 namespace {
@@ -29,6 +30,7 @@ Answer<std::string, bool> find_capacity(const Fields& given, int threads, const 
   const auto page = nb::cast<std::string>(given["page"]), command = nb::cast<std::string>(given["command"]);
   const auto replace = nb::cast<bool>(given["replace"]);
   if (const std::string problem = page_problem(); !page.empty() && !problem.empty()) throw InputError(problem);
+  settings.chances = !page.empty();
   Watch watch(nb::none(), std::move(bar));
   settings.progress = [&](const std::string& work, double share) {
     return watch.stop([&] { return nb::make_tuple(work, share); });
@@ -39,9 +41,8 @@ Answer<std::string, bool> find_capacity(const Fields& given, int threads, const 
     Workspace workspace(threads);
     workspace.threads().set_device(on);
     const Capacity found = capacity(settings, workspace.threads());
-    text = capacity_json(settings, found).dump();
-    if (!page.empty() && !watch.interrupted())
-      write_report(page, capacity_page(settings, found, command, workspace.threads()), replace);
+    text = json_text(capacity_json(settings, found));
+    if (!page.empty()) write_report(page, capacity_page(settings, found, command), replace);
   }
   watch.finish();
   return nb::make_tuple(text, watch.interrupted());

@@ -206,11 +206,16 @@ void bind_task(nb::module_& module) {
       [](const AttentionTask& task, const GivenArray& weights, int threads) {
         const RowMatrix W = to_matrix(weights, "W");
         require_shape_of(task, W);
+        if (!task.next_token() && task.head().kind == HeadKind::none) {
+          if (task.arrays().head.given()) refuse("head has one v per head of attention; selecting needs a single v");
+          refuse("head is missing; selecting needs it to judge the selected tokens");
+        }
         const nb::gil_scoped_release unlocked;
         Workspace workspace(threads);
         const AttentionMap map = attention_map(task, W, workspace.threads());
         const HardSelection hard = hard_selection(task, task.head(), Loss::logistic, map);
-        return std::pair(mean_entropy(task, W, workspace.threads()), hard.accuracy);
+        return std::pair(task.next_token() ? mean_entropy(task, W, workspace.threads()) : mean_entropy(map),
+                         hard.accuracy);
       },
       nb::arg("task"), nb::arg("W"), nb::arg("threads") = 0, "(entropy of the attention, accuracy of its argmax)");
   module.def("make_task", &make_task, nb::arg("arrays"), "A task from arrays under the names that files use.");

@@ -2,6 +2,7 @@
 
 #include "attsvm/version.h"
 #include "audit/audit_data.h"
+#include "io/json.h"
 
 namespace attsvm {
 
@@ -60,7 +61,7 @@ std::string audit_page(const HeadSet& heads, const Audit& audit, const AuditSett
     list.push_back(head_json(head));
     list.back().erase("seconds");
   }
-  return data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(data);
 }
 
 }  // namespace attsvm

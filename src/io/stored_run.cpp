@@ -15,8 +15,16 @@ using namespace internal;
 
 namespace {
 
-constexpr std::array kRunArrays{"W",           "dual",        "settings",           "v", "task_fingerprint", "record_W",
-                                "record_step", "record_loss", "record_log_gradient"};
+constexpr std::array kRunArrays{"W",
+                                "dual",
+                                "settings",
+                                "v",
+                                "task_fingerprint",
+                                "record_W",
+                                "record_step",
+                                "record_loss",
+                                "record_log_gradient",
+                                "record_v"};
 
 /// The array of this name; not given() if there is none.
 Array find_array(const NamedArrays& arrays, std::string_view name) {
@@ -83,6 +91,12 @@ StoredRun internal::run_from(const NamedArrays& arrays) {
     if (run.record_step.size() != run.record.size())
       refuse("record_step has {} entries and record_W {}", run.record_step.size(), run.record.size());
   }
+  if (const Array given = find("record_v"); given.given()) {
+    const Array v = real_array(given, "record_v", rank);
+    if (v.shape[0] != shape[0] || v.size() != shape[0] * run.v.size())
+      refuse("record_v has shape {}; must be one v per point of record_W", shape_text(v.shape));
+    run.record_v = ConstRows(f64_span(v).data(), shape[0], run.v.size());
+  }
   run.record_loss = record_list(arrays, "record_loss", run.record.size());
   run.record_log_gradient = record_list(arrays, "record_log_gradient", run.record.size());
   return run;
@@ -105,6 +119,7 @@ StoredRun head_of(const StoredRun& run, Index head) {
   one.v = run.v.segment(head * dv, dv);
   one.record.clear();
   for (const ConstRows& all : run.record) one.record.emplace_back(all.row(head * d).data(), d, all.cols());
+  if (run.record_v.size() > 0) one.record_v = run.record_v.middleCols(head * dv, dv);
   return one;
 }
 

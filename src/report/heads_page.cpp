@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "attsvm/version.h"
+#include "io/json.h"
 #include "report/task_page.h"
 #include "theory/head_division.h"
 
@@ -47,7 +48,7 @@ Json heads_page(const AttentionTask& task, const ReportRequest& request, Threads
   for (Index head = 0; head < run.heads; ++head) {
     Json report = task_page(task, request_of(request, head), threads);
     runs.push_back(as_run(report, head));
-    bytes += report.dump(-1, ' ', false, Json::error_handler_t::replace).size();
+    bytes += json_text(report).size();
     if (head == 0 || bytes <= kReportBytes) reports.push_back(std::move(report));
   }
   std::vector<Index> selected;

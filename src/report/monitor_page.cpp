@@ -5,6 +5,7 @@
 #include "attsvm/report.h"
 #include "attsvm/version.h"
 #include "base/refuse.h"
+#include "io/json.h"
 
 namespace attsvm {
 
@@ -148,7 +149,7 @@ std::string monitor_data(const std::string& path, const std::string& command, Th
         {"rho", rho["step"].empty() ? MonitorJson(nullptr) : std::move(rho)},
         {"warnings", file.has("warnings") ? MonitorJson(to_texts(file.read("warnings", threads), "warnings"))
                                           : MonitorJson(MonitorJson::array())}};
-    return data.dump(-1, ' ', false, MonitorJson::error_handler_t::replace);
+    return json_text(data);
   });
 }
 

@@ -3,6 +3,7 @@
 #include "attsvm/error.h"
 #include "base/refuse.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "report/heads_page.h"
 #include "report/next_token_page.h"
 #include "report/page.h"
@@ -36,19 +37,17 @@ Json page_of(const AttentionTask& task, const ReportRequest& request, Threads& t
   return many ? heads_page(task, request, threads) : task_page(task, request, threads);
 }
 
-std::string text_of(const Json& data) { return data.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 }  // namespace
 
 std::string report_data(const AttentionTask& task, const ReportRequest& request, Threads& threads) {
   require_fitting(task, request);
-  return text_of(page_of(task, request, threads));
+  return json_text(page_of(task, request, threads));
 }
 
 std::string stack_report_data(const AttentionTask& task, const ReportStack& stack, const ReportRequest& request,
                               Threads& threads) {
   with_place(stack.file, [&] { require_stack_of(task, stack.stack); });
-  return text_of(stack_page(task, stack, request, threads));
+  return json_text(stack_page(task, stack, request, threads));
 }
 
 std::string page_problem() { return std::string(built_page().problem); }

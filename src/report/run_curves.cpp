@@ -98,10 +98,12 @@ Json RunCurves::correlation(const std::string& label, const std::vector<double>&
 
 Json RunCurves::selecting(const AttentionTask& task, Threads& threads) const {
   std::vector<double> entropy, accuracy, temperature;
-  for (const ConstRows& point : points_) {
-    entropy.push_back(mean_entropy(task, point, threads));
-    const AttentionMap map = attention_map(task, point, threads);
-    accuracy.push_back(hard_selection(task, task.head(), Loss::logistic, map).accuracy);
+  Head head = task.head();
+  for (std::size_t k = 0; k < points_.size(); ++k) {
+    const AttentionMap map = attention_map(task, points_[k], threads);
+    if (given_.run.record_v.size() > 0) head.v = given_.run.record_v.row(static_cast<Index>(record_[k]));
+    entropy.push_back(task.next_token() ? mean_entropy(task, points_[k], threads) : mean_entropy(map));
+    accuracy.push_back(hard_selection(task, head, Loss::logistic, map).accuracy);
   }
   const auto rule = rule_from_words(given_.run.settings);
   if (rule && rule->temperature != TrainSettings{}.temperature) {

@@ -44,14 +44,24 @@ Index shown_sequences(const AttentionTask& read, Index matrices) {
   return count;
 }
 
-/// The attention of the shown sequences in one layer: per head, sequence and position, the weights of what it sees.
-Json weights_json(const AttentionTask& read, const Stack& stack, Index layer, Index sequences, Threads& threads) {
+/// The first sequences of what a layer reads, whose queries are in the order of their sequences: views of its memory.
+AttentionTask first_sequences(const AttentionTask& read, Index count) {
+  TaskArrays arrays = read.arrays();
+  const std::vector<Index> sequence = to_indices(arrays.sequence, "sequence");
+  const Index queries = std::lower_bound(sequence.begin(), sequence.end(), count) - sequence.begin();
+  arrays.tokens.shape[0] = read.offset(count);
+  arrays.offsets.shape[0] = count + 1;
+  for (Array* of_queries : {&arrays.query_token, &arrays.sequence, &arrays.visible}) of_queries->shape[0] = queries;
+  return AttentionTask(std::move(arrays));
+}
+
+/// The attention in one layer: per head, sequence and position, the weights of what it sees.
+Json weights_json(const AttentionTask& read, const Stack& stack, Index layer, Threads& threads) {
   Json heads = Json::array();
   for (Index h = 0; h < stack.heads; ++h) {
     const AttentionMap map = attention_map(read, stack.W[stack.at(layer, h)], threads);
-    std::vector<std::vector<std::vector<double>>> of(static_cast<std::size_t>(sequences));
+    std::vector<std::vector<std::vector<double>>> of(static_cast<std::size_t>(read.sequences()));
     for (Index i = 0; i < read.queries(); ++i) {
-      if (read.sequence(i) >= sequences) continue;
       std::vector<double> weights;
       for (Index t = 0; t < read.visible(i); ++t) weights.push_back(std::exp(map.log_weights(i, t)));
       of[static_cast<std::size_t>(read.sequence(i))].push_back(std::move(weights));
@@ -61,14 +71,12 @@ Json weights_json(const AttentionTask& read, const Stack& stack, Index layer, In
   return heads;
 }
 
-/// The positions that ask in a layer, by shown sequence.
-Json askers_json(const AttentionTask& read, Index sequences) {
+/// The positions that ask in a layer, by sequence.
+Json askers_json(const AttentionTask& read) {
   const std::vector<Index> tokens = to_indices(read.arrays().query_token, "query_token");
-  std::vector<std::vector<Index>> list(static_cast<std::size_t>(sequences));
-  for (Index i = 0; i < read.queries(); ++i) {
-    if (read.sequence(i) < sequences)
-      list[static_cast<std::size_t>(read.sequence(i))].push_back(tokens[static_cast<std::size_t>(i)]);
-  }
+  std::vector<std::vector<Index>> list(static_cast<std::size_t>(read.sequences()));
+  for (Index i = 0; i < read.queries(); ++i)
+    list[static_cast<std::size_t>(read.sequence(i))].push_back(tokens[static_cast<std::size_t>(i)]);
   return list;
 }
 
@@ -79,9 +87,10 @@ Json attention_json(const AttentionTask& task, const Stack& stack, Threads& thre
   Json weights = Json::array(), positions = Json::array(), asked = Json::array();
   for (Index layer = 0; layer < stack.layers; ++layer) {
     const auto k = static_cast<std::size_t>(layer);
-    weights.push_back(weights_json(all[k], stack, layer, sequences, threads));
-    positions.push_back(askers_json(all[k], sequences));
-    asked.push_back(askers_json(live[k], sequences));
+    const AttentionTask shown = first_sequences(all[k], sequences);
+    weights.push_back(weights_json(shown, stack, layer, threads));
+    positions.push_back(askers_json(shown));
+    asked.push_back(askers_json(first_sequences(live[k], sequences)));
   }
   return {{"sequences", sequences},
           {"positions", std::move(positions)},

@@ -150,7 +150,7 @@ std::string index_page(const std::string& folder, const std::vector<std::string>
   }
   const Json data{
       {"kind", "index"}, {"attsvm", ATTSVM_VERSION}, {"title", title}, {"experiments", std::move(experiments)}};
-  return fill_page(data.dump(-1, ' ', false, Json::error_handler_t::replace), plain);
+  return fill_page(json_text(data), plain);
 }
 
 }  // namespace attsvm::internal

@@ -8,6 +8,7 @@
 
 #include "attsvm/version.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "study/samples.h"
 
 namespace attsvm::internal {
@@ -163,7 +164,7 @@ std::string lines_of(const Json& json) {
   std::string text = "{";
   const char* joint = "\n ";
   for (const auto& [name, value] : json.items()) {
-    text += joint + Json(name).dump() + ": " + value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    text += joint + Json(name).dump() + ": " + json_text(value);
     joint = ",\n ";
   }
   return text + "\n}\n";

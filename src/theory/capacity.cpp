@@ -124,6 +124,10 @@ class Estimate {
           recipe_, settings_.wanted, kMostNumbers / (settings_.n * settings_.T), settings_.seed,
           [&](const Recipe& recipe) { return separable_share(recipe); }, std::ref(stop_), threads_);
     }
+    if (settings_.chances && !stop_()) {
+      name_ = "predicted chances";
+      answer_.chances = chances_around(recipe_, answer_.smallest_d, settings_.seed, std::ref(stop_), threads_);
+    }
     answer_.complete = !stop_.answered_yes();
     answer_.margin = margin_.spread();
     answer_.rank = rank_.spread();

@@ -3,10 +3,42 @@
 #include <algorithm>
 #include <map>
 
+#include "base/limits.h"
 #include "theory/row_dimension.h"
 
 namespace attsvm::internal {
 namespace {
+
+constexpr Index kPredictedSizes = 24;  // most sizes of chances_around()
+
+Recipe of_size(const Recipe& recipe, Index d) {
+  Recipe other = recipe;
+  other.d = d;
+  return other;
+}
+
+/// The predicted chance; NaN if it was stopped.
+double predicted_chance(const Recipe& recipe, std::uint64_t seed, const std::function<bool()>& stop, Threads& threads) {
+  if (always_separable(recipe).holds) return 1;
+  const std::vector<double> law = dimension_law(recipe.T, recipe.d, seed, threads, stop);
+  return law.empty() ? kNaN : separable_chance(law, recipe.n, recipe.d * query_size_of(recipe));
+}
+
+/// Sizes from a third below the recipe's d and those of the search to a third above them.
+std::vector<Index> sizes_around(const Recipe& recipe, const std::optional<CapacitySearch>& search) {
+  Index least = recipe.d, most = recipe.d;
+  if (search) {
+    for (const Index d : {search->low, search->high, search->predicted}) {
+      if (d > 0) least = std::min(least, d), most = std::max(most, d);
+    }
+  }
+  least = std::max<Index>(1, least - least / 3);
+  most += most / 3 + 1;
+  const Index step = std::max<Index>(1, (most - least + kPredictedSizes - 2) / (kPredictedSizes - 1));
+  std::vector<Index> sizes;
+  for (Index d = least; d <= most; d += step) sizes.push_back(d);
+  return sizes;
+}
 
 /// The smallest d in (low, high] of which `holds` is true, if it is true of `high` and stays true once it is.
 Index first_of(Index low, Index high, const std::function<bool(Index)>& holds) {
@@ -48,21 +80,12 @@ Index first_near(Index guess, Index low, Index high, const std::function<bool(In
 
 CapacitySearch smallest_size(Recipe recipe, double wanted, Index most, std::uint64_t seed, const CountSeparable& count,
                              const std::function<bool()>& stop, Threads& threads) {
-  const auto sized = [&](Index d) {
-    Recipe other = recipe;
-    other.d = d;
-    return other;
-  };
+  const auto sized = [&](Index d) { return of_size(recipe, d); };
   // Beyond this d theory says that every selection is separable.
   const Index certain = first_of(1, std::max(Index{2}, recipe.n * (recipe.T - 1)),
                                  [&](Index d) { return always_separable(sized(d)).holds; });
   CapacitySearch search{.wanted = wanted, .low = 1, .high = certain};
-  const auto expected = [&](Index d) {
-    const Recipe other = sized(d);
-    if (always_separable(other).holds) return true;
-    const std::vector<double> law = dimension_law(recipe.T, d, seed, threads, stop);
-    return law.empty() || separable_chance(law, recipe.n, d * query_size_of(other)) >= wanted;
-  };
+  const auto expected = [&](Index d) { return !(predicted_chance(sized(d), seed, stop, threads) < wanted); };
   const Index top = std::min(certain, most);
   search.predicted = top == certain || expected(top) ? first_of(0, top, expected) : 0;
   if (stop()) search.predicted = 0;
@@ -100,6 +123,16 @@ CapacitySearch smallest_size(Recipe recipe, double wanted, Index most, std::uint
     search.low = low;
   }
   return search;
+}
+
+std::vector<PredictedChance> chances_around(const Recipe& recipe, const std::optional<CapacitySearch>& search,
+                                            std::uint64_t seed, const std::function<bool()>& stop, Threads& threads) {
+  std::vector<PredictedChance> chances;
+  for (const Index d : sizes_around(recipe, search)) {
+    chances.push_back({d, predicted_chance(of_size(recipe, d), seed, stop, threads)});
+    if (stop()) return {};
+  }
+  return chances;
 }
 
 }  // namespace attsvm::internal

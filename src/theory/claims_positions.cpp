@@ -76,7 +76,7 @@ ClaimResult test_positions(const Claim& claim, const ClaimSettings& settings, Th
   constexpr double kClose = 1e-3;
   Tally tally(claim, settings);
   std::array<std::vector<double>, kPlacedKinds.size()> off;
-  double largest = 0;
+  double most = 0;
   tally.for_batches(0, [&](Index first, Index count) {
     std::vector<AttentionTask> tasks;
     for (Index k = first; k < first + count; ++k) tasks.push_back(repeating_words(settings.seed, k));
@@ -87,7 +87,7 @@ ClaimResult test_positions(const Claim& claim, const ClaimSettings& settings, Th
       const auto& list = runs[k].off;
       const auto worst = static_cast<std::size_t>(std::max_element(list.begin(), list.end()) - list.begin());
       for (std::size_t j = 0; j < off.size(); ++j) off[j].push_back(list[j]);
-      largest = std::max(largest, runs[k].largest);
+      most = std::max(most, runs[k].largest);
       tally.add(with_positions(tasks[k], {.kind = kPlacedKinds[worst]}), list[worst] <= kClose, list[worst],
                 fmt::format("{} positions: 1 - correlation {:.3g}", name_of(kPlacedKinds[worst]), list[worst]),
                 {{"x_W", Array::own(runs[k].W[worst])}});
@@ -95,7 +95,7 @@ ClaimResult test_positions(const Claim& claim, const ClaimSettings& settings, Th
   });
   for (std::size_t j = 0; j < off.size(); ++j)
     tally.figure(fmt::format("{}: median 1 - correlation", name_of(kPlacedKinds[j])), median(off[j]));
-  tally.figure("without positions: largest attention of a token whose word occurs twice", largest);
+  tally.figure("without positions: largest attention of a token whose word occurs twice", most);
   return std::move(tally).result();
 }
 

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <span>
 #include <utility>
 
 #include "attsvm/selector.h"
@@ -35,6 +37,16 @@ Index log_softmax(const AttentionTask& task, const double* W, Index query, std::
   const double log_sum = std::log1p(others);
   for (Index t = 0; t < T; ++t) out[t] -= log_sum;
   return peak;
+}
+
+/// −Σ s log s.
+double entropy_of(std::span<const double> log_weights) {
+  double entropy = 0;
+  for (const double log_weight : log_weights) {
+    const double weight = std::exp(log_weight);
+    if (weight > 0) entropy -= weight * log_weight;
+  }
+  return entropy;
 }
 
 /// The weight of all copies of the label.
@@ -129,10 +141,7 @@ std::vector<double> internal::entropies_of(const AttentionTask& task, const RowM
   for_queries(task, W, threads, [&](const HeadQuery& at, std::vector<double>& u) {
     std::vector<double> logs(static_cast<std::size_t>(task.visible(at.query)));
     log_softmax(task, at.W, at.query, u, logs.data());
-    for (const double log_weight : logs) {
-      const double weight = std::exp(log_weight);
-      if (weight > 0) entropies[static_cast<std::size_t>(at.row)] -= weight * log_weight;
-    }
+    entropies[static_cast<std::size_t>(at.row)] = entropy_of(logs);
   });
   return entropies;
 }
@@ -143,6 +152,13 @@ double mean_weight(const AttentionTask& task, const RowMatrix& W, std::span<cons
 
 double mean_entropy(const AttentionTask& task, const RowMatrix& W, Threads& threads) {
   return mean_of(entropies_of(task, W, threads));
+}
+
+double mean_entropy(const AttentionMap& map) {
+  double sum = 0;
+  for (Index k = 0; k < map.log_weights.rows(); ++k)
+    sum += entropy_of({map.log_weights.row(k).data(), static_cast<std::size_t>(map.log_weights.cols())});
+  return sum / static_cast<double>(map.log_weights.rows());
 }
 
 }  // namespace attsvm

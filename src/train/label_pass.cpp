@@ -171,11 +171,12 @@ void LabelPass::evaluate(const RowMatrix& W, const PassChoice& choice, LossGradi
 
   U_.resize(queries, d);
   times_transposed(Z_.data(), W.data(), queries, d, dz, U_.data());
-  constexpr std::size_t kShare = 8;  // pieces per chunk
-  const auto chunks = static_cast<Index>((pieces.size() + kShare - 1) / kShare);
+  constexpr std::size_t kPiecesPerChunk = 8;
+  const auto chunks = static_cast<Index>((pieces.size() + kPiecesPerChunk - 1) / kPiecesPerChunk);
   threads_.for_each(chunks, [&](Index chunk) {
-    const std::size_t first = static_cast<std::size_t>(chunk) * kShare;
-    for (std::size_t p = first; p < std::min(pieces.size(), first + kShare); ++p) work(pieces[p], order, count);
+    const std::size_t first = static_cast<std::size_t>(chunk) * kPiecesPerChunk;
+    for (std::size_t p = first; p < std::min(pieces.size(), first + kPiecesPerChunk); ++p)
+      work(pieces[p], order, count);
   });
 
   double top = kLogZero, loss = 0, log_top = kLogZero, log_sum = 0;

@@ -63,6 +63,35 @@ def test_ctrl_c_leaves_the_counts_so_far():
     assert process.returncode == 130 and "separable" in out and "counts so far" in err
 
 
+def page_of(path):
+    return json.loads(path.read_text().split('id="data">')[1].split("</script>")[0])
+
+
+def test_a_stop_leaves_the_page_of_the_counts_so_far(attsvm, stopped, tmp_path):
+    page = tmp_path / "sizes.html"
+    long = ("capacity", "--n", 8, "--T", 2, "--d", 4, "--draws", 10 ** 7, "--page", page, "--json")
+    for stop in (lambda: stopped(*long, sign="draws"), lambda: attsvm(*long, "--time-limit", 1, "--force")):
+        result = stop()
+        told, data = result.json(), page_of(page)
+        assert result.code == (4 if told["time_limit"] else 130) and told["page"] == str(page)
+        assert not data["complete"] and data["separable"] == told["separable"]
+        assert data["prediction"] == {"d": [], "chance": []}
+
+
+def test_a_page_whose_name_is_no_text(attsvm, tmp_path):
+    result = attsvm("capacity", *SMALL, "--want", 0, "--runs", 0, "--page", b"\xff\xfe.html".decode(errors="surrogateescape"),
+                    "--json", cwd=tmp_path)
+    assert result.code == 0 and result.err == "", result
+    assert os.listdir(os.fsencode(tmp_path)) == [b"\xff\xfe.html"]
+    os.rename(os.fsencode(tmp_path) + b"/\xff\xfe.html", tmp_path / "page.html")
+    assert "\ufffd\ufffd.html" in page_of(tmp_path / "page.html")["command"]
+
+
+def test_there_is_nothing_to_replace_without_a_page(attsvm):
+    result = attsvm("capacity", *SMALL, "--force")
+    assert result.code == 2 and result.out == "" and "--page" in result.err, result
+
+
 def test_completion_and_manual_know_the_verb(attsvm):
     for kind in ("bash", "zsh", "fish", "man"):
         assert "capacity" in attsvm("completion", kind).out
@@ -73,7 +102,7 @@ def test_a_page(attsvm, tmp_path):
     result = attsvm("capacity", *SMALL, "--page", page, "--json")
     told = result.json()
     assert result.code == 0 and told["page"] == str(page)
-    data = json.loads(page.read_text().split('id="data">')[1].split("</script>")[0])
+    data = page_of(page)
     assert data["kind"] == "capacity" and data["smallest_d"] == told["smallest_d"]
     assert data["separable"] == told["separable"] and data["command"].startswith("attsvm capacity --n 12 --T 4 --d 4 ")
     predicted = dict(zip(data["prediction"]["d"], data["prediction"]["chance"]))

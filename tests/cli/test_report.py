@@ -305,6 +305,29 @@ def test_joint_runs_are_judged_by_their_own_head(attsvm, report, tmp_path):
     assert data["check"]["verdict"] == check["verdict"] and data["queries"]["optimal"] == check["optimal"]
 
 
+def test_the_accuracy_of_a_joint_run_is_that_of_the_head_it_had(attsvm, report, tmp_path):
+    task, start, run = (tmp_path / name for name in ("t.npz", "start.npz", "r.npz"))
+    assert attsvm("generate", "random", "--seed", 2, "-o", task).code == 0
+    with np.load(task) as given:
+        tokens, queries, labels, head = (given[name] for name in ("tokens", "queries", "labels", "head"))
+    np.savez(start, W0=np.zeros((10, 10)), v0=-head)
+    assert attsvm("train", task, "--joint", "--init", start, "--step", 1, "--steps", 400, "--record", "every:40", "-o",
+                  run).code == 0
+
+    def right(W, v):
+        chosen = np.argmax(np.einsum("itd,de,ie->it", tokens, W, queries), axis=1)
+        return np.mean(labels * (tokens[np.arange(len(labels)), chosen] @ v) > 0)
+
+    with np.load(run) as stored:
+        own = [right(*point) for point in zip(stored["record_W"], stored["record_v"])]
+        last = [right(W, stored["v"]) for W in stored["record_W"]]
+        broken = {**stored, "record_v": stored["record_v"][:, 1:]}
+    assert own != last  # else this tests nothing
+    assert report(task, "--run", run)["runs"][0]["accuracy"] == own
+    np.savez(run, **broken)
+    refused(attsvm, tmp_path, task, "--run", run, words=[str(run), "record_v has shape (11,9)"])
+
+
 def test_many_records_are_thinned(attsvm, report, task, tmp_path):
     run = tmp_path / "long.npz"
     assert attsvm("train", task, "--steps", 1000, "--record", "every:1", "-o", run).code == 0

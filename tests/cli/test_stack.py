@@ -240,3 +240,32 @@ def test_a_page_of_a_stack(attsvm, task, tmp_path):
                   other).code == 0
     result = attsvm("report", other, "--run", stack, "-o", no)
     assert result.code == 2 and result.err.startswith(f"attsvm: {stack}: ") and not no.exists(), result
+
+
+def test_the_page_of_a_stack_whose_judging_ctrl_c_ends(attsvm, stopped, tmp_path):
+    task, stack, page = tmp_path / "t.npz", tmp_path / "stack.npz", tmp_path / "page.html"
+    assert attsvm("generate", "random", "--attention", "prompt", "--n", 60, "--T", 20, "--d", 16, "-o", task).code == 0
+    assert attsvm("stack", task, "--layers", 3, "--heads", 4, "--steps", 3, "--null", 0, "-o", stack).code == 0
+    result = stopped("report", task, "--run", stack, "-o", page, "--json", sign="judging: SVM ")
+    told = result.json()
+    assert result.code == 130 and not told["complete"] and told["bytes"] == page.stat().st_size
+    data = json.loads(page.read_text().split('id="data">')[1].split("</script>")[0])
+    assert not data["complete"] and len(data["judged"]) == 12
+    assert None in [head["rho"][-1] for head in data["judged"]]
+
+
+def test_the_page_of_many_sequences_shows_the_attention_of_the_first(attsvm, tmp_path):
+    task, stack, page = tmp_path / "t.npz", tmp_path / "stack.npz", tmp_path / "page.html"
+    assert attsvm("generate", "random", "--attention", "prompt", "--n", 1005, "--T", 2, "--d", 3, "-o", task).code == 0
+    assert attsvm("stack", task, "--layers", 2, "--steps", 5, "--null", 0, "-o", stack).code == 0
+    assert attsvm("report", task, "--run", stack, "-o", page).code in (0, 4)
+    data = json.loads(page.read_text().split('id="data">')[1].split("</script>")[0])["attention"]
+    assert data["sequences"] == 1000
+    for name in ("positions", "live"):
+        assert [len(layer) for layer in data[name]] == [1000, 1000]
+    with np.load(task) as given, np.load(stack) as run:
+        X, W = given["tokens"], run["W"].reshape(2, -1, 3, 3)[0, 0]
+    for s in (0, 999):
+        assert data["positions"][0][s] == [0, 1]
+        logits = X[s] @ W @ X[s, 1]
+        np.testing.assert_allclose(data["weights"][0][0][s][1], np.exp(logits) / np.exp(logits).sum(), rtol=1e-12)

@@ -1,10 +1,13 @@
 """attsvm.capacity."""
 
+import dataclasses
 import json
 import pickle
 
 import attsvm
+import numpy as np
 import pytest
+from test_long_calls import interrupted
 
 
 def test_fields_have_their_types():
@@ -38,6 +41,28 @@ def test_a_page(tmp_path):
     assert data["smallest_d"]["high"] == found.smallest_d.high
     with pytest.raises(FileExistsError):
         attsvm.capacity(12, 4, 4, draws=20, runs=0, page=tmp_path / "sizes.html")
+
+
+def test_the_command_on_a_page_makes_it_again(tmp_path):
+    page = tmp_path / "sizes.html"
+    options = dict(dz=np.int64(3), width=2, heads=2, draws=10, runs=0, want=0, seed=4)
+    attsvm.capacity(np.int64(8), 4, 4, **options, page=page)
+    before = page.read_bytes()
+    command = json.loads(page.read_text().split('id="data">')[1].split("</script>")[0])["command"]
+    assert command == (f"attsvm.capacity(8, 4, 4, dz=3, width=2, heads=2, draws=10, runs=0, want=0.0, seed=4, "
+                       f"page={str(page)!r})")
+    page.unlink()
+    eval(command)
+    assert page.read_bytes() == before
+
+
+def test_ctrl_c_leaves_the_page_of_the_counts_so_far(tmp_path):
+    page = tmp_path / "sizes.html"
+    stop = interrupted(lambda: attsvm.capacity(8, 2, 4, draws=10**7, page=page, progress=True),
+                       lambda work, *_: work == "draws")
+    data = json.loads(page.read_text().split('id="data">')[1].split("</script>")[0])
+    counted = stop.result.separable
+    assert not data["complete"] and data["separable"] == (counted and dataclasses.asdict(counted))
 
 
 def test_the_device_makes_no_difference():

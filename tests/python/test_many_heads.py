@@ -80,3 +80,11 @@ def test_how_hard_the_attention_of_a_head_is(task, run):
     assert found.accuracy == np.mean(np.array(scores) * task.labels > 0)
     with pytest.raises(attsvm.InputError, match="W has shape"):
         task.selecting(np.zeros((6, 5)))
+
+
+def test_the_attention_of_a_task_without_a_single_head_cannot_be_judged(task):
+    for head, words in ((None, "head is missing; selecting needs it"),
+                        (np.ones((2, 6)), "head has one v per head of attention; selecting needs a single v")):
+        other = attsvm.Task(task.tokens, queries=task.queries, labels=task.labels, head=head)
+        with pytest.raises(attsvm.InputError, match=words):
+            other.selecting(np.zeros((6, 6)))

@@ -110,3 +110,7 @@ def test_a_page_of_a_stack(task, tmp_path):
     with pytest.raises(ValueError, match="beside a stack"):
         attsvm.report(task, result, coordinates=[0], out=tmp_path / "no.html")
     assert not (tmp_path / "no.html").exists()
+    for shown in (dict(coordinates=np.array([0, 1])), dict(token_names=np.array(["a"] * 20)), dict(solutions={"mine": 1})):
+        with pytest.raises(ValueError, match="beside a stack"):
+            attsvm.report(task, result, out=tmp_path / "no.html", **shown)
+    attsvm.report(task, result, out=tmp_path / "none.html", coordinates=np.array([], dtype=int))

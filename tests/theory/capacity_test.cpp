@@ -161,6 +161,31 @@ TEST(Capacity, StopsAmongTheProjectionsAndInTheMiddleOfADraw) {
   }
 }
 
+TEST(Capacity, PredictsChancesAroundTheSizeAndStopsThere) {
+  Threads threads(2);
+  CapacitySettings settings{
+      .n = 3, .T = 8, .d = 9, .pattern = QueryPattern::prompt, .draws = 2, .runs = 0, .wanted = 0.9, .chances = true};
+  const Capacity found = capacity(settings, threads);
+  ASSERT_TRUE(found.complete);
+  ASSERT_GE(found.chances.size(), 5U);
+  EXPECT_LE(found.chances.size(), 24U);
+  for (std::size_t k = 1; k < found.chances.size(); ++k) EXPECT_LT(found.chances[k - 1].d, found.chances[k].d);
+  EXPECT_LE(found.chances.front().d, found.smallest_d->low);
+  EXPECT_GE(found.chances.back().d, found.smallest_d->high);
+  for (const PredictedChance& one : found.chances) {
+    if (one.d == settings.d) {
+      EXPECT_EQ(one.chance, found.predicted);
+    }
+  }
+  Index calls = 0;
+  settings.progress = [&](const std::string& work, double) { return work == "predicted chances" && ++calls > 1; };
+  const Capacity stopped = capacity(settings, threads);
+  EXPECT_GT(calls, 1);
+  EXPECT_FALSE(stopped.complete);
+  EXPECT_TRUE(stopped.chances.empty());
+  EXPECT_EQ(stopped.separable.of, 2);
+}
+
 TEST(Capacity, RefusesSizesInOneLine) {
   Threads threads(1);
   const std::vector<std::pair<CapacitySettings, std::string>> wrong{

@@ -59,6 +59,8 @@ test("the page says what check says", async () => {
     const fro = data.runs[h].correlations.find((one) => one.norm === "fro");
     assert.ok(Math.abs(fro.values.at(-1) - head.correlation_fro.at(-1)) < 1e-12);
   });
+  const story = await page.locator(".story .lead").textContent();
+  assert.match(story, /\((theory predicts|expected, not proven, is) the one of least /);
   const row = page.locator("tr", { has: page.getByRole("link", { name: "head 1" }) });
   assert.match(await row.textContent(), new RegExp(data.runs[1].verdict));
   const cells = page.locator(".card", { hasText: "Who selects what" }).locator("tbody tr").nth(2).locator("td");

@@ -22,6 +22,8 @@ before(async () => {
   attsvm("generate", "random", "--attention", "prompt", "--n", 4, "--T", 6, "--seed", 1, "-o", "task.npz");
   attsvm("stack", "task.npz", "--heads", 2, "--steps", 2000, "-o", "stack.npz");
   attsvm("report", "task.npz", "--run", "stack.npz", "-o", "stack.html");
+  attsvm("stack", "task.npz", "--layers", 1, "--steps", 2000, "-o", "one.npz");
+  attsvm("report", "task.npz", "--run", "one.npz", "-o", "one.html");
   browser = await startBrowser();
 });
 after(() => browser?.close());
@@ -84,5 +86,16 @@ test("attention adds up, and a cell of the grid leads to it", async () => {
   await page.locator(".view-attention select").first().selectOption("0");
   assert.equal(await page.locator(".view-attention tbody tr").count(), attention.positions[0][0].length);
   assert.equal(await page.locator(".view-attention .badge").count(), attention.live[0][0].length);
+  await close();
+});
+
+test("of a single head the headline speaks in the singular", async () => {
+  const { page, close } = await open(browser, "one.html");
+  const { value, null: list } = dataOf(page).judged[0].last_correlation;
+  const nearer = list.every((one) => one < value) ? "nearer" : "not nearer";
+  assert.equal(
+    await page.locator(".story h2").textContent(),
+    `1 head in 1 layer: ${nearer} to its SVM than all of its null`,
+  );
   await close();
 });

@@ -87,7 +87,10 @@ function chanceChart(host: HTMLElement, data: Capacity): void {
   }));
   const own = data.separable && { d: data.d, separable: data.separable, path: "separable" };
   const all = [...points, ...(own && points.every((one) => one.d !== own.d) ? [own] : [])].sort((a, b) => a.d - b.d);
-  const range = [data.prediction.d[0] ?? 1, data.prediction.d.at(-1) ?? 1];
+  const predicted = data.prediction.d;
+  if (all.length === 0 && predicted.length === 0) return; // stopped before
+  const sizes = [...predicted, ...all.map((one) => one.d)];
+  const range = [Math.min(...sizes), Math.max(...sizes)];
   const wanted = data.smallest_d?.wanted;
   new Chart(host, {
     title: "The chance that a random selection is separable",
@@ -100,14 +103,18 @@ function chanceChart(host: HTMLElement, data: Capacity): void {
     include: { x: [], y: [0, 1] },
     height: 380,
     series: [
-      {
-        label: "predicted",
-        style: 0,
-        mark: "line",
-        x: data.prediction.d,
-        y: data.prediction.chance,
-        path: { x: "prediction.d", y: "prediction.chance" },
-      },
+      ...(predicted.length === 0
+        ? []
+        : [
+            {
+              label: "predicted",
+              style: 0,
+              mark: "line" as const,
+              x: predicted,
+              y: data.prediction.chance,
+              path: { x: "prediction.d", y: "prediction.chance" },
+            },
+          ]),
       {
         label: "counted",
         style: 1,
@@ -129,6 +136,7 @@ function chanceChart(host: HTMLElement, data: Capacity): void {
               style: 7,
               mark: "line" as const,
               thin: true,
+              ruled: true,
               x: range,
               y: [wanted, wanted],
               more: () => [": ", share("smallest_d.wanted", wanted)],

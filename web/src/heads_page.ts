@@ -10,6 +10,7 @@ import { firstState, type View, views } from "./report";
 import { normWords, predicted, timeline } from "./runs";
 import { sharesMatrix } from "./shares";
 import { Store } from "./state";
+import { source } from "./story";
 import { facts, pagedTable } from "./table";
 import { type Tab, tabs } from "./tabs";
 import { predictionChart, trainingView } from "./training";
@@ -43,9 +44,7 @@ function sentences(data: Heads): HTMLElement {
     ...(first?.step ? [", trained together for ", num(`runs.0.step.${last}`, first.step[last]), " steps"] : []),
     ". The outputs of the heads add up, and each has scores of its own, by its own v; so each is compared with the SVM " +
       "of the tokens that it selects itself",
-    aim
-      ? ` (${first.implied?.proven ? "theory predicts" : "expected, not proven, is"} least ${normWords(aim.norm)})`
-      : "",
+    aim ? ` (${source(first)} the one of least ${normWords(aim.norm)})` : "",
     ". They have ",
     num("distinct_selections", data.distinct_selections),
     data.distinct_selections === 1 ? " selection, and select " : " different selections, and select ",

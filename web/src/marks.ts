@@ -233,7 +233,7 @@ export function drawCurve(ctx: Pen, curve: Curve, map: Mapper, look: Look): void
     if (curve.ruled || known > 2) drawLine(ctx, curve, map); // a line through less would tell of what nobody measured
     ctx.setLineDash([]);
     const every = curve.mark === "bars" || known <= 2 ? 1 : Math.max(1, Math.floor(curve.x.length / 8));
-    if (!curve.thin && !curve.ruled)
+    if (!curve.ruled && (!curve.thin || known <= 2))
       drawPoints(ctx, { ...curve, size: curve.wide ? 6 : curve.bold || known <= 2 ? 5 : 3 }, map, look, every);
   }
   ctx.restore();

@@ -2,34 +2,21 @@
 import { Chart } from "./chart";
 import type { Series } from "./chart_spec";
 import type { JudgedHead, Stack } from "./data";
-import { type Child, choice, h } from "./dom";
-import { brief, counted, num, percent, share, text } from "./format";
+import { h } from "./dom";
+import { brief, counted, num, share, text } from "./format";
 import { pageTop, whenNear } from "./index_page";
 import { madeCard, taskCard } from "./overview";
 import { early } from "./runs";
+import { attentionView } from "./stack_attention";
+import { indexOf, nameOf, type Place } from "./stack_state";
 import { Store } from "./state";
 import { facts, shadedCell } from "./table";
 import { type Tab, tabs } from "./tabs";
-
-/** What can be chosen on this page. */
-interface Place {
-  view: string;
-  layer: number;
-  head: number;
-  sequence: number;
-}
 
 type Measure = "correlation" | "rho";
 
 const styles = 8; // that curves can have
 const rounding = 2 ** -53; // the accuracy of correlations
-
-const indexOf = (data: Stack, layer: number, head: number): number => layer * data.heads + head;
-
-function nameOf(data: Stack, k: number): string {
-  const head = data.judged[k];
-  return data.heads === 1 ? `layer ${head?.layer}` : `layer ${head?.layer}, head ${head?.head}`;
-}
 
 /** Whether the head is above every matrix of its null. */
 function ahead(head: JudgedHead, measure: Measure): boolean {
@@ -42,7 +29,9 @@ function headline(data: Stack): string {
   const count = judged.filter((head) => ahead(head, "correlation")).length;
   const where = `${counted(judged.length, "head")} in ${counted(data.layers, "layer")}`;
   if (judged.length === 0) return "No head has an SVM to compare with";
-  if (data.null_draws === 0) return `${where} beside their SVMs`;
+  const alone = judged.length === 1;
+  if (data.null_draws === 0) return `${where} beside ${alone ? "its SVM" : "their SVMs"}`;
+  if (alone) return `${where}: ${count === 1 ? "" : "not "}nearer to its SVM than all of its null`;
   return count === judged.length
     ? `${where}: each is nearer to its SVM than all of its null`
     : `${where}: ${count} nearer to ${count === 1 ? "its" : "their"} SVM than all of the null`;
@@ -287,114 +276,11 @@ function training(panel: HTMLElement, data: Stack): void {
   }
 }
 
-const roomy = 12; // tokens whose weights have room for their numbers
-const least = 0.0005; // weights that round to 0.1 % at least
-
-/** The attention of a head in one sequence: a row per position, a column per token. */
-function attentionTable(data: Stack, place: Readonly<Place>): HTMLElement {
-  const { layer, head, sequence } = place;
-  const rows = data.attention.weights[layer]?.[head]?.[sequence] ?? [];
-  const asks = data.attention.positions[layer]?.[sequence] ?? [],
-    live = new Set(data.attention.live[layer]?.[sequence] ?? []);
-  const width = Math.max(...rows.map((row) => row.length), 1);
-  const path = `attention.weights.${layer}.${head}.${sequence}`;
-  const cells = (row: number[], i: number): HTMLElement[] => {
-    const best = row.indexOf(Math.max(...row));
-    return [...Array(width).keys()].map((t) => {
-      const value = row[t];
-      if (value === undefined) return h("td");
-      const number = value < least ? "\u00b7" : brief(`${path}.${i}.${t}`, value, true);
-      const made = shadedCell(value, t === best, width <= roomy ? number : null);
-      made.title = `position ${asks[i]}, token ${t}: ${percent(value)}`;
-      return made;
-    });
-  };
-  const table = h(
-    "table",
-    { class: "shares attention" },
-    h(
-      "caption",
-      {},
-      "A row per position that asks, a column per token that it sees. Framed: what it selects; a dot: next to nothing",
-    ),
-    h(
-      "thead",
-      {},
-      h(
-        "tr",
-        {},
-        ...["position", ...[...Array(width).keys()].map(String)].map((name) => h("th", { scope: "col" }, name)),
-      ),
-    ),
-    h(
-      "tbody",
-      {},
-      ...rows.map((row, i) =>
-        h(
-          "tr",
-          {},
-          h(
-            "th",
-            { scope: "row", class: "nowrap" },
-            String(i),
-            live.has(i) ? h("span", { class: "badge good" }, "live") : null,
-          ),
-          ...cells(row, i),
-        ),
-      ),
-    ),
-  );
-  table.style.minWidth = `${(width + 2) * (width <= roomy ? 3.6 : 1)}rem`;
-  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Attention" }, table);
-}
-
-function attention(panel: HTMLElement, data: Stack, store: Store<Place>): void {
-  const pick = (label: string, key: "layer" | "head" | "sequence", count: number): Child => {
-    if (count < 2) return null;
-    const made = choice(label, [...Array(count).keys()].map(String), store.get()[key], (to) =>
-      store.set({ [key]: to }),
-    );
-    store.on(() => {
-      const select = made.querySelector("select");
-      if (select) select.selectedIndex = store.get()[key];
-    });
-    return made;
-  };
-  const host = h("section", { class: "card wide" });
-  panel.append(
-    h(
-      "div",
-      { class: "controls" },
-      pick("Layer", "layer", data.layers),
-      pick("Head", "head", data.heads),
-      pick("Sequence", "sequence", data.attention.sequences),
-    ),
-    host,
-    h(
-      "p",
-      { class: "note" },
-      "At the end of training. Only what live positions select changes the output: nothing is learnt where nobody looks. " +
-        (data.attention.sequences < data.task.queries
-          ? `The page holds the first ${data.attention.sequences} of ${data.task.queries} sequences.`
-          : ""),
-    ),
-  );
-  const show = (): void => {
-    const place = store.get();
-    host.replaceChildren(
-      h("h2", {}, `${nameOf(data, indexOf(data, place.layer, place.head))}, sequence ${place.sequence}`),
-      attentionTable(data, place),
-    );
-  };
-  store.on(show);
-  show();
-}
-
 export function stackPage(root: HTMLElement, data: Stack): void {
   const list: Tab[] = [
     { name: "overview", title: "Overview", make: (panel) => overview(panel, data, store) },
     { name: "training", title: "Training", make: (panel) => training(panel, data) },
-    { name: "attention", title: "Attention", make: (panel) => attention(panel, data, store) },
+    { name: "attention", title: "Attention", make: (panel) => attentionView(panel, data, store) },
   ];
   const store = new Store<Place>(
     { view: "overview", layer: 0, head: 0, sequence: 0 },

@@ -1,6 +1,6 @@
 // What the page opens on: what was trained, what theory predicts, what happened; and for tokens that no W keeps, what
 // contradicts what, and ways out.
-import type { Report, Run } from "./data";
+import type { Curves, Report, Run } from "./data";
 import { type Child, h } from "./dom";
 import { counted, num, sentence } from "./format";
 import { labelNodes } from "./label";
@@ -62,7 +62,7 @@ function duration(run: Run, r: number): Child[] {
   return [" for ", num(`runs.${r}.step.${last}`, run.step[last]), run.step[last] === 1 ? " step" : " steps"];
 }
 
-const source = (run: Run): string => (run.implied?.proven ? "theory predicts" : "expected, not proven, is");
+export const source = (run: Curves): string => (run.implied?.proven ? "theory predicts" : "expected, not proven, is");
 
 function oneRun(run: Run): HTMLElement {
   const aim = predicted(run, 0);

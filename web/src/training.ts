@@ -144,7 +144,9 @@ function selectorSpecs(data: Trained, whole: Trained): (ChartSpec | null)[] {
       title: "If each query took its heaviest token alone",
       y: "share that is right",
       summary: ends,
-      more: " The share of queries whose output then has the sign of their label, or is the label itself.",
+      more:
+        " The share of queries for which that token alone, scored by the v of this head, has the sign of the label, or " +
+        "is the label itself.",
     }),
     plainSpec(whole, "temperature", {
       title: "Temperature of the selector",
