@@ -68,6 +68,7 @@ Json run_json(const StackRun& run, const StackOptions& options, int threads) {
           {"stopped", why.empty() ? Json(nullptr) : Json(why)},
           {"layers", options.settings.layers},
           {"heads", options.settings.heads},
+          {"mlp", options.settings.mlp},
           {"causal", options.settings.causal},
           {"values", name_of(options.settings.values)},
           {"train_values", options.settings.train_values},
@@ -126,7 +127,9 @@ ExitCode run_stack(Session& session, StackOptions& options) {
     Session::print_json("stack", seconds, fields);
   } else {
     const std::string why = ended(run.stop);
-    fmt::print("{}: {} of {}, {}{}\n", options.out, counted(settings.layers, "layer"), counted(settings.heads, "head"),
+    fmt::print("{}: {} of {}{}, {}{}\n", options.out, counted(settings.layers, "layer"),
+               counted(settings.heads, "head"),
+               settings.mlp > 0 ? fmt::format(", MLP of {}", counted(settings.mlp, "unit")) : "",
                counted(run.last.step, "step"), why.empty() ? "" : ", stopped: " + why);
     fmt::print("  {:<12} {:.12g} ({})\n", "loss", run.last.loss, name_of(training.loss));
     print_hierarchy(heads, options.judged);
@@ -161,7 +164,7 @@ void add_stack(CLI::App& program, Session& session) {
                                                           solve and verify
   attsvm check task.npz --run stack.npz                   judge a stack again
 Tokens are added to what heads make of them: x + sum over heads of V' (attention over x). The output is read at the
-query's token, or at the last one. V is random and stays as it is, unless --train-values is given.
+query's token, or at the last one. V is random and stays as it is, and so does an MLP, unless --train-values is given.
 Exit codes: 0 done, 4 stopped by the time limit or by overflow, or an SVM stalled, 130 interrupted)",
                                     [&session, options] { return run_stack(session, *options); });
   StackSettings& s = options->settings;
@@ -170,10 +173,12 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, or an SVM stalle
   Session::add_output(verb, options->out, session.force)->required();
   verb->add_option("--layers", s.layers, "Layers (default: 2)")->check(CLI::Range(Index{1}, Index{1000}));
   verb->add_option("--heads", s.heads, "Heads of every layer (default: 1)")->check(CLI::Range(Index{1}, Index{1000}));
+  verb->add_option("--mlp", s.mlp, "ReLU units of an MLP after the attention of every layer (default: no MLP)")
+      ->check(CLI::Range(Index{1}, Index{1'000'000}));
   verb->add_flag("--full", options->full, "Every token sees all tokens (default: those up to itself)");
   verb->add_option("--values", s.values, "The V with which heads start (default: random)")
       ->transform(one_of<StackValues>({{"random", StackValues::random}, {"identity", StackValues::identity}}));
-  verb->add_flag("--train-values", s.train_values, "Train V too");
+  verb->add_flag("--train-values", s.train_values, "Train V too, and the MLP");
   verb->add_flag("--one-norm", s.one_norm, "Measure a step over all matrices together, not matrix by matrix");
   verb->add_option("--optimizer", options->optimizer, "As of train, but for polyak (default: ngd)")
       ->type_name(kOptimizerForms);
@@ -183,7 +188,7 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, or an SVM stalle
   add_loss(verb, t.loss);
   verb->add_option("--init", t.init, "The W with which heads start (default: zero)")
       ->transform(one_of<Init>({{"zero", Init::zero}, {"random", Init::random}}));
-  verb->add_option("--seed", t.seed, "Seed of V, of a random start and of the null (default: 0)");
+  verb->add_option("--seed", t.seed, "Seed of V, of an MLP, of a random start and of the null (default: 0)");
   verb->add_option("--records", options->records,
                    "Points to record, first and last included (default: 100, fewer where weights are large)")
       ->check(CLI::Range(Index{2}, Index{1} << 40));

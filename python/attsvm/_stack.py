@@ -15,7 +15,8 @@ class Stack(Result):
     """Layers of attention heads after training, each head beside the SVM of what it selects.
 
     Arrays of the stack's file: `W`, `V` (L, H, d, d); `causal`; `record_step`, `record_loss`, `record_log_loss` (r,);
-    `record_W` (r, L, H, d, d), with train_values=True `record_V`; `record_log_gradient` (r, L, H); `settings`.
+    `record_W` (r, L, H, d, d), with train_values=True `record_V`; `record_log_gradient` (r, L, H); `settings`. With an
+    MLP also `A`, `B` (L, h, d), and `record_A`, `record_B` where it is trained.
 
     `heads` has one dict per head: `layer`, `head`; `queries`, how many positions ask, and what each `selected`;
     `attention_min`; `status` and `objective` of the SVM; `correlation` and `rho` at every record; `last_correlation`
@@ -102,7 +103,7 @@ def _judged(arrays: dict[str, Any], judged: str, interrupted: bool, call: str) -
     return result
 
 
-def stack(task: Task, *, layers: int = 2, heads: int = 1, causal: bool = True,
+def stack(task: Task, *, layers: int = 2, heads: int = 1, mlp: int = 0, causal: bool = True,
           values: Literal["random", "identity"] = "random", train_values: bool = False, one_norm: bool = False,
           optimizer: Optimizer = "ngd", step: float = 0.1, steps: int = 2000, schedule: Schedule = "constant",
           loss: Loss = "logistic", init: Literal["usual", "zero", "random"] = "usual", seed: int = 0,
@@ -115,12 +116,14 @@ def stack(task: Task, *, layers: int = 2, heads: int = 1, causal: bool = True,
     task : Task with a head, and without keys and queries of its own
     layers, heads : int
         Layers, and heads of every layer.
+    mlp : int
+        ReLU units of an MLP after the attention of every layer; 0: none.
     causal : bool
         A token sees those up to itself; else all.
     values : "random" or "identity"
         The V with which heads start.
     train_values : bool
-        Train V too.
+        Train V too, and the MLP.
     one_norm : bool
         Measure a step over all matrices together, not matrix by matrix.
     optimizer, step, steps, schedule, loss : as in `train`
@@ -149,10 +152,11 @@ def stack(task: Task, *, layers: int = 2, heads: int = 1, causal: bool = True,
     from ._train import optimizer_text
     settings: dict[str, Any] = dict(
         layers=arguments.integer(layers, "layers", 1), heads=arguments.integer(heads, "heads", 1),
-        causal=bool(causal), values=arguments.word(values, "values"), train_values=bool(train_values),
-        one_norm=bool(one_norm), optimizer=optimizer_text(optimizer), step=arguments.number(step, "step"),
-        steps=arguments.integer(steps, "steps"), schedule=arguments.word(schedule, "schedule"),
-        loss=arguments.word(loss, "loss"), init=arguments.word(init, "init"), seed=arguments.seed(seed),
+        mlp=arguments.integer(mlp, "mlp"), causal=bool(causal), values=arguments.word(values, "values"),
+        train_values=bool(train_values), one_norm=bool(one_norm), optimizer=optimizer_text(optimizer),
+        step=arguments.number(step, "step"), steps=arguments.integer(steps, "steps"),
+        schedule=arguments.word(schedule, "schedule"), loss=arguments.word(loss, "loss"),
+        init=arguments.word(init, "init"), seed=arguments.seed(seed),
         records=None if records is None else arguments.integer(records, "records", 2),
         askers=arguments.word(askers, "askers"),
         null=arguments.integer(null, "null"), time_limit=arguments.positive(time_limit, "time_limit"))

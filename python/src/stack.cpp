@@ -22,6 +22,7 @@ Answer<Fields, std::string, bool> train_layers(const AttentionTask& task, const 
                                                nb::object bar) {
   StackSettings settings{.layers = nb::cast<Index>(given["layers"]),
                          .heads = nb::cast<Index>(given["heads"]),
+                         .mlp = nb::cast<Index>(given["mlp"]),
                          .causal = nb::cast<bool>(given["causal"]),
                          .train_values = nb::cast<bool>(given["train_values"]),
                          .one_norm = nb::cast<bool>(given["one_norm"])};

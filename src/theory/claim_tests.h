@@ -19,7 +19,7 @@ ClaimTest test_decay, test_dropout, test_smoothing, test_batches, test_batches_n
 ClaimTest test_entropy_direction, test_entropy_locks, test_noise;
 ClaimTest test_positions;
 ClaimTest test_heads, test_heads_level, test_heads_divide;
-ClaimTest test_layers_live, test_layers_all, test_layers_values;
+ClaimTest test_layers_live, test_layers_all, test_layers_values, test_layers_mlp;
 ClaimTest test_lemma, test_equivalence_relu, test_equivalence_quadratic;
 
 }  // namespace attsvm::internal

@@ -360,6 +360,9 @@ constexpr std::array kClaims{
     Claim{"layers-values", "The same as layers-live where the values are trained too.", "The statement is ours.",
           "as layers-live, with values that start as those and are trained by normalized steps of their own",
           "largest 1 - correlation of a head", 48, test_layers_values},
+    Claim{"layers-mlp", "The same as layers-live where every layer has an MLP with a residual after its attention.",
+          "The statement is ours.", "as layers-live, with random fixed MLPs of 16 ReLU units",
+          "largest 1 - correlation of a head", 48, test_layers_mlp},
 };
 
 }  // namespace

@@ -22,6 +22,13 @@ struct StackShape {
 constexpr std::array kShapes{StackShape{2, 1, true}, StackShape{2, 2, true}, StackShape{3, 1, true},
                              StackShape{2, 1, false}};
 
+/// In what a claim differs from layers-live.
+struct LayersVariant {
+  Askers askers = Askers::live;
+  bool train_values = false;
+  Index mlp = 0;
+};
+
 /// A trained stack: its heads beside their SVMs, and the worst of them.
 struct LayersRun {
   std::vector<HeadMargin> heads;
@@ -57,7 +64,7 @@ LayersRun train_and_judge_stack(const AttentionTask& task, const StackSettings& 
   return out;
 }
 
-ClaimResult test_layers(Askers askers, bool train_values, const Claim& claim, const ClaimSettings& settings,
+ClaimResult test_layers(const LayersVariant& variant, const Claim& claim, const ClaimSettings& settings,
                         Threads& threads) {
   constexpr double kClose = 0.01;
   Tally tally(claim, settings);
@@ -73,10 +80,11 @@ ClaimResult test_layers(Askers askers, bool train_values, const Claim& claim, co
       const StackSettings stack{
           .layers = shape.layers,
           .heads = shape.heads,
+          .mlp = variant.mlp,
           .causal = shape.causal,
-          .train_values = train_values,
+          .train_values = variant.train_values,
           .training = {.steps = kLayerSteps, .seed = settings.seed, .instance = draws.instance(k)}};
-      runs[k] = train_and_judge_stack(tasks[k], stack, askers, alone);
+      runs[k] = train_and_judge_stack(tasks[k], stack, variant.askers, alone);
     });
     for (std::size_t k = 0; k < tasks.size() && !tally.full(); ++k) {
       const LayersRun& run = runs[k];
@@ -115,15 +123,19 @@ ClaimResult test_layers(Askers askers, bool train_values, const Claim& claim, co
 }  // namespace
 
 ClaimResult test_layers_live(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
-  return test_layers(Askers::live, false, claim, settings, threads);
+  return test_layers({}, claim, settings, threads);
 }
 
 ClaimResult test_layers_all(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
-  return test_layers(Askers::all, false, claim, settings, threads);
+  return test_layers({.askers = Askers::all}, claim, settings, threads);
 }
 
 ClaimResult test_layers_values(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
-  return test_layers(Askers::live, true, claim, settings, threads);
+  return test_layers({.train_values = true}, claim, settings, threads);
+}
+
+ClaimResult test_layers_mlp(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
+  return test_layers({.mlp = 16}, claim, settings, threads);
 }
 
 }  // namespace attsvm::internal

@@ -77,8 +77,9 @@ struct SequenceList {
 std::string_view name_of(StackValues values) { return values == StackValues::random ? "random" : "identity"; }
 
 std::string words_of(const StackSettings& settings) {
-  return fmt::format("{} {} of {} {}, {}, {} values{}, {}{}", settings.layers,
+  return fmt::format("{} {} of {} {}{}, {}, {} values{}, {}{}", settings.layers,
                      settings.layers == 1 ? "layer" : "layers", settings.heads, settings.heads == 1 ? "head" : "heads",
+                     settings.mlp > 0 ? fmt::format(", MLP of {}", settings.mlp) : "",
                      settings.causal ? "causal" : "full attention", name_of(settings.values),
                      settings.train_values ? " trained too" : "", settings.one_norm ? "one norm over all, " : "",
                      words_of(settings.training));
@@ -117,14 +118,27 @@ Stack starting_stack(const AttentionTask& task, const StackSettings& settings) {
     stack.W.push_back(std::move(W));
     stack.V.push_back(std::move(V));
   }
+  const Random reads(training.seed, training.instance, kStackReads),
+      writes(training.seed, training.instance, kStackWrites);
+  for (Index layer = 0; layer < settings.layers && settings.mlp > 0; ++layer) {
+    RowMatrix A(settings.mlp, d), B(settings.mlp, d);
+    for (Index j = 0; j < A.size(); ++j) {
+      const auto place = static_cast<std::uint64_t>(layer * A.size() + j);
+      A.data()[j] = reads.normal(place) / root;
+      B.data()[j] = writes.normal(place) / std::sqrt(static_cast<double>(settings.mlp));
+    }
+    stack.A.push_back(std::move(A));
+    stack.B.push_back(std::move(B));
+  }
   return stack;
 }
 
 namespace internal {
 
 RecordPlan usual_records(const AttentionTask& task, const StackSettings& settings) {
-  const Index numbers = settings.layers * settings.heads * task.value_size() * task.value_size();
-  return usual_records(settings.training.steps, std::max<Index>((settings.train_values ? 2 : 1) * numbers, 1));
+  const Index d = task.value_size(), W = settings.layers * settings.heads * d * d,
+              A = settings.layers * settings.mlp * d;
+  return usual_records(settings.training.steps, std::max<Index>(settings.train_values ? 2 * (W + A) : W, 1));
 }
 
 }  // namespace internal
@@ -133,6 +147,8 @@ std::vector<AttentionTask> layer_tasks(const AttentionTask& task, const Stack& s
   require_stackable(task);
   if (stack.V.size() != stack.W.size())
     refuse("the stack has {} matrices V; must have {}, one per head", stack.V.size(), stack.W.size());
+  if (stack.A.size() != stack.B.size())
+    refuse("the stack has {} matrices A and {} matrices B; must have as many", stack.A.size(), stack.B.size());
   const std::vector<Index> readouts = readouts_of(task);
   std::vector<LayerReads> found(static_cast<std::size_t>(task.queries()));
   threads.for_each(task.queries(), [&](Index i) {

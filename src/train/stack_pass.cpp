@@ -32,15 +32,30 @@ struct ScaledRows {
     const double fit = make_room(rows.row(row), logs[static_cast<std::size_t>(row)], log_term);
     rows.row(row) += fit * factor * vector.transpose();
   }
+  /// The vector has the row's exponent. A row that becomes zero loses it, or it would drown what is added later.
+  template <class Vector>
+  void add_in_scale(Index row, const Vector& vector) {
+    rows.row(row) += vector.transpose();
+    if (rows.row(row).isZero(0)) logs[static_cast<std::size_t>(row)] = kLogZero;
+  }
 };
 
 void add_outer(ScaledMatrix& sum, double log_term, const Eigen::VectorXd& left, const Eigen::VectorXd& right) {
-  if (log_term == kLogZero) return;
+  if (log_term == kLogZero || left.isZero(0)) return;
   const double fit = make_room(sum.direction, sum.log_scale, log_term);
   sum.direction.noalias() += (fit * left) * right.transpose();
 }
 
 Index seen_by(const Stack& stack, Index q, Index T) { return stack.causal ? q + 1 : T; }
+
+/// x + Bᵀ relu(A x) of the rows first … last − 1.
+void transform(const RowMatrix& A, const RowMatrix& B, Index first, Index last, RowMatrix& X, MlpTrace& trace) {
+  const Index count = last - first;
+  trace.inputs = X;
+  trace.hidden.setZero(X.rows(), A.rows());
+  trace.hidden.middleRows(first, count).noalias() = X.middleRows(first, count) * A.transpose();
+  X.middleRows(first, count).noalias() += trace.hidden.middleRows(first, count).cwiseMax(0) * B;
+}
 
 void attend(const Stack& stack, const RowMatrix& W, const RowMatrix& X, Index first, Index last, HeadTrace& trace) {
   const Index T = X.rows();
@@ -74,6 +89,7 @@ class WayBack {
     ScaledRows above(trace_.inputs.front().rows(), slope.size());
     above.add(trace_.readout, log, 1, slope);
     for (Index layer = stack_.layers - 1; layer >= 0; --layer) {
+      if (!trace_.mlps.empty()) pass_mlp(at(layer), above);
       ScaledRows below = above;  // the residual
       for (Index head = 0; head < stack_.heads; ++head) {
         for (Index q = trace_.first[at(layer)]; q < trace_.last[at(layer)]; ++q) {
@@ -86,6 +102,23 @@ class WayBack {
 
  private:
   static std::size_t at(Index k) { return static_cast<std::size_t>(k); }
+
+  /// Through the MLP of a layer: g becomes g + Aᵀ D B g, where D picks the units that are active.
+  void pass_mlp(std::size_t layer, ScaledRows& rows) {
+    const RowMatrix &A = stack_.A[layer], &B = stack_.B[layer];
+    const MlpTrace& trace = trace_.mlps[layer];
+    for (Index q = trace_.first[layer]; q < trace_.last[layer]; ++q) {
+      const Eigen::VectorXd hidden = trace.hidden.row(q).transpose();
+      if (rows.log(q) == kLogZero || hidden.maxCoeff() <= 0) continue;
+      const Eigen::VectorXd g = rows.rows.row(q).transpose();
+      const Eigen::VectorXd slope = (hidden.array() > 0).select(B * g, 0);
+      if (values_) {
+        add_outer(out_.A[layer], rows.log(q), slope, trace.inputs.row(q).transpose());
+        add_outer(out_.B[layer], rows.log(q), hidden.cwiseMax(0), g);
+      }
+      rows.add_in_scale(q, A.transpose() * slope);
+    }
+  }
 
   /// Through the softmax of one head at position q, whose output has the derivative e^{log}·g.
   void pass(Index layer, Index head, Index q, const Eigen::VectorXd& g, double log, ScaledRows& below) {
@@ -150,12 +183,21 @@ double add_query(const AttentionTask& task, const Stack& stack, const Head& head
   return u;
 }
 
-void clear(std::vector<ScaledMatrix>& sums, std::size_t count, Index d) {
-  sums.resize(count);
-  for (ScaledMatrix& sum : sums) {
-    sum.direction.setZero(d, d);
-    sum.log_scale = kLogZero;
+/// Zeros in the shapes of the matrices.
+void clear(std::vector<ScaledMatrix>& sums, const std::vector<RowMatrix>& shapes) {
+  sums.resize(shapes.size());
+  for (std::size_t k = 0; k < shapes.size(); ++k) {
+    sums[k].direction.setZero(shapes[k].rows(), shapes[k].cols());
+    sums[k].log_scale = kLogZero;
   }
+}
+
+void clear(StackGradient& sums, const Stack& stack, bool values) {
+  clear(sums.W, stack.W);
+  const std::vector<RowMatrix> none;
+  clear(sums.V, values ? stack.V : none);
+  clear(sums.A, values ? stack.A : none);
+  clear(sums.B, values ? stack.B : none);
 }
 
 /// log of the mean of the losses at these outputs
@@ -197,6 +239,10 @@ StackTrace trace_through(const AttentionTask& task, const Stack& stack, Index qu
       attend(stack, stack.W[k], X, first, last, trace.heads[k]);
       next.noalias() += trace.heads[k].mixed * stack.V[k];
     }
+    if (!stack.A.empty()) {
+      const auto k = static_cast<std::size_t>(layer);
+      transform(stack.A[k], stack.B[k], first, last, next, trace.mlps.emplace_back());
+    }
     trace.inputs.push_back(std::move(next));
   }
   return trace;
@@ -205,33 +251,33 @@ StackTrace trace_through(const AttentionTask& task, const Stack& stack, Index qu
 void stack_gradient(const AttentionTask& task, const Stack& stack, const Head& head, Loss loss, bool values,
                     Threads& threads, StackGradient& out) {
   constexpr Index kChunks = 16;  // at most; each has sums of its own
-  const Index n = task.queries(), d = task.value_size(), share = (n + kChunks - 1) / kChunks;
+  const Index n = task.queries(), share = (n + kChunks - 1) / kChunks;
   const Index chunks = (n + share - 1) / share;
   std::vector<StackGradient> parts(static_cast<std::size_t>(chunks));
   std::vector<double> outputs(static_cast<std::size_t>(n));
   const std::vector<Index> readouts = readouts_of(task);
   threads.for_each(chunks, [&](Index chunk) {
     StackGradient& part = parts[static_cast<std::size_t>(chunk)];
-    clear(part.W, stack.W.size(), d);
-    clear(part.V, values ? stack.V.size() : 0, d);
+    clear(part, stack, values);
     for (Index i = chunk * share; i < std::min(n, (chunk + 1) * share); ++i) {
       const auto k = static_cast<std::size_t>(i);
       outputs[k] = add_query(task, stack, head, loss, values, i, readouts[k], part);
     }
   });
   out.loss = 0;
-  clear(out.W, stack.W.size(), d);
-  clear(out.V, values ? stack.V.size() : 0, d);
+  clear(out, stack, values);
   const auto gather = [](ScaledMatrix& sum, const ScaledMatrix& part) {
     const double fit = make_room(sum.direction, sum.log_scale, part.log_scale);
     sum.direction += fit * part.direction;
   };
   for (const StackGradient& part : parts) {
     out.loss += part.loss / static_cast<double>(n);
-    for (std::size_t k = 0; k < out.W.size(); ++k) gather(out.W[k], part.W[k]);
-    for (std::size_t k = 0; k < out.V.size(); ++k) gather(out.V[k], part.V[k]);
+    for (std::size_t list = 0; list < out.lists().size(); ++list) {
+      auto& sums = *out.lists()[list];
+      for (std::size_t k = 0; k < sums.size(); ++k) gather(sums[k], (*part.lists()[list])[k]);
+    }
   }
-  for (auto* list : {&out.W, &out.V}) {
+  for (auto* list : out.lists()) {
     for (ScaledMatrix& sum : *list) sum.log_scale -= std::log(static_cast<double>(n));
   }
   out.log_loss = loss == Loss::linear ? std::log(out.loss) : log_mean_loss(loss, outputs);

@@ -14,6 +14,12 @@ using namespace internal;
 
 namespace {
 
+/// What is trained, in the order of StackGradient::lists().
+template <class AnyStack>
+auto trained_lists(AnyStack& stack, bool values) {
+  return values ? std::vector{&stack.W, &stack.V, &stack.A, &stack.B} : std::vector{&stack.W};
+}
+
 /// The matrices of a stack as the arrays that an optimizer changes: one by one, or all in one tall array, which an
 /// optimizer then measures by one norm.
 class StackArrays {
@@ -22,7 +28,7 @@ class StackArrays {
 
   Parameters pack(const Stack& stack) const {
     Parameters point;
-    for (const auto* list : lists(stack)) {
+    for (const auto* list : trained_lists(stack, values_)) {
       for (const RowMatrix& matrix : *list) point.arrays.push_back(matrix);
     }
     if (one_) point.arrays = {tall(point.arrays)};
@@ -30,13 +36,14 @@ class StackArrays {
   }
 
   void unpack(const Parameters& point, Stack& stack) const {
-    Index k = 0;
-    const Index d = stack.W.front().rows();
-    for (auto* list : {&stack.W, &stack.V}) {
-      if (list == &stack.V && !values_) continue;
+    std::size_t k = 0;
+    Index row = 0;
+    for (auto* list : trained_lists(stack, values_)) {
       for (RowMatrix& matrix : *list) {
-        matrix = one_ ? point.arrays[0].middleRows(k * d, d) : point.arrays[static_cast<std::size_t>(k)];
+        const Index rows = matrix.rows();
+        matrix = one_ ? point.arrays[0].middleRows(row, rows) : point.arrays[k];
         ++k;
+        row += rows;
       }
     }
   }
@@ -44,8 +51,9 @@ class StackArrays {
   /// Pointers to what `at` or this object holds.
   std::vector<const ScaledMatrix*> gradients(const StackGradient& at) {
     std::vector<const ScaledMatrix*> list;
-    for (const ScaledMatrix& one : at.W) list.push_back(&one);
-    for (const ScaledMatrix& one : at.V) list.push_back(&one);
+    for (const auto* kind : at.lists()) {
+      for (const ScaledMatrix& one : *kind) list.push_back(&one);
+    }
     if (!one_) return list;
     joined_.log_scale = -std::numeric_limits<double>::infinity();
     for (const ScaledMatrix* one : list) joined_.log_scale = std::max(joined_.log_scale, one->log_scale);
@@ -58,13 +66,15 @@ class StackArrays {
   }
 
  private:
-  std::vector<const std::vector<RowMatrix>*> lists(const Stack& stack) const {
-    return values_ ? std::vector{&stack.W, &stack.V} : std::vector{&stack.W};
-  }
   static RowMatrix tall(const std::vector<RowMatrix>& list) {
-    const Index d = list.front().rows();
-    RowMatrix all(std::ssize(list) * d, list.front().cols());
-    for (std::size_t k = 0; k < list.size(); ++k) all.middleRows(static_cast<Index>(k) * d, d) = list[k];
+    Index rows = 0;
+    for (const RowMatrix& one : list) rows += one.rows();
+    RowMatrix all(rows, list.front().cols());
+    rows = 0;
+    for (const RowMatrix& one : list) {
+      all.middleRows(rows, one.rows()) = one;
+      rows += one.rows();
+    }
     return all;
   }
 
@@ -80,6 +90,7 @@ void require_usable_stack(const StackSettings& settings, const AttentionTask& ta
   require_stackable(task);
   if (settings.layers < 1) refuse("layers = {}; must be at least 1", settings.layers);
   if (settings.heads < 1) refuse("heads = {}; must be at least 1", settings.heads);
+  if (settings.mlp < 0) refuse("mlp = {}; must be at least 0", settings.mlp);
   const auto forbid = [](bool used, const char* name) {
     if (used) refuse("{} has no meaning for a stack", name);
   };
@@ -148,7 +159,7 @@ class StackTrainer {
     evaluate();
   }
   bool usable() const {
-    for (const auto* list : {&at_.W, &at_.V}) {
+    for (const auto* list : at_.lists()) {
       for (const ScaledMatrix& gradient : *list) {
         if (!gradient.direction.allFinite() || std::isnan(gradient.log_scale)) return false;
       }
@@ -156,7 +167,7 @@ class StackTrainer {
     return !std::isnan(at_.loss);
   }
   bool rests() const {
-    for (const auto* list : {&at_.W, &at_.V}) {
+    for (const auto* list : at_.lists()) {
       for (const ScaledMatrix& gradient : *list) {
         if (!gradient.is_zero()) return false;
       }
@@ -177,7 +188,11 @@ class StackTrainer {
   StackRecord record(bool with_values) const {
     StackRecord record{.step = step_, .loss = at_.loss, .log_loss = at_.log_loss, .log_gradient = {}, .stack = {}};
     record.stack = {.layers = stack_.layers, .heads = stack_.heads, .causal = stack_.causal, .W = stack_.W};
-    if (with_values) record.stack.V = stack_.V;
+    if (with_values) {
+      record.stack.V = stack_.V;
+      record.stack.A = stack_.A;
+      record.stack.B = stack_.B;
+    }
     for (const ScaledMatrix& gradient : at_.W) record.log_gradient.push_back(gradient.log_norm());
     return record;
   }

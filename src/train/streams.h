@@ -16,6 +16,8 @@ enum TrainStream : std::uint32_t {
   kHeadValues = kGumbel,  // the v's of many heads, which are trained without such noise
   kStackStart = 120,      // W of a stack
   kStackValues = 121,     // V of a stack
+  kStackReads = 122,      // A of its MLPs
+  kStackWrites = 123,     // B of its MLPs
 };
 
 }  // namespace attsvm::internal

@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 
-def gradients(tokens, labels, head, W, V, causal):
+def gradients(tokens, labels, head, W, V, causal, A=None, B=None):
     """∂L/∂W of every head, by the chain rule over whole arrays."""
     n, T, d = tokens.shape
     total = np.zeros_like(W)
+    if A is None:
+        A = B = np.zeros((len(W), 1, d))
     mask = np.where(np.arange(T)[None, :] <= np.arange(T)[:, None], 0, -np.inf) if causal else np.zeros((T, T))
     for X0, y in zip(tokens, labels):
-        X, kept = X0, []
+        X, kept, slopes = X0, [], []
         for layer in range(len(W)):
             out = X.copy()
             for h in range(W.shape[1]):
@@ -21,13 +23,16 @@ def gradients(tokens, labels, head, W, V, causal):
                 S /= S.sum(1, keepdims=True)
                 kept.append((layer, h, X, S))
                 out = out + S @ X @ V[layer, h]
-            X = out
+            hidden = out @ A[layer].T
+            slopes.append(hidden > 0)
+            X = out + np.maximum(hidden, 0) @ B[layer]
         G = np.zeros_like(X)
         G[-1] = -y / (1 + np.exp(y * X[-1] @ head)) * head / n
         below = G
         for layer, h, X, S in reversed(kept):
             if h == W.shape[1] - 1:
-                G, below = below, below.copy()  # the residual
+                G = below + (below @ B[layer].T * slopes[layer]) @ A[layer]
+                below = G.copy()  # the residual
             dS = G @ (X @ V[layer, h]).T
             dA = S * (dS - (S * dS).sum(1, keepdims=True))
             total[layer, h] += X.T @ dA.T @ X
@@ -43,7 +48,8 @@ def task(attsvm, tmp_path):
     return path
 
 
-@pytest.mark.parametrize("options, causal", [([], True), (["--full"], False)])
+@pytest.mark.parametrize("options, causal", [([], True), (["--full"], False), (["--mlp", 7], True),
+                                             (["--full", "--mlp", 3], False)])
 def test_steps_are_those_of_the_prototype(attsvm, task, tmp_path, options, causal):
     run = tmp_path / "stack.npz"
     done = attsvm("stack", task, "--layers", 3, "--heads", 2, "--init", "random", "--steps", 25, *options, "-o", run)
@@ -52,9 +58,9 @@ def test_steps_are_those_of_the_prototype(attsvm, task, tmp_path, options, causa
         tokens, head = t["tokens"], t["head"]
         labels = t["labels"] if "labels" in t else np.ones(len(tokens))
         assert r["record_step"][0] == 0 and r["record_step"][-1] == 25 and bool(r["causal"]) == causal
-        W, V = r["record_W"][0].copy(), r["V"]
+        W, V, mlp = r["record_W"][0].copy(), r["V"], (r["A"], r["B"]) if "--mlp" in options else ()
         for _ in range(25):
-            g = gradients(tokens, labels, head, W, V, causal)
+            g = gradients(tokens, labels, head, W, V, causal, *mlp)
             W -= 0.1 * g / np.linalg.norm(g, axis=(2, 3), keepdims=True)
         assert np.abs(W - r["W"]).max() < 1e-10
         assert np.array_equal(r["W"], r["record_W"][-1])
@@ -86,15 +92,37 @@ def test_heads_turn_to_the_svms_of_live_positions_alone(attsvm, task, tmp_path):
     assert len(table.splitlines()) == 4 and "live positions" in table
 
 
+def test_heads_are_judged_on_what_mlps_leave(attsvm, task, tmp_path):
+    run, heads = tmp_path / "stack.npz", tmp_path / "heads"
+    options = ["--mlp", 5, "--head-tasks", heads]
+    done = attsvm("stack", task, *options, "--steps", 4000, "-o", run, "--json")
+    assert done.code == 0 and done.json()["mlp"] == 5
+    with np.load(task) as t, np.load(run) as r, np.load(heads / "layer1_head0.npz") as read:
+        assert r["A"].shape == r["B"].shape == (2, 5, 6) and "record_A" not in r
+        W, V, A, B = (r[name][0] for name in "WVAB")
+        for X, found in zip(t["tokens"], read["tokens"].reshape(t["tokens"].shape)):
+            for q, x in enumerate(X):
+                weights = np.exp((logits := X[:q + 1] @ W[0] @ x) - logits.max())
+                x = x + weights / weights.sum() @ X[:q + 1] @ V[0]
+                assert np.abs(found[q] - x - np.maximum(A @ x, 0) @ B).max() < 1e-10
+    again = attsvm("check", task, "--run", run, "--json").json()
+    assert again["judged"] == done.json()["judged"] and "2 layers of 1 head, MLP of 5, causal" in again["settings"]
+    assert all(head["last_rho"]["value"] > max(head["last_rho"]["null"]) for head in again["judged"])
+    assert "2 layers of 1 head, MLP of 5 units, 4000 steps" in attsvm("stack", task, *options, "--steps", 4000,
+                                                                    "-o", run, "--force").out
+
+
 def test_bytes_do_not_depend_on_threads(attsvm, task, tmp_path):
     files = []
     for threads in (1, 3):
         files.append(tmp_path / f"{threads}.npz")
-        options = ["--heads", 2, "--train-values", "--one-norm", "--steps", 30, "--records", 5, "--threads", threads]
-        assert attsvm("stack", task, *options, "-o", files[-1]).code == 0
+        options = ["--heads", 2, "--mlp", 4, "--train-values", "--one-norm", "--steps", 30, "--records", 5]
+        assert attsvm("stack", task, *options, "--threads", threads, "-o", files[-1]).code == 0
     assert files[0].read_bytes() == files[1].read_bytes()
     with np.load(files[0]) as run:
-        assert np.array_equal(run["record_V"][-1], run["V"]) and not np.array_equal(run["record_V"][0], run["V"])
+        for name in "VAB":
+            record = run[f"record_{name}"]
+            assert np.array_equal(record[-1], run[name]) and not np.array_equal(record[0], run[name])
 
 
 @pytest.mark.parametrize("arrays, words", [
@@ -132,11 +160,19 @@ def test_a_stack_of_another_task_is_refused(attsvm, task, task_file, tmp_path):
     ("W", lambda W: W * np.nan, "W[0,0,0,0] = nan; must be finite"),
     ("W", lambda W: 2 * W, "W differs from the last matrices of record_W"),
     ("record_step", lambda steps: steps[::-1], "record_step[1]"),
+    ("V", lambda V: 2 * V, "V differs from the last matrices of record_V"),
+    ("A", lambda A: A * np.inf, "A[0,0,0] = "),
+    ("A", lambda A: A[:, :, :4], "A has shape (2,3,4); must be (2,h,6)"),
+    ("B", lambda B: B[:, :2], "B has shape (2,2,6); must be (2,3,6)"),
+    ("B", None, "B is missing; a stack with A must have it"),
+    ("record_A", None, "record_A is missing"),
+    ("record_B", lambda record: record + 1, "B differs from the last matrices of record_B"),
 ])
 def test_a_file_that_contradicts_itself_is_refused(attsvm, task, tmp_path, name, change, words):
-    assert attsvm("stack", task, "--steps", 20, "-o", tmp_path / "s.npz").code == 0
+    assert attsvm("stack", task, "--mlp", 3, "--train-values", "--steps", 20, "-o", tmp_path / "s.npz").code == 0
     arrays = dict(np.load(tmp_path / "s.npz"))
-    np.savez(tmp_path / "bad.npz", **{**arrays, name: change(arrays[name])})
+    changed = arrays.pop(name)
+    np.savez(tmp_path / "bad.npz", **arrays, **({name: change(changed)} if change else {}))
     result = attsvm("check", task, "--run", tmp_path / "bad.npz")
     assert result.code == 2 and words in result.err and result.out == "", result
 

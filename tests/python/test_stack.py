@@ -17,11 +17,11 @@ def task():
 
 
 def test_files_have_the_bytes_of_the_command_line(task, tmp_path):
-    result = attsvm.stack(task, layers=2, heads=2, steps=40, train_values=True, seed=2)
+    result = attsvm.stack(task, layers=2, heads=2, mlp=3, steps=40, train_values=True, seed=2)
     task.save(tmp_path / "task.npz")
     result.save(tmp_path / "python.npz")
-    command = [os.environ["ATTSVM_PROGRAM"], "stack", "task.npz", "--heads", "2", "--steps", "40", "--train-values",
-               "--seed", "2", "-o", "program.npz"]
+    command = [os.environ["ATTSVM_PROGRAM"], "stack", "task.npz", "--heads", "2", "--mlp", "3", "--steps", "40",
+               "--train-values", "--seed", "2", "-o", "program.npz"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     assert (tmp_path / "python.npz").read_bytes() == (tmp_path / "program.npz").read_bytes()
     loaded = attsvm.load(tmp_path / "program.npz")
@@ -39,7 +39,8 @@ def test_heads_are_judged(task):
     assert repr(result).startswith("Stack(layers=2, heads=1, steps=2000")
 
 
-@pytest.mark.parametrize("options, words", [(dict(layers=0), "layers"), (dict(values="zero"), "values = zero"),
+@pytest.mark.parametrize("options, words", [(dict(layers=0), "layers"), (dict(mlp=-1), "mlp"),
+                                            (dict(values="zero"), "values = zero"),
                                             (dict(askers="some"), "askers = some"),
                                             (dict(optimizer="polyak"), "polyak")])
 def test_bad_settings_are_refused(task, options, words):
