@@ -73,7 +73,7 @@ PlacedRuns train_with_positions(const AttentionTask& task, Threads& alone) {
 }  // namespace
 
 ClaimResult test_positions(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
-  constexpr double kClose = 1e-3;
+  constexpr double kThere = 1e-3;
   Tally tally(claim, settings);
   std::array<std::vector<double>, kPlacedKinds.size()> off;
   double most = 0;
@@ -88,7 +88,7 @@ ClaimResult test_positions(const Claim& claim, const ClaimSettings& settings, Th
       const auto worst = static_cast<std::size_t>(std::max_element(list.begin(), list.end()) - list.begin());
       for (std::size_t j = 0; j < off.size(); ++j) off[j].push_back(list[j]);
       most = std::max(most, runs[k].largest);
-      tally.add(with_positions(tasks[k], {.kind = kPlacedKinds[worst]}), list[worst] <= kClose, list[worst],
+      tally.add(with_positions(tasks[k], {.kind = kPlacedKinds[worst]}), list[worst] <= kThere, list[worst],
                 fmt::format("{} positions: 1 - correlation {:.3g}", name_of(kPlacedKinds[worst]), list[worst]),
                 {{"x_W", Array::own(runs[k].W[worst])}});
     }

@@ -203,6 +203,7 @@ void clear(StackGradient& sums, const Stack& stack, bool values) {
 /// log of the mean of the losses at these outputs
 double log_mean_loss(Loss loss, const std::vector<double>& outputs) {
   std::vector<double> logs;
+  logs.reserve(outputs.size());
   for (const double u : outputs) logs.push_back(log_loss_value(loss, u));
   const double top = *std::max_element(logs.begin(), logs.end());
   double sum = 0;
