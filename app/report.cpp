@@ -274,8 +274,8 @@ void add_report(CLI::App& program, Session& session) {
   attsvm report monitor.npz -o monitor.html                  the heads of a model, as attsvm.torch.monitor saw them
 The page is one file that works from disk. Its slider moves over the recorded steps. If the task file has an array
 x_token_names, the page shows these names for the tokens.
-Exit codes: 0 done, 4 the page is written, but an SVM on it stalled, 130 the judging of a stack was interrupted; the page
-has what was judged so far)",
+Exit codes: 0 done, 4 the page is written, but an SVM on it stalled, 130 the judging of a stack was interrupted, and the
+page has what was judged so far)",
                                     [&session, options] { return run_report(session, *options); });
   verb->add_option("TASK", options->task, "Task file, or a file of attsvm.torch.monitor")->required();
   verb->add_option("--run", options->runs,
