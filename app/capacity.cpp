@@ -168,7 +168,8 @@ Exit codes: 0 done, 4 stopped by --time-limit, 130 interrupted; the counts so fa
   verb->add_option("--want", settings->wanted, "Chance for which to look for the smallest d; 0: do not (default: 0.9)");
   verb->add_option("--seed", settings->seed, "Seed of the draws (default: 0)");
   add_device(verb, session.device);
-  CLI::Option* shown = verb->add_option("--page", *page, "Also write a page that shows it: one HTML file");
+  CLI::Option* shown = verb->add_option("--page", *page, "Also write a page that shows it: one HTML file")
+                           ->check([](const std::string& name) { return name.empty() ? "'' is not a file name" : ""; });
   verb->add_flag("--force", session.force, "Replace the page if it exists")->needs(shown);
   verb->add_option("--time-limit", settings->time_limit, "Seconds after which to stop with the counts so far")
       ->check(positive_number());

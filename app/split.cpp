@@ -39,9 +39,8 @@ ExitCode run_split(const Session& session, const SplitOptions& options) {
   if (options.list) {
     manifest = list_shards(folder, session.force, threads);
   } else {
-    require_other_file(folder, options.task);
     const AttentionTask task = load_task(options.task, threads);
-    manifest = with_place(options.task, [&] { return write_shards(task, options.parts, folder, session.force); });
+    manifest = write_shards(task, options.task, options.parts, folder, session.force);
   }
   if (session.json) {
     Session::print_json("split", watch.seconds(),

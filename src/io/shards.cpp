@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <limits>
 
 #include "attsvm/files.h"
 #include "base/refuse.h"
@@ -29,7 +30,8 @@ struct Count {
 };
 constexpr std::array kCounts{Count{"bytes", &Shard::bytes},     Count{"crc32", &Shard::crc32},
                              Count{"queries", &Shard::queries}, Count{"sequences", &Shard::sequences},
-                             Count{"tokens", &Shard::tokens},   Count{"weights", &Shard::weights}};
+                             Count{"tokens", &Shard::tokens},   Count{"weights", &Shard::weights},
+                             Count{"longest", &Shard::longest}};
 struct Size {
   const char* name;
   Index Manifest::*member;
@@ -63,7 +65,8 @@ Shard shard_of(const AttentionTask& part, const std::string& folder, const std::
                  .queries = part.queries(),
                  .sequences = part.sequences(),
                  .tokens = part.tokens(),
-                 .weights = part.visible().total()};
+                 .weights = part.visible().total(),
+                 .longest = part.longest()};
   });
 }
 
@@ -146,7 +149,11 @@ Manifest read_manifest(const std::string& path) {
     if (manifest.folder.empty()) manifest.folder = ".";
     for (const Size& size : kSizes) manifest.*size.member = number_at(all, size.name);
     const auto shards = all.find("shards");
+    constexpr Index kMostCrc = std::numeric_limits<std::uint32_t>::max();
+    if (manifest.fingerprint > kMostCrc)
+      refuse("fingerprint is {}; must be at most {}", manifest.fingerprint, kMostCrc);
     if (shards == all.end() || !shards->is_array() || shards->empty()) refuse("shards must be a list, not empty");
+    Index longest = 0;
     for (std::size_t k = 0; k < shards->size(); ++k) {
       with_place(fmt::format("shards[{}]", k), [&] {
         const nlohmann::json& entry = (*shards)[k];
@@ -163,11 +170,16 @@ Manifest read_manifest(const std::string& path) {
         if (number_at(entry, "first_query") != manifest.all(&Shard::queries))
           refuse("first_query is {}; the shards before have {} queries", number_at(entry, "first_query"),
                  manifest.all(&Shard::queries));
-        if (fs::path(shard.file).filename() != shard.file)
-          refuse("file is {}; must be a name without a folder", shard.file);
+        if (shard.crc32 > kMostCrc) refuse("crc32 is {}; must be at most {}", shard.crc32, kMostCrc);
+        const fs::path file_name(shard.file);
+        if (file_name.filename() != shard.file || file_name.extension() != ".npz" ||
+            shard.file.find('\0') != std::string::npos)
+          refuse("file is {}; must be the name of an .npz file, without a folder", nlohmann::json(shard.file).dump());
+        longest = std::max(longest, shard.longest);
         manifest.shards.push_back(std::move(shard));
       });
     }
+    if (longest != manifest.longest) refuse("longest is {}; of the shards it is {}", manifest.longest, longest);
     return manifest;
   });
 }
@@ -198,31 +210,50 @@ AttentionTask load_shards(const Manifest& manifest, std::size_t first, std::size
       agree("the number of sequences", part.sequences(), shard.sequences);
       agree("the number of tokens", part.tokens(), shard.tokens);
       agree("the number of tokens seen", part.visible().total(), shard.weights);
+      agree("the number of tokens of the longest sequence", part.longest(), shard.longest);
     });
   }
   if (parts.size() == 1) return parts.front();
   return with_place(manifest.folder, [&] { return AttentionTask(joined(parts, names)); });
 }
 
-Manifest write_shards(const AttentionTask& task, Index count, const std::string& folder, bool replace) {
-  const std::vector<Index> cuts = even_cuts(task, count);
+Manifest write_shards(const AttentionTask& task, const std::string& input, Index count, const std::string& folder,
+                      bool replace) {
+  const std::vector<Index> cuts = with_place(input, [&] { return even_cuts(task, count); });
+  std::vector<std::string> files;
+  for (Index k = 0; k < count; ++k)
+    files.push_back(fmt::format("shard-{:0{}}.npz", k, std::to_string(count - 1).size()));
   make_folder(folder);
+  const fs::path place(folder), list = place / kManifest;
+  std::vector<fs::path> old;  // shards of the manifest that is there, if it can be read
   require_free(folder, replace);
+  if (std::error_code ignored; fs::exists(list, ignored)) {
+    try {
+      for (const Shard& shard : read_manifest(list.string()).shards) old.push_back(place / shard.file);
+    } catch (const InputError&) {
+      old.clear();
+    }
+  }
+  for (const std::string& file : files) require_writable((place / file).string(), replace);
+  for (const std::string& file : files) require_other_file((place / file).string(), input);
+  for (const fs::path& file : old) require_other_file(file.string(), input);
+  require_other_file(list.string(), input);
   std::error_code ignored;
-  fs::remove(fs::path(folder) / kManifest, ignored);  // until all shards are there, the folder is no task
+  fs::remove(list, ignored);  // until all shards are there, the folder is no task
+  for (const fs::path& file : old) fs::remove(file, ignored);
   Manifest manifest = facts_of(task, folder);
   manifest.fingerprint = fingerprint_of(task);
-  for (std::size_t k = 0; k + 1 < cuts.size(); ++k) {
+  for (std::size_t k = 0; k < files.size(); ++k) {
     const AttentionTask part(part_of(task, cuts[k], cuts[k + 1]));
-    const std::string file = fmt::format("shard-{:0{}}.npz", k, std::to_string(count - 1).size());
-    save_task((fs::path(folder) / file).string(), part, {}, replace);
-    manifest.shards.push_back(shard_of(part, folder, file));
+    save_task((place / files[k]).string(), part, {}, replace);
+    manifest.shards.push_back(shard_of(part, folder, files[k]));
   }
   save(manifest, replace);
   return manifest;
 }
 
 Manifest list_shards(const std::string& folder, bool replace, Threads& threads) {
+  if (std::error_code ignored; !fs::is_directory(folder, ignored)) refuse("{}: is not a folder of task files", folder);
   require_free(folder, replace);
   std::vector<std::string> files, names;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {

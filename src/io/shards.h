@@ -16,6 +16,7 @@ struct Manifest {
     Index bytes = 0, crc32 = 0;  ///< of the file
     Index queries = 0, sequences = 0, tokens = 0;
     Index weights = 0;  ///< tokens that its queries see, added up
+    Index longest = 0;  ///< T of the shard
   };
 
   std::string folder;  ///< where the shards are
@@ -40,9 +41,12 @@ Manifest read_manifest(const std::string& path);
 /// and the CRC-32 that the manifest says.
 AttentionTask load_shards(const Manifest& manifest, std::size_t first, std::size_t last, Threads& threads);
 
-/// Writes the task in `count` shards, and then their manifest, to a folder, which may exist. InputError if it has a
-/// manifest and `replace` is false, or if the task cannot be cut into so many.
-Manifest write_shards(const AttentionTask& task, Index count, const std::string& folder, bool replace);
+/// Writes the task in `count` shards, and then their manifest, to a folder, which may exist; `replace` also removes the
+/// shards of a manifest that is there. InputError, before anything is written, if one of these files is there and
+/// `replace` is false, or if it is `input`, the file or folder that the task was read from, or if the task cannot be
+/// cut into so many.
+Manifest write_shards(const AttentionTask& task, const std::string& input, Index count, const std::string& folder,
+                      bool replace);
 
 /// Writes the manifest for the task files that a folder has: its files *.npz in the order of their names. InputError as
 /// for write_shards, and if they are not parts of one task.

@@ -122,12 +122,18 @@ WRONG = {
     "json": (lambda folder: (folder / "shards.json").write_text("{"), "shards.json: not valid JSON"),
     "version": (lambda folder: spoil_manifest(folder, lambda all: all.update(attsvm_shards=2)), "reads version 1"),
     "d": (lambda folder: spoil_manifest(folder, lambda all: all.update(d=7)), "shard-0.npz: d is 6; the manifest says 7"),
+    "longest": (lambda folder: spoil_manifest(folder, lambda all: all.update(longest=all["longest"] - 1)), "longest is "),
+    "longest of a shard": (lambda folder: spoil_manifest(folder, lambda all: [
+        all.update(longest=all["longest"] + 1), all["shards"][0].update(longest=all["longest"])]),
+        "shard-0.npz: the number of tokens of the longest sequence is "),
+    "fingerprint": (lambda folder: spoil_manifest(folder, lambda all: all.update(fingerprint=2**32)), "fingerprint is "),
+    "no name": (lambda folder: spoil_manifest(folder, lambda all: all["shards"][0].update(file="a\0.npz")), "file is "),
     "no shards": (lambda folder: spoil_manifest(folder, lambda all: all.update(shards=[])), "shards must be a list"),
     "empty shard": (lambda folder: spoil_manifest(folder, lambda all: all["shards"][1].update(queries=0)),
                     "shards[1]: a shard has at least one query"),
     "order": (lambda folder: spoil_manifest(folder, lambda all: all["shards"].reverse()), "first_query is "),
     "path": (lambda folder: spoil_manifest(folder, lambda all: all["shards"][0].update(file="../task.npz")),
-             "must be a name without a folder"),
+             "must be the name of an .npz file, without a folder"),
 }
 
 
@@ -168,6 +174,26 @@ def test_bad_usage_of_split(attsvm, folder, tmp_path):
     shutil.copytree(folder / "four", tmp_path / "shards")
     done = attsvm("train", tmp_path / "shards", "-o", tmp_path / "shards/shard-1.npz", "--force")
     assert done.code == 2 and "it is an input of this command" in done.err
+
+
+def test_split_overwrites_neither_its_input_nor_others_files(attsvm, folder, tmp_path):
+    shutil.copytree(folder / "four", tmp_path / "shards")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "shards").iterdir()}
+    for task in ("shards", "shards/shards.json", "shards/shard-0.npz", "shards/shard-3.npz"):
+        done = attsvm("split", tmp_path / task, "--parts", 2, "-o", tmp_path / "shards", "--force")
+        assert done.code == 2 and "it is an input of this command" in done.err, (task, done.err)
+    (tmp_path / "others").mkdir()
+    (tmp_path / "others/shard-1.npz").write_text("mine")
+    done = attsvm("split", folder / "task.npz", "--parts", 2, "-o", tmp_path / "others")
+    assert done.code == 2 and "shard-1.npz: already exists" in done.err
+    assert [path.name for path in (tmp_path / "others").iterdir()] == ["shard-1.npz"]
+    assert before == {path.name: path.read_bytes() for path in (tmp_path / "shards").iterdir()}
+
+
+def test_splitting_again_leaves_no_old_shards(attsvm, folder, tmp_path):
+    for parts in (3, 2):
+        assert attsvm("split", folder / "task.npz", "--parts", parts, "-o", tmp_path / "shards", "--force").code == 0
+    assert sorted(path.name for path in (tmp_path / "shards").iterdir()) == ["shard-0.npz", "shard-1.npz", "shards.json"]
 
 
 # What is trained, and how; dropout and batches draw numbers by the query's place in the whole task.

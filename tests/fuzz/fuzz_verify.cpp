@@ -109,7 +109,7 @@ std::span<double> numbers_of(StoredSolution& forged, std::size_t which) {
 
 void widen(RowMatrix& factor) {
   factor.conservativeResize(Eigen::NoChange, factor.cols() + 1);
-  factor.col(factor.cols() - 1).setZero();
+  if (factor.rows() > 0) factor.col(factor.cols() - 1).setZero();
 }
 
 /// Makes what follows from W and the multipliers fit them again, as a careful forger would.
