@@ -18,7 +18,8 @@ ReportRequest request_from(const std::vector<std::pair<std::string, Fields>>& ru
                         .coordinates = nb::cast<std::vector<Index>>(given["coordinates"]),
                         .threshold = nb::cast<double>(given["threshold"])};
   for (const auto& [name, arrays] : runs) {
-    request.runs.push_back({name, with_place(name, [&] { return run_from(to_named_arrays(arrays)); })});
+    const Fields& given_arrays = arrays;  // lambdas may not capture parts of a pair
+    request.runs.push_back({name, with_place(name, [&] { return run_from(to_named_arrays(given_arrays)); })});
   }
   for (const auto& [name, solution] : solutions) request.solutions.push_back({name, solution->stored});
   return request;

@@ -160,7 +160,7 @@ NamedArrays read_arrays(const std::string& path, Threads& threads) {
 /// The rows of a (q,T) mask that belong to a part, without the columns beyond its longest sequence, unless they hold
 /// something: verify() then refuses the mask.
 Array mask_of_part(const Array& mask, const SharedQueries& part) {
-  const Array rows = rows_of(mask, part.first, part.first + part.task->queries());
+  Array rows = rows_of(mask, part.first, part.first + part.task->queries());
   const Index columns = part.task->longest();
   for (Index i = 0; i < rows.shape[0]; ++i) {
     const std::byte* beyond = rows.data + i * rows.shape[1];

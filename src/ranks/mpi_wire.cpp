@@ -37,6 +37,7 @@ class MpiWire final : public Wire {
     MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to, kTag, MPI_COMM_WORLD, &request);
     int done = 0;
     for (Patience patience; MPI_Test(&request, &done, MPI_STATUS_IGNORE), done == 0;) patience.wait();
+    // MPI_Test has completed the request, as MPI_Wait would; NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker)
   }
 
   bool receive(int from, Message& message) override {

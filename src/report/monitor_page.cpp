@@ -42,7 +42,7 @@ struct Sizes {
 };
 
 Array numbers_of(const NpzFile& file, const Measured& one, const Sizes& sizes, Threads& threads) {
-  const Array array = to_f64(file.read(one.array, threads), one.array);
+  Array array = to_f64(file.read(one.array, threads), one.array);
   std::vector<Index> shape{sizes.points, sizes.layers, sizes.heads};
   if (one.names.size() > 1) shape.push_back(static_cast<Index>(one.names.size()));
   if (array.shape != shape) {

@@ -102,6 +102,7 @@ Json attention_json(const AttentionTask& task, const Stack& stack, Threads& thre
 void add_distances(Json& judged, const std::vector<HeadMargin>& heads) {
   const auto from_one = [](const std::vector<double>& list) {
     std::vector<double> distances;
+    distances.reserve(list.size());
     for (const double one : list) distances.push_back(1 - one);
     return distances;
   };
@@ -129,6 +130,7 @@ Json stack_page(const AttentionTask& task, const ReportStack& given, const Repor
   }
   const std::vector<HeadMargin> heads = hierarchy(task, records, judged, threads);
   std::vector<double> loss;
+  loss.reserve(records.size());
   for (const StackRecord& record : records) loss.push_back(record.loss);
   Json data{{"kind", "stack"},
             {"attsvm", ATTSVM_VERSION},

@@ -116,6 +116,7 @@ StudyRow batch_row(const AttentionTask& task, std::uint64_t seed, std::uint32_t 
 /// Entry k of a list of every result.
 std::vector<double> entries(const std::vector<const Json*>& results, const std::string& name, std::size_t k) {
   std::vector<double> list;
+  list.reserve(results.size());
   for (const Json* result : results) list.push_back(numbers_list(result->at(name)).at(k));
   return list;
 }
@@ -363,6 +364,7 @@ class Decay final : public Study {
       normalized.push_back(fmt::format("{:.2g}", ngd));
     }
     std::vector<double> off;
+    off.reserve(runs.size());
     for (const Json* run : runs) off.push_back(run->at("to_limit"));
     summary.findings.push_back(
         {.paper = "Minibatches leave the direction as it is.",

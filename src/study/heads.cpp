@@ -43,6 +43,7 @@ class Heads final : public Study {
 
   std::vector<StudyCell> cells() const override {
     std::vector<StudyCell> cells;
+    cells.reserve(kHeadCounts.size());
     for (const Index heads : kHeadCounts) {
       cells.push_back({.name = fmt::format("H={}", heads),
                        .settings = {{"n", 6}, {"T", 8}, {"d", 10}, {"heads", heads}, {"steps", kHeadSteps}},

@@ -184,6 +184,7 @@ class NextToken final : public Study {
       const std::size_t last = steps.size() - 1;
       const auto sample_at = [](const std::vector<const Json*>& runs, const char* name, std::size_t k) {
         std::vector<double> list;
+        list.reserve(runs.size());
         for (const Json* run : runs) list.push_back(numbers_list(run->at(name)).at(k));
         return sample_of(list);
       };

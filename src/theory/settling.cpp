@@ -84,6 +84,7 @@ std::vector<double> small_penalties(const MarginProblem& problem, const std::vec
   }
   for (const double one : proportions) sum += one;
   std::vector<double> penalties;
+  penalties.reserve(proportions.size());
   for (const double one : proportions) penalties.push_back(one / (2 * sum * longest * longest));
   return penalties;
 }
