@@ -298,3 +298,10 @@ export const openDetails = (page) =>
         if (details.getClientRects().length > 0) details.open = true;
     })
     .then(() => page.waitForTimeout(50));
+
+// What holds for every view: its details opened, numbers are those of the data, and everybody can read it.
+export async function assertSound(page) {
+  await openDetails(page);
+  for (const sound of [assertNumbers, assertFits, assertAlternatives, assertContrast, assertAccessible])
+    await sound(page);
+}
