@@ -14,7 +14,7 @@ namespace attsvm::internal {
 namespace {
 
 struct Range {
-  double low = std::numeric_limits<double>::infinity(), high = 0;
+  double low = std::numeric_limits<double>::infinity(), high = -low;
   void see(double value) {
     low = std::min(low, value);
     high = std::max(high, value);
@@ -127,7 +127,7 @@ ExitCode show_arrays(const NpzFile& file, const Session& session) {
 
 /// What attsvm info says about a task, whether as JSON or as a table.
 struct TaskFacts {
-  Range lengths, key_norms, query_norms;
+  Range lengths, key_norms, query_norms, biases;
   Index positive = 0, rows = 0;
   std::optional<OptimalTokens> optimal;
   SeparabilityCondition separability;
@@ -148,6 +148,7 @@ TaskFacts gather(const AttentionTask& task) {
   for (Index i = 0; i < task.queries(); ++i) {
     facts.query_norms.see(task.query(i).norm());
     facts.positive += task.label(i) > 0 ? 1 : 0;
+    for (Index k = 0; task.biased() && k < task.visible(i); ++k) facts.biases.see(task.bias(i)[k]);
   }
   if (task.head().kind != HeadKind::none) facts.optimal = optimal_tokens(task);
   facts.separability = separability_condition(task);
@@ -177,6 +178,7 @@ void print_table(const std::string& path, const AttentionTask& task, const TaskF
                                 task.masked()   ? ", some tokens hidden (masked)"
                                 : task.causal() ? ", some tokens hidden (causal)"
                                                 : ""));
+  if (task.biased()) line("bias", fmt::format("{} is added to the logits", facts.biases.text()));
   if (!task.copied().empty()) {
     const auto bytes = static_cast<double>(task.copied().size() * sizeof(double)) *
                        static_cast<double>(task.key_size() + (task.keys_differ() ? task.value_size() : 0));

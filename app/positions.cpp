@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 #include "io/output.h"
 #include "options.h"
@@ -13,14 +14,21 @@ namespace {
 struct PositionOptions {
   std::string task, table, out;
   Positions positions;
+  std::optional<double> fixed_slope;
 };
 
 ExitCode run_positions(const Session& session, PositionOptions& options, bool has_kind) {
   Positions& positions = options.positions;
-  if (options.table.empty() && !has_kind)
-    throw InputError("give --kind (sinusoidal, rotary, bias, slope or relative) or --table FILE.npy");
+  const int chosen = has_kind + !options.table.empty() + options.fixed_slope.has_value();
+  if (chosen == 0)
+    throw InputError(
+        "give --kind (sinusoidal, rotary, bias, slope or relative), --table FILE.npy or --fixed-slope NUMBER");
+  if (chosen > 1) throw InputError("--kind, --table and --fixed-slope exclude each other: each is a kind of its own");
+  if (options.fixed_slope) {
+    positions.kind = PositionKind::fixed_slope;
+    positions.slope = *options.fixed_slope;
+  }
   if (!options.table.empty()) {
-    if (has_kind) throw InputError("--kind and --table exclude each other: a table is a kind of its own");
     positions.kind = PositionKind::table;
     positions.table = read_npy(options.table);
     require_other_file(options.out, options.table);
@@ -42,6 +50,7 @@ ExitCode run_positions(const Session& session, PositionOptions& options, bool ha
                          {"file", options.out},
                          {"kind", name_of(positions.kind)},
                          {"base", waves ? Json(positions.base) : Json()},
+                         {"slope", options.fixed_slope ? Json(*options.fixed_slope) : Json()},
                          {"distances", apart ? Json({range.least, range.largest}) : Json()},
                          {"table", options.table.empty() ? Json() : Json(options.table)},
                          {"tokens", placed.tokens()},
@@ -50,9 +59,10 @@ ExitCode run_positions(const Session& session, PositionOptions& options, bool ha
                          {"attention", name_of(placed.kind())},
                          {"threads", threads.count()}});
   } else {
-    fmt::print("{}: {} with {} in the keys\n", options.out, counted(placed.tokens(), "token"),
+    fmt::print("{}: {} with {} in the {}\n", options.out, counted(placed.tokens(), "token"),
                apart ? fmt::format("distances {} to {} ({})", range.least, range.largest, name_of(positions.kind))
-                     : fmt::format("{} positions", name_of(positions.kind)));
+                     : fmt::format("{} positions", name_of(positions.kind)),
+               options.fixed_slope ? "logits" : "keys");
   }
   if (!apart && placed.kind() != AttentionKind::self)
     session.warn(
@@ -71,9 +81,11 @@ void add_positions(CLI::App& program, Session& session) {
   attsvm positions task.npz --kind rotary -o placed.npz          turns pairs of coordinates, as LLaMA does
   attsvm positions task.npz --table learned.npy -o placed.npz    adds row t of a table to the key of token t
   attsvm positions task.npz --kind bias -o placed.npz            logits x'Wz + b[distance], one b per distance
+  attsvm positions task.npz --fixed-slope 0.5 -o placed.npz      logits x'Wz - 0.5 distance, as ALiBi has
   attsvm solve placed.npz -o solution.npz                        every other verb takes the result
 Equal tokens cannot be told apart without positions: a selection that keeps one and drops the other has no W.
-bias, slope and relative speak of the distance from a token back to the query's own. With bias and slope the unknown is
+bias, slope and relative speak of the distance from a token back to the query's own, and so does --fixed-slope, whose
+numbers go into the array bias of the task. With bias and slope the unknown is
 one vector: W row by row, then the biases from the least distance up, or the slope; with relative it is W with rows for
 distances and a column for the constant 1. Every query then has a sequence of its own, up to the last token it sees.
 Values stay as they are. Queries that are tokens (self attention) get their token's position, others none.
@@ -89,6 +101,9 @@ Arrays whose names begin with x_ are left out: what they say of the task need no
   verb->add_option("--base", options->positions.base,
                    "Pair i turns base^(2i/d) times slower than pair 0 (default: 10000)");
   verb->add_option("--table", options->table, "Vectors to add, one per position, (P,d) with P >= T (.npy)");
+  verb->add_option(
+      "--fixed-slope", options->fixed_slope,
+      "Take this times the distance off the logits: a slope that is given, not trained as that of --kind slope");
   Session::add_output(verb, options->out, session.force)->required();
 }
 

@@ -90,7 +90,7 @@ struct Dual {
   }
 };
 
-/// mean ℓ(y_i h(V_iᵀ softmax(X_i W z_i))); W row-major (d,dz), v the head's weights. Label smoothing is for the
+/// mean ℓ(y_i h(V_iᵀ softmax(X_i W z_i + b_i))); W row-major (d,dz), v the head's weights. Label smoothing is for the
 /// logistic loss. Adds `entropy` times the mean entropy of the softmax. Many heads: W is (H,d,dz), v is (H,dv), and
 /// their outputs add up.
 template <class T>
@@ -110,7 +110,7 @@ T plain_loss(const AttentionTask& task, Loss loss, const std::vector<T>& W, cons
       std::vector<T> weights, mixed(static_cast<std::size_t>(dv), T(0));
       T sum(0), heat(0);  // heat: Σ weight · logit
       for (Index t = 0; t < task.visible(i); ++t) {
-        T logit(0);
+        T logit(task.biased() ? task.bias(i)[t] : 0.0);
         for (Index j = 0; j < d; ++j) {
           for (Index k = 0; k < dz; ++k) logit = logit + T(X(t, j)) * at(W, (h * d + j) * dz + k) * T(z[k]);
         }

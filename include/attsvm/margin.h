@@ -51,8 +51,9 @@ class MarginProblem {
   static MarginProblem attention(const AttentionTask& task, Selection selection, std::span<const Index> relax = {});
   /// One row per query: y_i v_{iα}ᵀ w ≥ 1 for its selected token α. InputError if a query keeps several tokens.
   static MarginProblem value(const AttentionTask& task, Selection selection);
-  /// Equations that give the kept tokens the observed attention ratios: (x_keep − x_t)ᵀ W z = log_attention[i][keep] −
-  /// log_attention[i][t]. `log_attention` is (q,T), as AttentionMap::log_weights. InputError if it is not.
+  /// Equations that give the kept tokens the observed attention ratios: (x_keep − x_t)ᵀ W z + b_keep − b_t =
+  /// log_attention[i][keep] − log_attention[i][t], where b is the task's bias. `log_attention` is (q,T), as
+  /// AttentionMap::log_weights. InputError if it is not.
   static MarginProblem finite_part(const AttentionTask& task, Selection selection, const RowMatrix& log_attention);
   /// For each graph, in order of (from, to): = 0 for the smallest token of a component and each other one of it, ≥ 1
   /// for every edge between components. `graphs` are the priority_graphs() of the task.

@@ -110,6 +110,7 @@ struct TaskArrays {
   Array query_token{};     ///< (q): self attention, z_i is the key of this token of the sequence
   Array sequence{};        ///< (q): the sequence that each query reads; default 0 … n−1
   Array visible{};         ///< (q): how many leading tokens each query sees, or (q,T) bool: which ones; default all
+  Array bias{};            ///< (q,T): b_i, added to the logits; default 0. Nothing reads those of tokens not seen
   Array labels{};          ///< (q): ±1; default +1
   Array head{};            ///< v: (dv), or (h) with head_hidden
   Array head_hidden{};     ///< B: (dv,h)
@@ -127,7 +128,7 @@ enum class AttentionKind : std::uint8_t { prompt, cross, self, next_token };
 
 std::string_view name_of(AttentionKind kind);  ///< the name that files, JSON and messages use
 
-/// Sequences of tokens, and queries that each read one sequence with the logits a_i = X_i W z_i.
+/// Sequences of tokens, and queries that each read one sequence with the logits a_i = X_i W z_i + b_i.
 ///
 /// One class holds prompt, cross, self and causal attention and next-token prediction; they differ only in the arrays
 /// given. Real arrays that are
@@ -174,6 +175,11 @@ class AttentionTask {
   Index seen_row(Index query) const;
   std::span<const Index> copied() const { return contents_->copied_; }  ///< which of the N tokens each row copies
   ConstVector query(Index query) const;                                 ///< z_i, (dz)
+  bool biased() const { return contents_->arrays_.bias.given(); }       ///< logits have fixed parts b_i
+  /// b_i, (visible): entry k is of token seen(query)[k]; null if the task has none. A view of the task.
+  const double* bias(Index query) const {
+    return biased() ? contents_->bias_.data() + contents_->first_bias_[static_cast<std::size_t>(query)] : nullptr;
+  }
   /// y_i, 1 or −1.
   double label(Index query) const {
     return contents_->labels_.empty() ? 1.0 : contents_->labels_[static_cast<std::size_t>(query)];
@@ -216,6 +222,7 @@ class AttentionTask {
     void take_queries();
     void take_visible();
     void copy_scattered();
+    void take_bias();
     void take_labels();
     void take_head();
 
@@ -225,6 +232,8 @@ class AttentionTask {
     Visibility visible_;
     std::vector<Index> copied_;
     RowMatrix copied_keys_, copied_values_;  // the latter is empty where keys are the values
+    std::vector<double> bias_;               // of the tokens that queries see, query by query
+    std::vector<Index> first_bias_;          // (q): where each query's begin
     std::vector<double> labels_;
     Index longest_ = 0, query_size_ = 1;
     const double* query_base_ = nullptr;  // z_i = query_base_ + dz · query_row_[i]

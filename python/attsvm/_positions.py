@@ -12,7 +12,7 @@ _KINDS = ("sinusoidal", "rotary", "bias", "slope", "relative")
 
 
 def with_positions(task: Task, kind: Literal["sinusoidal", "rotary", "bias", "slope", "relative"] | None = None, *,
-                   base: float = 10_000, table: Any = None) -> Task:
+                   base: float = 10_000, table: Any = None, fixed_slope: float | None = None) -> Task:
     """The task with positions in its keys, and so in queries that are tokens; distances are in keys alone.
 
     Equal tokens cannot be told apart without positions: a selection that keeps one and drops the other has no W. Values
@@ -32,15 +32,20 @@ def with_positions(task: Task, kind: Literal["sinusoidal", "rotary", "bias", "sl
         How much slower than the first coordinate the slowest one turns.
     table : array or tensor (at least T, d), optional
         Add row t to the key of token t, instead of a kind.
+    fixed_slope : float, optional
+        Take this times the distance off the logits, in the bias of the task, instead of a kind. It is given, as ALiBi's
+        slopes are, and not trained.
 
     >>> import attsvm
     >>> twice = attsvm.Task([[[1., 0, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0]]], query_token=[1], select=[2])
     >>> attsvm.solve(twice).status, attsvm.solve(with_positions(twice, "rotary")).status
     ('infeasible', 'optimal')
     """
-    if (kind is None) == (table is None):
-        raise InputError("give a kind or a table of positions, and not both")
+    if sum(given is not None for given in (kind, table, fixed_slope)) != 1:
+        raise InputError("give a kind, a table of positions or a fixed slope, and one of them alone")
     if kind is not None and kind not in _KINDS:
         raise InputError(f"kind = {kind!r}; must be one of {', '.join(_KINDS)}")
-    return Task._of(_core.with_positions(unwrap(task), kind or "table", arguments.number(base, "base"),
-                                         None if table is None else arguments.array(table, "table")), {})
+    name = kind or ("table" if table is not None else "fixed-slope")
+    slope = 0.0 if fixed_slope is None else arguments.number(fixed_slope, "fixed_slope")
+    return Task._of(_core.with_positions(unwrap(task), name, arguments.number(base, "base"),
+                                         None if table is None else arguments.array(table, "table"), slope), {})

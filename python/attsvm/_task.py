@@ -80,6 +80,10 @@ class Task(Result):
         How many leading tokens each query sees, or which: True for tokens it sees, as in the masks of tokenizers, and
         the opposite of PyTorch's `key_padding_mask`. T is the longest sequence; what lies beyond a shorter one does not
         count. Default: all.
+    bias : array (q, T), optional
+        What is added to the logits X W z of each query, fixed and finite; entries of tokens that it does not see are
+        not read. The SVM is that of the task without it: W outgrows any bias. Where a run is on its way, attention and
+        regularization paths do depend on it.
     offsets : array (n+1,) of integers, optional
         Sequence s is rows offsets[s] to offsets[s+1]-1 of `tokens` (N, d).
     head_hidden : array (dv, h), optional
@@ -112,16 +116,16 @@ class Task(Result):
     __slots__ = ("_core", "extras", "_arrays")
 
     def __init__(self, tokens: Any = None, queries: Any = None, keys: Any = None, labels: Any = None,
-                 head: Any = None, *, query_token: Any = None, sequence: Any = None, visible: Any = None, offsets: Any = None,
-                 head_hidden: Any = None, head_quadratic: Any = None, select: Any = None, ids: Any = None,
-                 embeddings: Any = None, next: Any = None, vocabulary: Sequence[str] | None = None,
-                 extras: Mapping[str, Any] | None = None):
+                 head: Any = None, *, query_token: Any = None, sequence: Any = None, visible: Any = None,
+                 bias: Any = None, offsets: Any = None, head_hidden: Any = None, head_quadratic: Any = None,
+                 select: Any = None, ids: Any = None, embeddings: Any = None, next: Any = None,
+                 vocabulary: Sequence[str] | None = None, extras: Mapping[str, Any] | None = None):
         if offsets is None:
             tokens, offsets = _stacked(tokens, "tokens")
         if offsets is not None and tokens is not None:
             keys = _stacked(keys, "keys")[0]
         given = dict(tokens=tokens, offsets=offsets, keys=keys, queries=queries, query_token=query_token,
-                     sequence=sequence, labels=labels, head=head, head_hidden=head_hidden,
+                     sequence=sequence, bias=bias, labels=labels, head=head, head_hidden=head_hidden,
                      head_quadratic=head_quadratic, ids=ids, embeddings=embeddings, next=next)
         arrays: dict[str, Any] = {name: arguments.array(value, name, integers=name in _INTEGERS)
                                   for name, value in given.items() if value is not None}
@@ -238,6 +242,11 @@ class Task(Result):
         return None if given is None else float(given)
 
     @property
+    def bias(self) -> Floats | None:
+        """(q, T) what is added to the logits; None if nothing is."""
+        return self._get("bias")
+
+    @property
     def offsets(self) -> Integers | None:
         """(n+1,) where sequences of different lengths begin in `tokens`; None if all are of one length."""
         return self._get("offsets")
@@ -325,7 +334,8 @@ class Task(Result):
         return label * np.asarray(self._core.scores())[self._rows(query)]
 
     def attention(self, W: Any) -> Floats:
-        """(q, T) softmax weights at W (d, dz), or that of a solution or run; 0 for tokens that a query does not see.
+        """(q, T) softmax weights at W (d, dz), or that of a solution or run, of the logits with their bias; 0 for tokens
+        that a query does not see.
 
         >>> task = generate("random", seed=1)
         >>> bool(np.allclose(task.attention(np.zeros((10, 10))), 1 / 8))

@@ -237,10 +237,12 @@ void bind_task(nb::module_& module) {
       nb::arg("kind"), nb::arg("given"), nb::arg("seed"), nb::arg("instance"));
   module.def(
       "with_positions",
-      [](const AttentionTask& task, const std::string& kind, double base, const std::optional<GivenArray>& table) {
-        Positions positions{.base = base};
-        for (const PositionKind known : {PositionKind::sinusoidal, PositionKind::rotary, PositionKind::table,
-                                         PositionKind::bias, PositionKind::slope, PositionKind::relative}) {
+      [](const AttentionTask& task, const std::string& kind, double base, const std::optional<GivenArray>& table,
+         double slope) {
+        Positions positions{.base = base, .slope = slope};
+        for (const PositionKind known :
+             {PositionKind::sinusoidal, PositionKind::rotary, PositionKind::table, PositionKind::fixed_slope,
+              PositionKind::bias, PositionKind::slope, PositionKind::relative}) {
           if (name_of(known) == kind) positions.kind = known;
         }
         if (table) positions.table = to_array(*table);
@@ -249,7 +251,7 @@ void bind_task(nb::module_& module) {
         refuse_cut_files();
         return placed;
       },
-      nb::arg("task"), nb::arg("kind"), nb::arg("base"), nb::arg("table").none());
+      nb::arg("task"), nb::arg("kind"), nb::arg("base"), nb::arg("table").none(), nb::arg("slope"));
   module.def(
       "kinds",
       [] {

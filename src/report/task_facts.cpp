@@ -23,6 +23,7 @@ std::string task_facts(const AttentionTask& task) {
                    {"dv", task.value_size()},
                    {"vocabulary", task.next_token() ? json(task.vocabulary_size()) : json(nullptr)},
                    {"keys", task.keys_differ()},
+                   {"bias", task.biased()},
                    {"head", name_of(task.head().kind)},
                    {"labels_positive", positive},
                    {"separability",

@@ -17,6 +17,16 @@ std::vector<Index> places_of(const AttentionTask& task) {
   return places;
 }
 
+/// (q,columns) with the bias of every token that its query sees, and 0 elsewhere. No query sees a later token.
+RowMatrix bias_of(const AttentionTask& task, Index columns) {
+  RowMatrix bias = RowMatrix::Zero(task.queries(), columns);
+  for (Index i = 0; i < task.queries() && task.biased(); ++i) {
+    const auto seen = task.seen(i);
+    for (std::size_t k = 0; k < seen.size(); ++k) bias(i, seen[k]) = task.bias(i)[k];
+  }
+  return bias;
+}
+
 /// The first `columns` columns of a mask (q,T); other arrays as they are.
 Array cropped(const Array& given, Index columns) {
   if (!given.given() || given.rank() != 2) return given;
@@ -42,6 +52,18 @@ DistanceRange distance_range(const AttentionTask& task) {
 }
 
 namespace internal {
+
+AttentionTask with_fixed_slope(const AttentionTask& task, double slope) {
+  const std::vector<Index> places = places_of(task);
+  RowMatrix bias = bias_of(task, task.longest());
+  for (Index i = 0; i < task.queries(); ++i) {
+    for (const Index t : task.seen(i))
+      bias(i, t) -= slope * static_cast<double>(places[static_cast<std::size_t>(i)] - t);
+  }
+  TaskArrays arrays = task.arrays();
+  arrays.bias = Array::own(bias);
+  return AttentionTask(std::move(arrays));
+}
 
 AttentionTask with_distances(const AttentionTask& task, PositionKind kind) {
   const DistanceRange range = distance_range(task);
@@ -91,6 +113,7 @@ AttentionTask with_distances(const AttentionTask& task, PositionKind kind) {
     arrays.queries = Array::own(queries);
   }
   if (task.masked()) arrays.visible = cropped(given.visible, longest);
+  if (task.biased()) arrays.bias = Array::own(bias_of(task, longest));
   arrays.labels = given.labels;
   arrays.head = given.head;
   arrays.head_hidden = given.head_hidden;

@@ -72,6 +72,19 @@ Array mask_of(Parts parts, Index longest, Flag flag) {
   return Array::own(flags, {rows, longest});
 }
 
+/// The numbers added to the logits, 0 in parts that have none.
+Array biases(Parts parts, Index queries, Index longest) {
+  std::vector<double> all(static_cast<std::size_t>(queries * longest));
+  double* to = all.data();
+  for (const AttentionTask& part : parts) {
+    const double* from = part.biased() ? f64_span(part.arrays().bias).data() : nullptr;
+    for (Index i = 0; i < part.queries(); ++i, to += longest) {
+      if (from != nullptr) std::copy_n(from + i * part.longest(), part.longest(), to);
+    }
+  }
+  return Array::own(std::move(all), {queries, longest});
+}
+
 bool same(const Array& one, const Array& other) {
   return one.given() == other.given() && one.shape == other.shape &&
          (!one.given() || std::memcmp(one.data, other.data, static_cast<std::size_t>(one.bytes())) == 0);
@@ -118,14 +131,13 @@ Array rows_of(const Array& array, Index first, Index last) {
   return part;
 }
 
-Array with_columns(const Array& mask, Index columns) {
-  const Index rows = mask.shape[0], had = mask.shape[1];
-  std::vector<bool> flags(static_cast<std::size_t>(rows * columns));
-  for (Index i = 0; i < rows; ++i) {
-    for (Index t = 0; t < std::min(had, columns); ++t)
-      flags[static_cast<std::size_t>(i * columns + t)] = mask.data[i * had + t] != std::byte{0};
-  }
-  return Array::own(flags, {rows, columns});
+Array with_columns(const Array& table, Index columns) {
+  const Index rows = table.shape[0], had = table.shape[1], size = size_of(table.scalar);
+  const std::shared_ptr<std::byte[]> memory(new std::byte[static_cast<std::size_t>(rows * columns * size)]());
+  for (Index i = 0; i < rows; ++i)
+    std::memcpy(memory.get() + i * columns * size, table.data + i * had * size,
+                static_cast<std::size_t>(std::min(had, columns) * size));
+  return Array(table.scalar, {rows, columns}, memory.get(), memory);
 }
 
 std::vector<Index> cuts_of(const AttentionTask& task) {
@@ -197,7 +209,7 @@ TaskArrays part_of(const AttentionTask& task, Index first, Index last) {
       array = whole;
     } else {
       array = rows_of(whole, first, last);
-      if (array.scalar == Scalar::boolean) array = with_columns(array, longest);
+      if (array.scalar == Scalar::boolean || field.member == &TaskArrays::bias) array = with_columns(array, longest);
     }
   }
   return part;
@@ -240,6 +252,7 @@ TaskArrays joined(Parts parts, std::span<const std::string> names, Joining joini
     }
     all.labels = Array::own(std::move(labels), {queries});
   }
+  if (any_has(parts, &TaskArrays::bias)) all.bias = biases(parts, queries, longest);
   if (std::any_of(parts.begin(), parts.end(), [](const auto& part) { return part.arrays().visible.rank() == 2; })) {
     all.visible =
         mask_of(parts, longest, [](const AttentionTask& part, Index i, Index t) { return part.visible().sees(i, t); });

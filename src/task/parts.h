@@ -11,8 +11,8 @@ namespace attsvm::internal {
 /// Rows first … last−1 of an array in C order, as a view of it.
 Array rows_of(const Array& array, Index first, Index last);
 
-/// A copy of a (q,T) mask with `columns` of the T columns, or with more, which hold false.
-Array with_columns(const Array& mask, Index columns);
+/// A copy of a (q,T) array with `columns` of the T columns, or with more, which hold 0.
+Array with_columns(const Array& table, Index columns);
 
 /// Where a task can be cut: numbers of queries, ascending, from 0 to queries(). The queries before a cut read other
 /// sequences than those after it.

@@ -59,7 +59,8 @@ void rotate_rows(Eigen::Ref<RowMatrix> rows, const std::vector<Index>& position,
 }  // namespace internal
 
 bool of_distances(PositionKind kind) {
-  return kind == PositionKind::bias || kind == PositionKind::slope || kind == PositionKind::relative;
+  return kind == PositionKind::fixed_slope || kind == PositionKind::bias || kind == PositionKind::slope ||
+         kind == PositionKind::relative;
 }
 
 std::string_view name_of(PositionKind kind) {
@@ -70,6 +71,8 @@ std::string_view name_of(PositionKind kind) {
       return "rotary";
     case PositionKind::table:
       return "table";
+    case PositionKind::fixed_slope:
+      return "fixed-slope";
     case PositionKind::bias:
       return "bias";
     case PositionKind::slope:
@@ -88,6 +91,10 @@ AttentionTask with_positions(const AttentionTask& task, const Positions& positio
     refuse("base = {}; must be a finite number above 1", positions.base);
   if ((positions.kind == PositionKind::table) != positions.table.given())
     refuse("{}", positions.table.given() ? "a table goes with positions of the kind table alone" : "table is missing");
+  if (!std::isfinite(positions.slope)) refuse("slope = {}; must be a finite number", positions.slope);
+  if (positions.kind != PositionKind::fixed_slope && positions.slope != 0)
+    refuse("a given slope goes with positions of the kind fixed-slope alone");
+  if (positions.kind == PositionKind::fixed_slope) return with_fixed_slope(task, positions.slope);
   if (of_distances(positions.kind)) return with_distances(task, positions.kind);
   if (positions.kind == PositionKind::rotary && d % 2 != 0)
     refuse("keys of size d = {} cannot be rotated; d must be even", d);
@@ -109,6 +116,7 @@ AttentionTask with_positions(const AttentionTask& task, const Positions& positio
     case PositionKind::table:
       add_table(keys, position, positions.table);
       break;
+    case PositionKind::fixed_slope:
     case PositionKind::bias:
     case PositionKind::slope:
     case PositionKind::relative:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
 #include <numeric>
 
@@ -21,6 +22,7 @@ constexpr std::array kFields{TaskField{"tokens", &TaskArrays::tokens},
                              TaskField{"query_token", &TaskArrays::query_token},
                              TaskField{"sequence", &TaskArrays::sequence},
                              TaskField{"visible", &TaskArrays::visible},
+                             TaskField{"bias", &TaskArrays::bias},
                              TaskField{"labels", &TaskArrays::labels},
                              TaskField{"head", &TaskArrays::head},
                              TaskField{"head_hidden", &TaskArrays::head_hidden},
@@ -98,6 +100,7 @@ AttentionTask::Contents::Contents(TaskArrays arrays) : arrays_(std::move(arrays)
   take_tokens();
   take_queries();
   take_visible();
+  take_bias();
   take_labels();
   take_head();
   if (arrays_.select.given()) {
@@ -278,6 +281,26 @@ void AttentionTask::Contents::copy_scattered() {
   };
   copied_keys_ = copy_of(keys());
   if (arrays_.keys.given()) copied_values_ = copy_of(arrays_.tokens);
+}
+
+void AttentionTask::Contents::take_bias() {
+  Array& bias = arrays_.bias;
+  if (!bias.given()) return;
+  require_shape(bias, "bias", {queries(), longest_}, "one number per query and token");
+  take_real(bias, "bias");
+  const std::span<const double> from = f64_span(bias);
+  bias_.reserve(static_cast<std::size_t>(visible_.total()));
+  std::vector<double> read(from.size());
+  for (Index i = 0; i < queries(); ++i) {
+    first_bias_.push_back(static_cast<Index>(bias_.size()));
+    for (const Index t : visible_.tokens(i)) {
+      const auto place = static_cast<std::size_t>(i * longest_ + t);
+      bias_.push_back(from[place]);
+      read[place] = from[place];
+    }
+  }
+  // Tasks that differ in what nothing reads are the same task, with the same fingerprint.
+  if (std::memcmp(read.data(), from.data(), from.size_bytes()) != 0) bias = Array::own(std::move(read), bias.shape);
 }
 
 void AttentionTask::Contents::take_labels() {

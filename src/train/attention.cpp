@@ -27,6 +27,9 @@ Index log_softmax(const AttentionTask& task, const double* W, Index query, std::
   } else {
     dots(task.seen_keys(query).data(), T, d, u.data(), out);
   }
+  if (const double* b = task.bias(query)) {
+    for (Index t = 0; t < T; ++t) out[t] += b[t];
+  }
   const Index peak = std::max_element(out, out + T) - out;
   const double top = out[peak];
   double others = 0;

@@ -113,7 +113,7 @@ void GradientPass::State::pass(const RowMatrix& W, const Head& head, const PassC
                                RowMatrix memory) {
   const AttentionTask& part = *task.part;
   const bool all = choice.queries.empty(), exact = settings.arithmetic == Arithmetic::exact;
-  const bool fast = exact && head.kind == HeadKind::linear && choice.dropout == 0 &&
+  const bool fast = exact && head.kind == HeadKind::linear && choice.dropout == 0 && !part.biased() &&
                     choice.selector == Selector::soft && choice.entropy == 0 && !settings.excess &&
                     !settings.head_gradient;
   const Index count = all ? task.queries : static_cast<Index>(choice.queries.size());

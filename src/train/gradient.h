@@ -36,6 +36,7 @@ struct PassChoice {
   double dropout = 0;                ///< chance of dropping a weight s_t; the others are divided by 1 − dropout
   Selector selector = Selector::soft;
   double concentration = 0;  ///< of Selector::dirichlet
+  double temperature = 1;    ///< W comes divided by it; the pass divides b
   double entropy = 0;        ///< β: the gradient, but not the loss, has β times the mean entropy of the softmax
   std::uint64_t seed = 0;    ///< what is drawn depends on seed, instance, step, query and token alone
   std::uint32_t instance = 0;
@@ -53,8 +54,8 @@ struct PassSettings {
 
 struct SharedTask;
 
-/// Forward and backward through softmax attention: logits a_i = X_i W z_i, f_i = h(V_iᵀ softmax(a_i)). Next-token tasks
-/// have no head; see LabelPass.
+/// Forward and backward through softmax attention: logits a_i = X_i W z_i + b_i, f_i = h(V_iᵀ softmax(a_i)). Next-token
+/// tasks have no head; see LabelPass.
 ///
 /// The gradient is Σ_i g_i z_iᵀ with g_i = Σ_t ∂L/∂a_it x_it, so that no array but the tokens has size n·T·d.
 /// docs/algorithms.md describes exact arithmetic, which is double arithmetic in the log domain. The result does not

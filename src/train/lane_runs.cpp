@@ -35,7 +35,7 @@ bool fits(const TrainSettings& settings, const AttentionTask& task, const Head& 
   const bool known = along_gradient(rule) || lanes_can_step(rule);
   if (rule.norm == Norm::spectral() && std::max(task.key_size(), task.query_size()) > kMostPolarColumns) return false;
   const bool whole = settings.batch == 0 || settings.batch >= task.queries();
-  return head.kind == HeadKind::linear && settings.heads == 1 && !settings.joint && known &&
+  return head.kind == HeadKind::linear && !task.biased() && settings.heads == 1 && !settings.joint && known &&
          settings.newton_schulz == 0 && whole && settings.dropout == 0 && settings.selector == Selector::soft &&
          settings.entropy == 0 && settings.temperature == TrainSettings{}.temperature && settings.ridge == 0 &&
          settings.label_smoothing == 0 && settings.step * rule.weight_decay <= 1 &&

@@ -114,7 +114,7 @@ void HeadsPass::work(const RowMatrix& W, const PassChoice& choice, Index count, 
                      QueryScratch& scratch) {
   const Index d = task_.key_size(), dz = task_.query_size();
   const bool exact = settings_.arithmetic == Arithmetic::exact;
-  const bool fast = exact && choice.dropout == 0 && !settings_.head_gradient;
+  const bool fast = exact && !task_.biased() && choice.dropout == 0 && !settings_.head_gradient;
   for (Index h = 0; h < heads_; ++h) {
     times_transposed(Z_.row(begin).data(), W.data() + h * d * dz, end - begin, d, dz, U_.row(h * count + begin).data());
     // Heads do not drop the same weights.

@@ -30,6 +30,7 @@ Index attend(const QueryInput& in, const Query& query, QueryScratch& scratch, do
   scratch.weights.grow(query.T);
   double *a = scratch.logits.data(), *w = scratch.weights.data();
   dots(query.X, query.T, query.d, in.u, a);
+  for (Index t = 0; query.b != nullptr && t < query.T; ++t) a[t] += query.b[t] / in.choice.temperature;
   for (Index t = 0; noise != nullptr && t < query.T; ++t) a[t] += noise[t];
   const Index peak = std::max_element(a, a + query.T) - a;
   const double top = a[peak];
@@ -46,6 +47,7 @@ double below_one(double uniform) { return std::min(uniform, 1 - 0x1p-53); }
 Pull pull(const Query& query, QueryScratch& scratch, double den, Index p, const double* gap, double* g, bool apart) {
   const Index T = query.T;
   const double* e = scratch.logits.data();
+  apart = apart || query.b != nullptr;
 
   // γ̄ − γ_p = e^top·lead. The sum leaves out tokens that tie with the peak, because they may outweigh all others.
   double top = kLogZero, lead = 0;

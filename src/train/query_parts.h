@@ -9,12 +9,14 @@ namespace attsvm::internal {
 /// The tokens that a query sees.
 struct Query {
   const double *X, *V;
+  const double* b;        // what is added to the logits at temperature 1, or null
   Index T, d, dv, first;  // first: number of its first token as TokenScores counts
   double y;
 
   explicit Query(const QueryInput& in)
       : X(in.task.seen_keys(in.query).data()),
         V(in.task.seen_values(in.query).data()),
+        b(in.task.bias(in.query)),
         T(in.task.visible(in.query)),
         d(in.task.key_size()),
         dv(in.task.value_size()),
@@ -45,7 +47,7 @@ struct Pull {
 };
 
 /// `gap` is γ_t − γ_p; logits, weights and `den` are as attend() leaves them. Tokens with the key of the peak add
-/// nothing; their logits are the peak's own unless noise set them `apart`.
+/// nothing; their logits are the peak's own unless b, or noise, set them `apart`.
 Pull pull(const Query& query, QueryScratch& scratch, double den, Index p, const double* gap, double* g,
           bool apart = false);
 

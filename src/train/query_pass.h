@@ -62,8 +62,8 @@ struct QueryInput {
 /// Forward and backward through one query. Writes Σ_t ∂ℓ/∂a_t x_t to g (d), up to the factors above, and ∂h/∂v to
 /// `feature` (size of v) unless that is null.
 QueryGradient exact_query(const QueryInput& in, QueryScratch& scratch, double* g, double* feature);
-/// exact_query for a linear head that is not trained, without dropout and without excess. Runs at memory speed: it
-/// reads the tokens of a query once from memory and once more from the cache.
+/// exact_query for a linear head that is not trained, without dropout and without excess; not for tasks with b. Runs at
+/// memory speed: it reads the tokens of a query once from memory and once more from the cache.
 QueryGradient linear_query(const QueryInput& in, QueryScratch& scratch, double* g);
 /// exact_query for weights drawn from a Dirichlet distribution.
 QueryGradient dirichlet_query(const QueryInput& in, QueryScratch& scratch, double* g, double* feature);

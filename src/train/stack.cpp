@@ -90,6 +90,7 @@ void require_stackable(const AttentionTask& task) {
   if (task.kind() == AttentionKind::cross)
     refuse("queries are given; in a stack the tokens ask (leave queries out, or give query_token)");
   if (task.arrays().keys.given()) refuse("keys are given; in a stack the tokens are the keys");
+  if (task.biased()) refuse("bias is given; the logits of a stack are W's alone");
   if (task.head().kind == HeadKind::none) refuse("head is missing; a stack needs one to read its output");
   if (!task.arrays().query_token.given()) return;
   const std::vector<Index> tokens = to_indices(task.arrays().query_token, "query_token");

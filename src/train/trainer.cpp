@@ -114,6 +114,7 @@ void Trainer::Impl::evaluate() {
                  .dropout = settings.dropout,
                  .selector = settings.selector,
                  .concentration = settings.concentration,
+                 .temperature = temperature,
                  .entropy = settings.entropy,
                  .seed = settings.seed,
                  .instance = settings.instance,

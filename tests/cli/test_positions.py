@@ -102,6 +102,57 @@ def test_distances_are_in_the_keys_of_each_query(attsvm, task_file, tmp_path, ki
     assert run.code == 0 and len(run.json()["selected"]) == 3
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_fixed_slope_is_in_the_logits(attsvm, task_file, tmp_path, masked):
+    """The same queries as above; a second slope is added to the first, and distances keep the bias that was there."""
+    rng = np.random.default_rng(4)
+    X, at = rng.normal(size=(1, 5, 2)), [1, 3, 2]
+    seen = [[0, 1], [0, 1, 2, 3], [0, 1, 3] if masked else [0, 1, 2, 3, 4]]
+    mask = np.zeros((3, 5), bool)
+    for i, tokens in enumerate(seen):
+        mask[i, tokens] = True
+    task = task_file(tokens=X, query_token=at, sequence=[0, 0, 0], head=[1.0, 2.0],
+                     visible=mask if masked else [2, 4, 5])
+    placed, run = tmp_path / "p.npz", tmp_path / "r.npz"
+    result = attsvm("positions", task, "--fixed-slope", 0.75, "-o", placed, "--json")
+    assert result.code == 0 and result.err == "", result
+    fields = result.json()
+    assert (fields["kind"], fields["slope"], fields["base"]) == ("fixed-slope", 0.75, None)
+    assert fields["distances"] == [-1 if masked else -2, 3]
+    expected = np.where(mask, -0.75 * (np.array(at)[:, None] - np.arange(5)), 0)
+    with np.load(task) as before, np.load(placed) as after:
+        assert set(after) == {*before, "bias"} and all(np.array_equal(before[name], after[name]) for name in before)
+        assert np.array_equal(after["bias"], expected)
+
+    for steps in (0, 30):  # attention of a run is the softmax of X W z + b, from the start
+        assert attsvm("train", placed, "--steps", steps, "-o", run, "--force").code == 0
+        with np.load(run) as file:
+            assert (np.abs(file["W"]).max() > 0) == (steps > 0)
+            logits = np.where(mask, (X[0] @ file["W"] @ X[0, at].T).T + expected, -np.inf)
+            weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+            assert np.abs(file["attention"] - weights / weights.sum(axis=1, keepdims=True)).max() < 1e-12
+
+    duals = []
+    for file, solution in ((task, tmp_path / "s.npz"), (placed, tmp_path / "q.npz")):
+        assert attsvm("solve", file, "-o", solution).code in (0, 3)
+        assert attsvm("verify", file, solution).code == 0
+        duals.append(np.load(solution)["dual"].tolist())
+    assert duals[0] == duals[1]  # the SVM is that of the task without the bias
+
+    twice, far = tmp_path / "t.npz", tmp_path / "f.npz"
+    assert attsvm("positions", placed, "--fixed-slope", 0.25, "-o", twice).code == 0
+    assert np.abs(np.load(twice)["bias"] - expected * 4 / 3).max() < 1e-15
+    assert attsvm("positions", placed, "--kind", "relative", "-o", far).code == 0
+    assert np.array_equal(np.load(far)["bias"], expected[:, :4] if masked else expected)
+
+
+def test_what_cannot_have_a_bias_refuses_it(attsvm, task_file, tmp_path):
+    task = task_file(tokens=np.random.default_rng(0).normal(size=(1, 3, 2)), bias=np.ones((1, 3)), head=[1.0, 2.0])
+    result = attsvm("stack", task, "--layers", 1, "--steps", 1, "-o", tmp_path / "s.npz")
+    assert result.code == 2 and len(result.lines()) == 1 and "bias is given" in result.err, result
+    assert not (tmp_path / "s.npz").exists()
+
+
 def test_a_bias_costs_as_much_as_its_norm(attsvm, task_file, tmp_path):
     """Equal words: the bias alone decides, and W stays 0. Two biases 1 apart have the norm 1/sqrt(2)."""
     task = task_file(tokens=np.ones((1, 3, 2)), query_token=[2], select=[1], visible=[2])
@@ -126,6 +177,10 @@ def test_queries_of_their_own_have_no_position(attsvm, draw, tmp_path):
     (["--kind", "rotary"], "d = 5"),
     (["--kind", "sinusoidal", "--base", 1], "base = 1"),
     (["--kind", "alibi"], "alibi"),
+    (["--kind", "slope", "--fixed-slope", 1], "exclude each other"),
+    (["--table", "t.npy", "--fixed-slope", 1], "exclude each other"),
+    (["--fixed-slope", "nan"], "slope = nan; must be a finite number"),
+    (["--fixed-slope", "steep"], "steep"),
     (["--table", "short.npy"], "must be (P,5) with P >= 3"),
     (["--table", "nan.npy"], "table[0,2] = nan"),
     (["--table", "missing.npy"], "missing.npy")])

@@ -70,7 +70,8 @@ def test_shards_together_are_the_task(attsvm, options, tmp_path):
     assert (tmp_path / "shards.run.npz").read_bytes() == one == (tmp_path / "shards_shards.json.run.npz").read_bytes()
 
 
-def test_masks_and_labels_survive(attsvm, tmp_path):
+def test_masks_labels_and_biases_survive(attsvm, tmp_path):
+    """The bias of tokens that nothing sees is not zero, and belongs to no task."""
     random = np.random.default_rng(0)
     visible, select = random.random((9, 5)) < 0.5, np.zeros((9, 5), bool)
     visible[:, 2] = select[:, 2] = True
@@ -78,6 +79,7 @@ def test_masks_and_labels_survive(attsvm, tmp_path):
     visible &= np.arange(5) < lengths[:, None]
     np.savez(tmp_path / "task.npz", tokens=random.normal(size=(lengths.sum(), 3)), offsets=np.append(0, lengths.cumsum()),
              keys=random.normal(size=(lengths.sum(), 4)), queries=random.normal(size=(9, 2)), visible=visible, select=select,
+             bias=random.normal(size=(9, lengths.max())),
              labels=np.where(random.random(9) < 0.5, 1.0, -1.0), head=random.normal(size=3), sequence=np.arange(9))
     assert attsvm("split", tmp_path / "task.npz", "--parts", 4, "-o", tmp_path / "shards").code == 0
     for verb, files in (("solve", ()), ("train", ("--steps", 10))):

@@ -73,6 +73,7 @@ def tasks():
     yield "big_endian", npz(tokens=tokens.astype(">f8"), queries=queries.astype(">f4"), select=np.array([1, 0], ">i8"))
     yield "halves", npz(tokens=tokens.astype("<f2"), keys=ramp(2, 3, 1, dtype="<f4"), labels=np.array([1, -1], "i1"))
     yield "integers", npz(tokens=np.arange(12, dtype="u1").reshape(2, 3, 2), queries=np.eye(2, dtype=">i2"))
+    yield "bias", npz(tokens=ramp(2, 3, 2), visible=mask, bias=ramp(2, 3), head=ramp(2))
     yield "head_hidden", npz(tokens=tokens, head_hidden=ramp(2, 3), head=ramp(3))
     yield "head_hidden_ones", npz(deflate=True, tokens=tokens, head_hidden=np.asfortranarray(ramp(2, 3)), select=mask)
     yield "head_quadratic", npz(tokens=tokens, head=ramp(2), head_quadratic=np.float64(0.5), x_note=np.array(3))

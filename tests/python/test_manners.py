@@ -126,6 +126,25 @@ def test_a_task_shows_what_it_was_made_from():
     assert plain.queries is plain.labels is plain.head is plain.offsets is None
 
 
+def test_a_bias_is_part_of_the_logits():
+    X, W, bias = RNG.normal(size=(2, 4, 3)), RNG.normal(size=(3, 3)), RNG.normal(size=(2, 4))
+    task = attsvm.Task(X, query_token=[3, 1], bias=bias, head=RNG.normal(size=3))
+    logits = np.array([X[i] @ W @ X[i, t] for i, t in enumerate([3, 1])]) + bias
+    weights = np.exp(logits)
+    np.testing.assert_allclose(task.attention(W), weights / weights.sum(axis=1, keepdims=True), rtol=1e-12)
+    assert task.bias.tolist() == bias.tolist() == pickle.loads(pickle.dumps(task)).bias.tolist()
+    assert attsvm.Task(X).bias is None
+    sloped = attsvm.with_positions(task, fixed_slope=2)
+    np.testing.assert_allclose(sloped.bias, bias - 2 * (np.array([[3], [1]]) - np.arange(4)), atol=1e-15)
+    for options in ({}, {"kind": "slope", "fixed_slope": 1}, {"table": np.ones((4, 3)), "fixed_slope": 1}):
+        with pytest.raises(attsvm.InputError, match="one of them alone"):
+            attsvm.with_positions(task, **options)
+    with pytest.raises(attsvm.InputError, match="slope = nan"):
+        attsvm.with_positions(task, fixed_slope=float("nan"))
+    with pytest.raises(attsvm.InputError, match=r"bias\[0,2\] = inf"):
+        attsvm.Task(X, bias=np.where(np.arange(8).reshape(2, 4) == 2, np.inf, bias))
+
+
 @pytest.mark.parametrize("thing", [TASK, attsvm.solve(TASK), attsvm.train(TASK, steps=3), attsvm.solve_many([TASK]),
                                    attsvm.check(TASK), attsvm.margin(TASK, np.eye(10), norms="fro"),
                                    attsvm.local_optima(attsvm.generate("random", n=2, T=3, d=4, seed=1))],

@@ -152,6 +152,10 @@ TEST(Lanes, TakeOnlyWhatTheyDoRight) {
   twins.keys = Array::own(keys, twins.tokens.shape);
   EXPECT_FALSE(takes_lane(AttentionTask(twins), {}));
 
+  TaskArrays biased = task.arrays();
+  biased.bias = Array::own(RowMatrix(RowMatrix::Zero(task.queries(), task.longest())));
+  EXPECT_FALSE(takes_lane(AttentionTask(biased), {}));
+
   TaskArrays close = task.arrays();  // scores that differ in the seventh digit
   std::vector<double> tokens(f64_span(close.tokens).begin(), f64_span(close.tokens).end());
   for (std::size_t j = 0; j < 6; ++j) tokens[6 + j] = tokens[j] * (1 + 1e-7);

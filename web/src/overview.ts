@@ -21,7 +21,14 @@ export function taskCard(data: { task: TaskFacts }): HTMLElement {
     { class: "card" },
     h("h2", {}, "The task"),
     facts([
-      ["attention", [text("task.attention", task.attention), task.masked ? ", masked" : task.causal ? ", causal" : ""]],
+      [
+        "attention",
+        [
+          text("task.attention", task.attention),
+          task.masked ? ", masked" : task.causal ? ", causal" : "",
+          task.bias ? ", with a bias in the logits" : "",
+        ],
+      ],
       [
         "tokens",
         [

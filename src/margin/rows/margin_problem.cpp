@@ -127,8 +127,12 @@ MarginProblem MarginProblem::finite_part(const AttentionTask& task, Selection se
   for (Index i = 0; i < task.queries(); ++i) {
     const auto kept = problem.selection_.kept(i);
     problem.begin_group(i, 1);
-    for (const Index t : kept.subspan(1))
-      problem.add_row(problem.place_of(i, t), true, log_attention(i, kept[0]) - log_attention(i, t));
+    const double* b = task.bias(i);
+    for (const Index t : kept.subspan(1)) {
+      const Index keep = problem.place_of(i, kept[0]), drop = problem.place_of(i, t);
+      const double by_bias = b != nullptr ? b[keep] - b[drop] : 0;
+      problem.add_row(drop, true, log_attention(i, kept[0]) - log_attention(i, t) - by_bias);
+    }
     problem.end_group();
   }
   return problem;

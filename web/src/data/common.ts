@@ -132,6 +132,7 @@ export interface TaskFacts {
   attention: "prompt" | "cross" | "self" | "next-token";
   causal: boolean;
   masked: boolean;
+  bias: boolean;
   ragged: boolean;
   sequences: number;
   queries: number;

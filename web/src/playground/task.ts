@@ -95,6 +95,7 @@ export function taskFrom(arrays: TaskArrays, names: readonly string[] = []): Tas
   const z = arrays["queries"] ? rowsOf(arrays["queries"]) : null;
   const asking = listOf(arrays["query_token"]);
   const sequence = listOf(arrays["sequence"]) ?? (z ?? asking ?? sequences).map((_, k) => k);
+  if (arrays["bias"]) throw new Error("the task has a bias; this page takes tasks whose logits are W's alone");
   if (arrays["visible"] && arrays["visible"].shape.length !== 1)
     throw new Error("visible is a mask; this page takes tasks whose queries see all tokens or the leading ones");
   const visible = listOf(arrays["visible"]);
