@@ -10,7 +10,7 @@ using ClaimTest = ClaimResult(const Claim&, const ClaimSettings&, Threads&);
 ClaimTest test_separability, test_rank;
 ClaimTest test_capacity_always, test_capacity_count, test_capacity_law;
 ClaimTest test_divergence;
-ClaimTest test_direction, test_sequence, test_global, test_first_gradient, test_kq_bias;
+ClaimTest test_direction, test_sequence, test_fixed_slope, test_global, test_first_gradient, test_kq_bias;
 ClaimTest test_local, test_necessity, test_over_parametrization;
 ClaimTest test_path_w, test_path_kq, test_path_p, test_joint_tight, test_joint_loose;
 ClaimTest test_steepest, test_steepest_kq, test_adam_pace, test_adam_turn;

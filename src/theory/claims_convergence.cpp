@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "attsvm/positions.h"
 #include "attsvm/theory.h"
 #include "theory/claim_tests.h"
 #include "theory/claim_tools.h"
@@ -21,15 +22,20 @@ std::string far_from(double distance, std::span<const Index> selected) {
   return fmt::format("1 - correlation is {:.3g} at the end; selected tokens {}", distance, fmt::join(selected, " "));
 }
 
-/// Runs from zero, against the SVM of the tokens that they end at.
-ClaimResult test_own_selection(const Recipe& recipe, const Claim& claim, const ClaimSettings& settings,
+/// Runs from zero, with `slope` times the distance taken off the logits, against the SVM of the tokens that they end
+/// at.
+ClaimResult test_own_selection(const Recipe& recipe, double slope, const Claim& claim, const ClaimSettings& settings,
                                Threads& threads) {
   constexpr Index kEarly = kManySteps / 10;
   Tally tally(claim, settings);
   std::vector<double> distances, early;
   Index closer = 0, optimal = 0;
   tally.for_batches(0, [&](Index first, Index count) {
-    const auto tasks = draw_tasks(recipe, {settings.seed, first, count}, threads);
+    auto tasks = draw_tasks(recipe, {settings.seed, first, count}, threads);
+    if (slope != 0) {
+      for (AttentionTask& task : tasks)
+        task = with_positions(task, {.kind = PositionKind::fixed_slope, .slope = slope});
+    }
     const auto runs = train_many(tasks, {.steps = kManySteps, .record = {.at = {kEarly, kManySteps}}}, threads);
     const auto selected = selected_by(tasks, runs, threads);
     const auto best = optimal_of(tasks);
@@ -124,11 +130,15 @@ TwoInputs run_two_inputs(Threads& threads) {
 }  // namespace
 
 ClaimResult test_direction(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
-  return test_own_selection({.n = 6, .T = 8, .d = 10}, claim, settings, threads);
+  return test_own_selection({.n = 6, .T = 8, .d = 10}, 0, claim, settings, threads);
 }
 
 ClaimResult test_sequence(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
-  return test_own_selection({.n = 2, .T = 5, .d = 8, .pattern = QueryPattern::causal}, claim, settings, threads);
+  return test_own_selection({.n = 2, .T = 5, .d = 8, .pattern = QueryPattern::causal}, 0, claim, settings, threads);
+}
+
+ClaimResult test_fixed_slope(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
+  return test_own_selection({.n = 2, .T = 5, .d = 8, .pattern = QueryPattern::causal}, 1, claim, settings, threads);
 }
 
 ClaimResult test_global(const Claim& claim, const ClaimSettings& settings, Threads& threads) {

@@ -50,8 +50,8 @@ def test_list(attsvm, tested):
             "over-parametrization", "kq-bias", "rank", "path-W", "path-KQ", "path-p", "joint-tight", "joint-loose",
             "p-W-lemma", "equivalence-relu", "equivalence-quadratic", "sequence", "next-token", "steepest", "steepest-kq",
             "adam-pace", "adam-turn", "decay", "dropout", "smoothing", "batches", "batches-normalized", "positions",
-            "entropy-direction", "entropy-locks", "noise", "heads", "heads-level", "heads-divide", "layers-live",
-            "layers-all", "layers-values", "layers-mlp", "capacity-always", "capacity-count",
+            "fixed-slope", "entropy-direction", "entropy-locks", "noise", "heads", "heads-level", "heads-divide",
+            "layers-live", "layers-all", "layers-values", "layers-mlp", "capacity-always", "capacity-count",
             "capacity-law"} == {c["name"] for c in listed}
     text = attsvm("claims", "list").out
     assert all(claim["name"] in text for claim in listed)
