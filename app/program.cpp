@@ -238,6 +238,8 @@ int run_rank(int argc, const char* const* argv) {
   } catch (const std::system_error& error) {  // also from messages about other errors
     if (nobody_reads(error)) return kNobodyReads;
     throw;
+  } catch (const JobOver&) {
+    return kDone;  // rank 0 has the exit code
   }
 }
 

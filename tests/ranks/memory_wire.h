@@ -53,7 +53,12 @@ inline std::vector<int> on_ranks(int count, const std::function<int(internal::Ra
   std::vector<int> codes(static_cast<std::size_t>(count), -1);
   const auto run = [&](int rank) {
     internal::Ranks ranks(std::make_unique<MemoryWire>(mail, rank));
-    codes[static_cast<std::size_t>(rank)] = ranks.leave(work(ranks));
+    int code = 0;
+    try {
+      code = work(ranks);
+    } catch (const internal::JobOver&) {  // what leave() returns says why
+    }
+    codes[static_cast<std::size_t>(rank)] = ranks.leave(code);
   };
   std::vector<std::jthread> others;
   for (int rank = 1; rank < count; ++rank) others.emplace_back(run, rank);
