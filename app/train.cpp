@@ -224,7 +224,8 @@ ExitCode run_train(const Session& session, TrainOptions& options) {
   const TaskOfRanks loaded(options.task, settings.heads == 1, threads);
   if (!ranks().first()) {
     TaskMember member(loaded.part(), threads);
-    ranks().help([&](const std::string& job) { return member.answer(job); });
+    ranks().help([&](const std::string& job) { return member.answer(job); },
+                 [&](std::string own, std::string_view next) { return member.merged(std::move(own), next); });
     return kDone;
   }
   require_other_file(options.out, options.task);
