@@ -17,7 +17,7 @@ struct Letter {
     kTotal = 't',    ///< down the tree: what all have together
     kRefusal = 'i',  ///< up the tree: an InputError of rank `number`, in words
     kBug = 'b',      ///< up the tree: any other exception
-    kLeave = 'l',    ///< from rank 0: the job ends with exit code `number`
+    kLeave = 'l',    ///< down the tree: the job ends with exit code `number`
     kGone = 'g',     ///< to rank 0: a helper's last letter
   };
   Kind kind;

@@ -99,6 +99,7 @@ Message Ranks::take(int from) {
     if (letter.kind == Letter::kLeave) {
       told_ = true;
       code_ = static_cast<int>(letter.number);
+      pass_on(letter);  // along the tree, so that it overtakes no letter
       throw JobOver{};
     }
     if (from == Wire::kAnyone || message.from == from) return message;
@@ -219,8 +220,7 @@ int Ranks::leave(int code) {
     wire_->send(0, sealed({Letter::kGone, 0, {}}));
     return code_;
   }
-  for (int other = 1; other < count(); ++other)
-    wire_->send(other, sealed({Letter::kLeave, static_cast<std::uint64_t>(code), {}}));
+  pass_on({Letter::kLeave, static_cast<std::uint64_t>(code), {}});
   for (int here = count() - 1; here > 0;) {
     const Message message = await(*wire_, Wire::kAnyone);
     if (opened(message.bytes).kind == Letter::kGone) --here;  // all else comes too late to be of use

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+
 #include "attsvm/error.h"
 #include "ranks/memory_wire.h"
 #include "ranks/tree.h"
@@ -35,6 +37,7 @@ std::string joined(std::string own, std::string_view next) { return own.append(n
 
 TEST(Ranks, HaveTheSameTogether) {
   for (const int count : {1, 2, 3, 4, 7, 8}) {
+    std::atomic<int> done = 0;
     on_ranks(count, [&](Ranks& ranks) {
       for (int round = 0; round < 20; ++round) {
         const std::string all = ranks.together(fmt::format("{}.{} ", round, ranks.rank()), joined,
@@ -43,8 +46,10 @@ TEST(Ranks, HaveTheSameTogether) {
         for (int rank = 0; rank < count; ++rank) expected += fmt::format("{}.{} ", round, rank);
         EXPECT_EQ(all, expected);
       }
+      ++done;
       return 0;
     });
+    EXPECT_EQ(done, count);  // the end of the job overtook nothing
   }
 }
 
