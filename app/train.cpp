@@ -221,7 +221,8 @@ ExitCode run_train(const Session& session, TrainOptions& options) {
   parse(options);
   TrainSettings& settings = options.settings;
   Threads threads(session.threads);
-  const TaskOfRanks loaded(options.task, settings.heads == 1, threads);
+  using Sharing = TaskOfRanks::Sharing;
+  const TaskOfRanks loaded(options.task, settings.heads == 1 ? Sharing::queries : Sharing::none, threads);
   if (!ranks().first()) {
     TaskMember member(loaded.part(), threads);
     ranks().help([&](const std::string& job) { return member.answer(job); },

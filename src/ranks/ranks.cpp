@@ -73,7 +73,7 @@ void require_same_on_all(Wire& wire, std::string_view mark, std::string_view wha
   if (!problem.empty()) refuse("{}", problem);
 }
 
-Ranks::Ranks(std::unique_ptr<Wire> wire) : wire_(std::move(wire)) {}
+Ranks::Ranks(std::unique_ptr<Wire> wire) : wire_(std::move(wire)), members_(count()) {}
 Ranks::~Ranks() = default;
 
 void Ranks::send(int to, const Letter& letter) {
@@ -99,7 +99,7 @@ Message Ranks::take(int from) {
     if (letter.kind == Letter::kLeave) {
       told_ = true;
       code_ = static_cast<int>(letter.number);
-      pass_on(letter);  // along the tree, so that it overtakes no letter
+      pass_on(letter, count());  // along the tree, so that it overtakes no letter
       throw JobOver{};
     }
     if (from == Wire::kAnyone || message.from == from) return message;
@@ -118,22 +118,22 @@ std::string Ranks::take_answers(int child, std::uint64_t number) {
 
 std::vector<std::string> Ranks::answers_below(std::uint64_t number) {
   std::vector<std::string> all;
-  for (const int child : children_of(rank(), count())) {
+  for (const int child : children_of(rank(), members_)) {
     for (std::string& text : texts_in(take_answers(child, number))) all.push_back(std::move(text));
   }
   return all;
 }
 
 /// To those below; first to the one that has most below it.
-void Ranks::pass_on(const Letter& letter) {
-  const std::vector<int> children = children_of(rank(), count());
+void Ranks::pass_on(const Letter& letter, int members) {
+  const std::vector<int> children = children_of(rank(), members);
   for (auto child = children.rbegin(); child != children.rend(); ++child) send(*child, letter);
 }
 
 void Ranks::answer(const Letter& letter, const std::function<std::string(const std::string&)>& work,
                    const Merge& merge) {
   const bool asked = letter.kind == Letter::kAsked;
-  if (asked) pass_on(letter);
+  if (asked) pass_on(letter, members_);
   Letter::Kind problem = Letter::kBug;
   std::string words;
   try {
@@ -176,7 +176,7 @@ void Ranks::help(const std::function<std::string(const std::string&)>& work, con
 std::vector<std::string> Ranks::ask(const std::string& portion, const std::function<void()>& own) {
   const std::uint64_t number = new_number();
   ++traffic_.rounds;
-  if (wire_) pass_on({Letter::kAsked, number, portion});
+  if (wire_) pass_on({Letter::kAsked, number, portion}, members_);
   own();
   return wire_ ? answers_below(number) : std::vector<std::string>();
 }
@@ -185,7 +185,7 @@ std::string Ranks::together(std::string own, const Merge& merge,
                             const std::function<std::string(std::string all)>& finish) {
   const auto number = static_cast<std::uint64_t>(++traffic_.rounds);
   if (wire_) {
-    for (const int child : children_of(rank(), count())) own = merge(std::move(own), take_answers(child, number));
+    for (const int child : children_of(rank(), members_)) own = merge(std::move(own), take_answers(child, number));
   }
   if (first()) {
     if (finish) own = finish(std::move(own));
@@ -193,7 +193,7 @@ std::string Ranks::together(std::string own, const Merge& merge,
     send(parent_of(rank()), {Letter::kAnswers, number, own});
     own = opened(take(parent_of(rank())).bytes).text;
   }
-  if (wire_) pass_on({Letter::kTotal, number, own});
+  if (wire_) pass_on({Letter::kTotal, number, own}, members_);
   return own;
 }
 
@@ -205,7 +205,7 @@ void Ranks::collect(const std::string& own, const std::function<void(int rank, s
     return send(0, {Letter::kAnswers, number, own});
   }
   use(0, own);
-  for (int other = 1; other < count(); ++other) {
+  for (int other = 1; other < members_; ++other) {
     send(other, {Letter::kTotal, number, {}});
     use(other, take_answers(other, number));
   }
@@ -220,7 +220,7 @@ int Ranks::leave(int code) {
     wire_->send(0, sealed({Letter::kGone, 0, {}}));
     return code_;
   }
-  pass_on({Letter::kLeave, static_cast<std::uint64_t>(code), {}});
+  pass_on({Letter::kLeave, static_cast<std::uint64_t>(code), {}}, count());
   for (int here = count() - 1; here > 0;) {
     const Message message = await(*wire_, Wire::kAnyone);
     if (opened(message.bytes).kind == Letter::kGone) --here;  // all else comes too late to be of use

@@ -35,6 +35,9 @@ class Ranks {
   int rank() const { return wire_ ? wire_->rank() : 0; }
   int count() const { return wire_ ? wire_->count() : 1; }
   bool first() const { return rank() == 0; }
+  /// From now on, what is asked, done together and collected is among ranks 0 … members−1; the others have no part in
+  /// it. To be called by all.
+  void share_among(int members) { members_ = members; }
 
   /// Computes what rank 0 hands out, and returns when it hands out no more (leave). An exception of `work` ends the
   /// job: it is thrown again on rank 0. `merge`, if given, makes one answer of several to what rank 0 asks.
@@ -64,12 +67,13 @@ class Ranks {
   Message take(int from);
   std::string take_answers(int child, std::uint64_t number);
   std::vector<std::string> answers_below(std::uint64_t number);
-  void pass_on(const Letter& letter);
+  void pass_on(const Letter& letter, int members);
   void answer(const Letter& letter, const std::function<std::string(const std::string&)>& work, const Merge& merge);
 
   std::unique_ptr<Wire> wire_;
   std::deque<Message> early_;  // arrived while another was awaited
-  bool told_ = false;          // rank 0 has ended the job
+  int members_;
+  bool told_ = false;  // rank 0 has ended the job
   int code_ = 0;
   Traffic traffic_;
 };

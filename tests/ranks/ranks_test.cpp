@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <chrono>
 
 #include "attsvm/error.h"
 #include "ranks/memory_wire.h"
+#include "ranks/slow_wire.h"
 #include "ranks/tree.h"
 #include "support.h"
 
@@ -71,6 +73,44 @@ TEST(Ranks, NoneSendsMoreThanTheTreeAsks) {
   });
 }
 
+/// The model of docs/howto/cluster.md: seconds until ranks, a power of two, have so many bytes together.
+double modelled(int count, double bytes, const test::Network& network) {
+  double levels = 0;
+  for (int ranks = 1; ranks < count; ranks *= 2) ++levels;
+  return 2 * levels * (network.latency + bytes / network.bandwidth);
+}
+
+TEST(Ranks, TakeAsLongAsTheModelSays) {
+  constexpr std::size_t kBytes = 20'000;
+  // So slow that what this machine does besides hardly counts: mostly latency, mostly bandwidth, both.
+  for (const test::Network& network : {test::Network{0.02, 1e9}, test::Network{0.0005, 1e6}, test::Network{0.01, 2e6}}) {
+    for (const int count : {2, 4, 8}) {
+      double least = 1e9;  // what disturbs a round only makes it longer
+      on_ranks(
+          count,
+          [&](Ranks& ranks) {
+            const auto merge = [](std::string own, std::string_view /*next*/) { return own; };
+            auto before = std::chrono::steady_clock::now();
+            for (int round = 0; round < 6; ++round) {
+              ranks.together(std::string(kBytes, 'x'), merge);
+              const auto now = std::chrono::steady_clock::now();
+              // The first round ends for rank 0 when the others have not heard of it yet.
+              if (ranks.first() && round > 0)
+                least = std::min(least, std::chrono::duration<double>(now - before).count());
+              before = now;
+            }
+            return 0;
+          },
+          [&](std::shared_ptr<test::Mail> mail, int rank) {
+            return std::make_unique<test::SlowWire>(test::memory_wire(std::move(mail), rank), network);
+          });
+      const double expected = modelled(count, kBytes, network);
+      EXPECT_GT(least, 0.9 * expected) << count << " ranks";
+      EXPECT_LT(least, 1.5 * expected) << count << " ranks";
+    }
+  }
+}
+
 TEST(Ranks, AnswersComeInTheOrderOfRanks) {
   for (const int count : {1, 2, 3, 6, 8}) {
     for (const bool merging : {false, true}) {
@@ -92,6 +132,22 @@ TEST(Ranks, AnswersComeInTheOrderOfRanks) {
         return 0;
       });
     }
+  }
+}
+
+TEST(Ranks, SomeRanksHaveNoPartInIt) {
+  for (const int members : {1, 2, 3, 5}) {
+    const auto codes = on_ranks(6, [&](Ranks& ranks) {
+      ranks.share_among(members);
+      if (ranks.rank() >= members) {
+        ranks.help([](const std::string& job) { return job; });
+        return 0;
+      }
+      const std::string all = ranks.together(std::to_string(ranks.rank()), joined);
+      EXPECT_EQ(all, std::string("012345").substr(0, static_cast<std::size_t>(members)));
+      return 3;
+    });
+    EXPECT_EQ(codes, std::vector<int>(6, 3));
   }
 }
 

@@ -51,7 +51,7 @@ bool same_bits(const Matrix& a, const Matrix& b) {
 }
 
 TEST(SharedSolve, HasTheBitsOfOneProcess) {
-  const AttentionTask task = drawn(4200, 24);  // four segments of 1,050 queries
+  const AttentionTask task = drawn(4096, 64);  // four segments of 1,024 queries
   const MarginProblem problem = MarginProblem::attention(task, *task.select());
   for (const Norm& norm : {Norm::frobenius(), Norm::nuclear()}) {
     const SolveSettings settings{.norm = norm, .tolerance = 1e-4};
@@ -60,7 +60,7 @@ TEST(SharedSolve, HasTheBitsOfOneProcess) {
     ASSERT_EQ(one.status, MarginStatus::optimal) << one.method;
     ASSERT_TRUE(verify(task, stored(problem, one, 1e-4), {.tolerance = 1e-4}).valid);
     for (const std::vector<Index>& cuts :
-         {std::vector<Index>{0, 2100, 4200}, {0, 1050, 4200}, {0, 1050, 2100, 3150, 4200}}) {
+         {std::vector<Index>{0, 2048, 4096}, {0, 1024, 2048, 3072, 4096}, {0, 1024, 4096}}) {
       const auto found = solve_on_ranks(task, cuts, settings, 1 + static_cast<int>(cuts.size()) % 2);
       Index row = 0;
       for (const auto& part : found) {
@@ -91,14 +91,14 @@ TEST(SharedSolve, HasTheBitsOfOneProcess) {
 TEST(SharedSolve, LeavesToOneProcessWhatNeedsAllRows) {
   const AttentionTask few = drawn(2048, 3);  // far more rows than unknowns
   for (const auto& part : solve_on_ranks(few, {0, 1024, 2048}, {}, 1)) EXPECT_FALSE(part.has_value());
-  const AttentionTask task = drawn(2048, 18);
+  const AttentionTask task = drawn(2048, 46);
   for (const auto& part : solve_on_ranks(task, {0, 1024, 2048}, {.norm = Norm::spectral(), .tolerance = 1e-2}, 1))
     EXPECT_FALSE(part.has_value());
   for (const auto& part : solve_on_ranks(task, {0, 1024, 2048}, {.soft = {1.0}}, 1)) EXPECT_FALSE(part.has_value());
 }
 
 TEST(SharedSolve, TheFirstProcessStopsAll) {
-  const AttentionTask task = drawn(2048, 18);
+  const AttentionTask task = drawn(2048, 46);
   for (const auto& part : solve_on_ranks(task, {0, 1024, 2048}, {.iteration_limit = 3}, 1)) {
     ASSERT_TRUE(part.has_value());
     EXPECT_EQ(part->status, MarginStatus::limit);
