@@ -5,10 +5,10 @@ import math
 
 QUERIES, TOKENS, D, DZ = 10_000_000, 128, 512, 512
 CORES = 24  # per rank
-# Measured on one core of the build machine, which was busy: seconds per number of the tokens in a gradient, per
-# multiplication of a Newton product in single precision, and per byte that a rank merges.
-PER_NUMBER, PER_PRODUCT, PER_MERGED_BYTE = 2.3e-9, 2.0e-11, 1.0e-9
-HOP = 0.5e-3  # seconds from rank to rank besides the bytes: network, and sleep between looks at the wire
+# CPU seconds of one core of a busy AMD EPYC: per number of the tokens in a gradient, per multiplication of a Newton
+# product in single precision, and per byte that a rank merges.
+PER_NUMBER, PER_PRODUCT, PER_MERGED_BYTE = 2.3e-9, 1.7e-11, 0.95e-9
+HOP = 0.2e-3  # assumed: seconds from rank to rank besides the bytes, with the sleep between looks at the wire
 WORKING = 4  # rows per query in the working set of a solve
 
 
