@@ -291,7 +291,7 @@ void refuse_given(const std::vector<const CLI::Option*>& options, std::string_vi
 TaskOfRanks::Sharing sharing_of(const CheckOptions& options) {
   const bool own_selection = options.select.empty() || options.select == "opt" || options.select == "file";
   return options.run.empty() && !options.enumerate && !options.head && own_selection ? TaskOfRanks::Sharing::segments
-                                                                                    : TaskOfRanks::Sharing::none;
+                                                                                     : TaskOfRanks::Sharing::none;
 }
 
 ExitCode run_check(Session& session, CheckOptions& options) {

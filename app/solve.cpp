@@ -264,8 +264,7 @@ ExitCode run_solve(Session& session, SolveOptions& options) {
   if (!ranks().first()) return kDone;
   answer.norm = options.norm;  // as the user wrote it: lp:2 is another name of fro
   // What takes memory comes before the file, so that there is none where it fails.
-  const Json fields =
-      session.json ? to_json(question, solution, answer, options, threads.count()) : Json::object();
+  const Json fields = session.json ? to_json(question, solution, answer, options, threads.count()) : Json::object();
   const bool ranked = !session.json && solution.status != MarginStatus::infeasible;
   const std::string rank = ranked ? rank_words(solution) : "";
   save_solution(options.out, answer, session.force);

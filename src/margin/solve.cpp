@@ -122,8 +122,8 @@ MarginSolution solve(const MarginProblem& problem, const SolveSettings& settings
 }
 
 std::optional<MarginSolution> internal::solve_shared(const MarginProblem& problem, const SharedRows& shared,
-                                                    const SolveSettings& settings, Threads& threads,
-                                                    const MarginSolution* warm_start) {
+                                                     const SolveSettings& settings, Threads& threads,
+                                                     const MarginSolution* warm_start) {
   require_sensible(settings);
   if (!settings.soft.empty()) return std::nullopt;
   MarginSolution solution;

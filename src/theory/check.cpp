@@ -87,7 +87,7 @@ std::string packed(const Check& check, Index first) {
   for (auto member : {&SelectionReport::support, &SelectionReport::ambiguous, &SelectionReport::ahead}) {
     std::vector<SupportToken> tokens = (*check.report).*member;
     for (SupportToken& token : tokens) token.query += first;
-    out.put(std::span(tokens));
+    out.put(std::span<const SupportToken>(tokens));
   }
   return out.take();
 }

@@ -233,8 +233,7 @@ std::string GradientPass::answer(Unpacker& job) {
   PassChoice choice = job.get<PassChoice>();
   const std::vector<Index> queries = job.list<Index>();
   choice.queries = queries;
-  state.answered.emplace(
-      state.sums(queries.empty() ? state.task.queries : static_cast<Index>(queries.size()), head));
+  state.answered.emplace(state.sums(queries.empty() ? state.task.queries : static_cast<Index>(queries.size()), head));
   LossSegments segments(*state.answered);
   state.pass(W, head, choice, segments, {});
   return segments.packed();

@@ -83,7 +83,8 @@ double modelled(int count, double bytes, const test::Network& network) {
 TEST(Ranks, TakeAsLongAsTheModelSays) {
   constexpr std::size_t kBytes = 20'000;
   // So slow that what this machine does besides hardly counts: mostly latency, mostly bandwidth, both.
-  for (const test::Network& network : {test::Network{0.02, 1e9}, test::Network{0.0005, 1e6}, test::Network{0.01, 2e6}}) {
+  for (const test::Network& network :
+       {test::Network{0.02, 1e9}, test::Network{0.0005, 1e6}, test::Network{0.01, 2e6}}) {
     for (const int count : {2, 4, 8}) {
       double least = 1e9;  // what disturbs a round only makes it longer
       on_ranks(

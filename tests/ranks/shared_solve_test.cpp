@@ -34,10 +34,11 @@ std::vector<std::optional<MarginSolution>> solve_on_ranks(const AttentionTask& t
     Threads own(threads);
     const auto k = static_cast<std::size_t>(ranks.rank());
     const AttentionTask part(part_of(task, cuts[k], cuts[k + 1]));
-    const SharedRows shared{
-        .first = cuts[k], .queries = task.queries(), .together = [&](std::string here, const auto& merge, const auto& finish) {
-          return ranks.together(std::move(here), merge, finish);
-        }};
+    const SharedRows shared{.first = cuts[k],
+                            .queries = task.queries(),
+                            .together = [&](std::string here, const auto& merge, const auto& finish) {
+                              return ranks.together(std::move(here), merge, finish);
+                            }};
     const MarginProblem problem = MarginProblem::attention(part, *part.select());
     found[k] = solve_shared(problem, shared, settings, own);
     return 0;

@@ -139,20 +139,20 @@ TEST(SharedTask, ShardsOfWholeSegmentsSendOneMatrixPerNode) {
   // Of eight ranks, rank 0 hears from three: sums are merged on the way.
   for (const int count : {2, 8})
     share(task, even_cuts(task, count), count, 1, [&](const SharedTask& shared, Threads& threads, Ranks& ranks) {
-    shared.ask(preparing({}), [] {});
-    GradientPass pass(shared, {}, threads);
-    LossGradient out;
-    pass.evaluate(RowMatrix::Zero(5, 4), task.head(), {}, out);  // computes scores
-    const Ranks::Traffic before = ranks.traffic();
-    pass.evaluate(RowMatrix::Zero(5, 4), task.head(), {}, out);
-    const Ranks::Traffic after = ranks.traffic();
-    const std::int64_t matrix = 5 * 4 * 8, rest = 400;  // a letter's other numbers, and the head
-    const auto letters = static_cast<std::int64_t>(children_of(0, count).size());
-    EXPECT_EQ(after.rounds - before.rounds, 1);
-    EXPECT_LT(after.sent - before.sent, letters * (matrix + rest));
-    EXPECT_LT(after.received - before.received, letters * (matrix + rest));
-    EXPECT_GT(after.received - before.received, letters * matrix);
-  });
+      shared.ask(preparing({}), [] {});
+      GradientPass pass(shared, {}, threads);
+      LossGradient out;
+      pass.evaluate(RowMatrix::Zero(5, 4), task.head(), {}, out);  // computes scores
+      const Ranks::Traffic before = ranks.traffic();
+      pass.evaluate(RowMatrix::Zero(5, 4), task.head(), {}, out);
+      const Ranks::Traffic after = ranks.traffic();
+      const std::int64_t matrix = 5 * 4 * 8, rest = 400;  // a letter's other numbers, and the head
+      const auto letters = static_cast<std::int64_t>(children_of(0, count).size());
+      EXPECT_EQ(after.rounds - before.rounds, 1);
+      EXPECT_LT(after.sent - before.sent, letters * (matrix + rest));
+      EXPECT_LT(after.received - before.received, letters * (matrix + rest));
+      EXPECT_GT(after.received - before.received, letters * matrix);
+    });
 }
 
 TEST(OrderedSum, TheTreeDoesNotDependOnWhoSummedWhat) {

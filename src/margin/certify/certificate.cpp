@@ -170,8 +170,7 @@ void Certifier::mend(const MarginProblem& problem, const RowSums& sums, double t
 /// Scales W up until it meets every row ≥ 1 and ‖W‖ is not below the bound: a W that meets all rows is at least that
 /// large, so only rounding can have left it smaller. False: the bound is above ‖W‖ by more than rounding, which proves
 /// that W does not meet the rows.
-bool Certifier::restore(const MarginProblem& problem, const RowSums& sums, double tolerance,
-                        MarginSolution& solution) {
+bool Certifier::restore(const MarginProblem& problem, const RowSums& sums, double tolerance, MarginSolution& solution) {
   const bool fast = measure_.arithmetic() == RowMeasure::Arithmetic::fast;
   if (!fast && !solution.norm.is_nuclear()) mend(problem, sums, tolerance, solution);
   for (int round = 0; round < kStretches; ++round) {  // rounding of the scaled W can leave rows short again
@@ -228,7 +227,8 @@ void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSo
     if (std::abs(solution.slack(k)) <= kSupportTolerance * std::max(1.0, std::abs(problem.rhs(k)))) ++solution.support;
   }
   solution.support = sums.count(solution.support);
-  const double short_by = needed_stretch(problem, sums) - 1 + measure_.value_error();  // W (1 + short_by) meets the rows
+  const double short_by =
+      needed_stretch(problem, sums) - 1 + measure_.value_error();  // W (1 + short_by) meets the rows
   const bool proven = feasible && solution.gap + short_by <= tolerance && std::isfinite(solution.objective) &&
                       !sums.any(!solution.dual.allFinite());
   solution.status = proven ? MarginStatus::optimal : MarginStatus::stalled;

@@ -52,7 +52,8 @@ void RankCertifier::collect(const MarginProblem& problem, const RowSums& sums, c
   zeta_.resize(problem.dz(), candidates + 1);
   std::vector<double> squares(static_cast<std::size_t>(sums.segments()), 0.0);
   support_.total = sums.number<double>([&](Index segment) {
-    const auto first = static_cast<std::size_t>(sums.begin(segment)), last = static_cast<std::size_t>(sums.end(segment));
+    const auto first = static_cast<std::size_t>(sums.begin(segment)),
+               last = static_cast<std::size_t>(sums.end(segment));
     double total = 0;
     for (const MarginGroup& group : problem.groups().subspan(first, last - first)) {
       const ConstVector z(group.z, problem.dz());

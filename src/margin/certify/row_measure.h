@@ -33,9 +33,9 @@ class RowMeasure {
 
   Arithmetic arithmetic() const { return arithmetic_; }
   const Eigen::VectorXd& values() const { return values_; }
-  void stretch(double factor) { values_ *= factor; }        ///< multiplies the values by `factor`, as for a scaled W
-  const RowMatrix& A() const { return A_; }  ///< (d, at least dz), zeros beyond dz
-  double norm() const { return norm_; }                     ///< ‖A‖_F
+  void stretch(double factor) { values_ *= factor; }  ///< multiplies the values by `factor`, as for a scaled W
+  const RowMatrix& A() const { return A_; }           ///< (d, at least dz), zeros beyond dz
+  double norm() const { return norm_; }               ///< ‖A‖_F
   double size() const { return size_; }    ///< Σ |dual_k| ‖δ_k‖ ‖ζ_k‖: ‖A‖ if no terms cancelled
   double error() const;                    ///< how far rounding may have moved ‖A‖
   double reach() const { return reach_; }  ///< the largest ‖δ_k‖ ‖W‖ ‖ζ_k‖

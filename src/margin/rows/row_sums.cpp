@@ -54,25 +54,24 @@ RowSums::RowSums(const MarginProblem& problem, const SharedRows* shared)
 
 std::string RowSums::chain(std::string here) const {
   if (shared_ == nullptr) return here;
-  return shared_->together(
-      std::move(here), [](std::string own, std::string_view next) { return own.append(next); }, {});
+  return shared_->together(std::move(here), [](std::string own, std::string_view next) { return own.append(next); },
+                           {});
 }
 
 void RowSums::take_largest(std::span<double> numbers) const {
   if (shared_ == nullptr) return;
   Packer here;
   for (const double number : numbers) here.put(number);
-  const std::string all = shared_->together(
-      here.take(),
-      [](const std::string& own, std::string_view next) {
-        Packer both;
-        for (Unpacker mine(own), others(next); !mine.done();) {
-          const double a = mine.get<double>(), b = others.get<double>();
-          both.put(a >= b || std::isnan(a) ? a : b);
-        }
-        return both.take();
-      },
-      {});
+  const std::string all = shared_->together(here.take(),
+                                            [](const std::string& own, std::string_view next) {
+                                              Packer both;
+                                              for (Unpacker mine(own), others(next); !mine.done();) {
+                                                const double a = mine.get<double>(), b = others.get<double>();
+                                                both.put(a >= b || std::isnan(a) ? a : b);
+                                              }
+                                              return both.take();
+                                            },
+                                            {});
   Unpacker in(all);
   for (double& number : numbers) number = in.get<double>();
 }

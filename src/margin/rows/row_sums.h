@@ -46,9 +46,7 @@ class RowSums {
   Index all_segments() const { return all_segments_; }  ///< of all processes
   Index segments() const { return segments_; }          ///< of this process
   Index begin(Index segment) const { return segments_ == 1 ? 0 : cuts_[static_cast<std::size_t>(segment)]; }  ///< group
-  Index end(Index segment) const {
-    return segments_ == 1 ? own_groups_ : cuts_[static_cast<std::size_t>(segment) + 1];
-  }
+  Index end(Index segment) const { return segments_ == 1 ? own_groups_ : cuts_[static_cast<std::size_t>(segment) + 1]; }
   Index first_row(Index segment) const { return row_before(begin(segment)); }
   Index end_row(Index segment) const { return row_before(end(segment)); }
 

@@ -13,8 +13,8 @@ namespace attsvm::internal {
 
 /// A margin problem as the streaming solvers read it. It copies the queries and scales tokens, queries and right-hand
 /// sides to size one by powers of two, so that single precision neither overflows nor underflows. Loops run over blocks
-/// of queries that depend on the sizes alone, and sums are those of RowSums, so that any number of threads and processes
-/// gives the same bytes.
+/// of queries that depend on the sizes alone, and sums are those of RowSums, so that any number of threads and
+/// processes gives the same bytes.
 class ScaledProblem {
  public:
   /// std::logic_error for a value problem, whose rows drop no token. `shared` as in RowSums.

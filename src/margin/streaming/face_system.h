@@ -78,7 +78,7 @@ class FaceSystem {
   Index wave() const {
     return std::min(problem_.sums().segments(), std::max<Index>(kParts, problem_.threads().count()) / parts());
   }
-  static constexpr int kSweeps = 20;  // of coordinate ascent on a block; by hand
+  static constexpr int kSweeps = 20;                                   // of coordinate ascent on a block; by hand
   static constexpr double kFirstDamping = 0.01, kLeastDamping = 1e-3;  // by hand
 
   double precondition(double length);
