@@ -7,10 +7,13 @@
 
 #include "check_next_token.h"
 #include "options.h"
+#include "ranks/ranks.h"
 #include "report/run_answer.h"
 #include "run_answer.h"
 #include "stack_answer.h"
+#include "task_of_ranks.h"
 #include "theory/head_division.h"
+#include "theory/shared_check.h"
 #include "theory/unsolved.h"
 
 namespace attsvm::internal {
@@ -284,9 +287,18 @@ void refuse_given(const std::vector<const CLI::Option*>& options, std::string_vi
   }
 }
 
+/// Whether ranks can share the task: runs and enumerations are left to rank 0.
+TaskOfRanks::Sharing sharing_of(const CheckOptions& options) {
+  const bool own_selection = options.select.empty() || options.select == "opt" || options.select == "file";
+  return options.run.empty() && !options.enumerate && !options.head && own_selection ? TaskOfRanks::Sharing::segments
+                                                                                     : TaskOfRanks::Sharing::none;
+}
+
 ExitCode run_check(Session& session, CheckOptions& options) {
   Threads threads(session.threads);
-  AttentionTask task = load_task(options.task, threads);
+  std::optional<TaskOfRanks> loaded(std::in_place, options.task, sharing_of(options), threads);
+  if (loaded->part() == nullptr) return kDone;
+  AttentionTask task = *loaded->task().part;
   if (options.head && task.next_token())
     throw InputError(fmt::format("{} cannot be used with a next-token task: it has one head", kHeadOption));
   std::optional<StoredRun> stored;
@@ -323,7 +335,20 @@ ExitCode run_check(Session& session, CheckOptions& options) {
   if (!stored) chosen = choose_selection(task, options.task, options.select);
   ProgressLine line(session);
   options.settings.progress = watch_solves(line, watch);
-  const Check check = with_place(options.task, [&] {
+  std::optional<Check> shared;
+  if (loaded->shared()) {
+    shared = with_place(options.task, [&] {
+      return check_shared(task, chosen->selection, options.settings, threads, loaded->rows(),
+                          [](const std::string& own, const auto& use) { ranks().collect(own, use); });
+    });
+    if (!ranks().first()) return kDone;
+    if (!shared) {
+      loaded.reset();
+      task = load_task(options.task, threads);
+      chosen = choose_selection(task, options.task, options.select);
+    }
+  }
+  const Check check = shared ? std::move(*shared) : with_place(options.task, [&] {
     return stored ? check_run(task, trace_of(*stored), options.settings, threads)
                   : check_selection(task, chosen->selection, options.settings, threads);
   });
@@ -371,7 +396,7 @@ rho: W's smallest margin per norm, as a share of the largest that any W has; * m
 the optimizer of the run.
 Exit codes: 0 done, 4 stopped by the time limit or an SVM stalled, 130 interrupted; what is known by then is printed)",
                                     [&session, options] { return run_check(session, *options); });
-  verb->add_option("TASK", options->task, "Task file")->required();
+  verb->add_option("TASK", options->task, "Task file, or folder of shards")->required();
   verb->add_option("--run", options->run, "Run of attsvm train, or of attsvm stack, to check");
   add_head(verb, options->head, "Of a run or a task of many heads, the one to check, from 0 (default: all of the run)");
   verb->add_option("--norm", options->norms, "Further norms in which to judge the run, such as lp:3,schatten:4")

@@ -146,7 +146,7 @@ class CutFileWatch {
 bool nobody_reads(const std::system_error& error) { return error.code() == std::errc::broken_pipe; }
 
 /// Verbs whose work all ranks share. The others run on rank 0, and the other ranks wait.
-constexpr std::array<std::string_view, 5> kShared{"claims", "reproduce", "sweep", "train", "verify"};
+constexpr std::array<std::string_view, 7> kShared{"check", "claims", "reproduce", "solve", "sweep", "train", "verify"};
 
 bool is_ours(const CLI::App& program) {
   if (ranks().first()) return true;
@@ -238,6 +238,8 @@ int run_rank(int argc, const char* const* argv) {
   } catch (const std::system_error& error) {  // also from messages about other errors
     if (nobody_reads(error)) return kNobodyReads;
     throw;
+  } catch (const JobOver&) {
+    return kDone;  // rank 0 has the exit code
   }
 }
 

@@ -4,10 +4,14 @@
 #include <cmath>
 #include <memory>
 
+#include "answer_of_ranks.h"
 #include "graph_answer.h"
 #include "io/output.h"
+#include "margin/shared_solve.h"
 #include "options.h"
+#include "ranks/ranks.h"
 #include "report/answer.h"
+#include "task_of_ranks.h"
 
 namespace attsvm::internal {
 namespace {
@@ -39,6 +43,31 @@ MarginProblem make_problem(const AttentionTask& task, Selection selection, const
     return MarginProblem::value(task, std::move(selection));
   }
   return MarginProblem::attention(task, std::move(selection), options.relax);
+}
+
+/// What is to be solved: rows of a whole task, or of this rank's part.
+struct Question {
+  std::vector<PriorityGraph> graphs;
+  ChosenSelection chosen;
+  MarginProblem problem;
+};
+
+Question question_of(const AttentionTask& task, const SolveOptions& options) {
+  std::vector<PriorityGraph> graphs = graphs_of(task, options);
+  ChosenSelection chosen =
+      task.next_token() ? ChosenSelection{} : choose_selection(task, options.task, options.select, options.head);
+  MarginProblem problem = with_place(options.task, [&] {
+    return task.next_token() ? MarginProblem::graph(task, graphs) : make_problem(task, chosen.selection, options);
+  });
+  return {std::move(graphs), std::move(chosen), std::move(problem)};
+}
+
+/// Whether ranks can share the task: what names queries or rows of the whole task is left to rank 0.
+TaskOfRanks::Sharing sharing_of(const SolveOptions& options) {
+  const bool plain = options.problem != "v" && options.relax.empty() && options.settings.soft.empty() &&
+                     !options.head && options.warm_start.empty();
+  const bool own_selection = options.select.empty() || options.select == "opt" || options.select == "file";
+  return plain && own_selection ? TaskOfRanks::Sharing::segments : TaskOfRanks::Sharing::none;
 }
 
 Json conflict_json(const MarginProblem& problem, const Eigen::VectorXd& dual) {
@@ -81,9 +110,9 @@ std::string words_of(const Norm& norm) {
   return fmt::format("{} norm of power {}", norm.is_entrywise() ? "entrywise" : "Schatten", norm.power);
 }
 
-Json to_json(const MarginProblem& problem, const MarginSolution& solution, const StoredSolution& answer,
-             const ChosenSelection& chosen, std::span<const PriorityGraph> graphs, const SolveOptions& options,
-             int threads) {
+Json to_json(const Question& question, const MarginSolution& solution, const StoredSolution& answer,
+             const SolveOptions& options, int threads) {
+  const MarginProblem& problem = question.problem;
   const bool infeasible = solution.status == MarginStatus::infeasible;
   Json fields{{"status", answer.status}, {"norm", answer.norm}, {"problem", answer.problem}};
   fields.update(numbers_json(answer, solution.gap, solution.violation));
@@ -97,7 +126,7 @@ Json to_json(const MarginProblem& problem, const MarginSolution& solution, const
   fields.update({{"iterations", solution.iterations},
                  {"method", solution.method},
                  {"warm_started", solution.warm_started},
-                 {"ties", ties_json(chosen.ties)},
+                 {"ties", ties_json(question.chosen.ties)},
                  {"tolerance", options.settings.tolerance},
                  {"time_limit", options.settings.time_limit},
                  {"relax", options.relax},
@@ -107,7 +136,7 @@ Json to_json(const MarginProblem& problem, const MarginSolution& solution, const
                  {"seed", nullptr},
                  {"threads", threads},
                  {"file", options.out}});
-  if (problem.task().next_token()) fields.update(graphs_json(problem.task(), graphs, false));
+  if (problem.task().next_token()) fields.update(graphs_json(problem.task(), question.graphs, false));
   if (solution.norm.is_nuclear() && !infeasible) {
     fields["rank_certified"] = solution.rank.certified;
     fields["next_singular_value"] = solution.rank.next_singular_value;
@@ -129,11 +158,11 @@ std::string why_stopped(const MarginSolution& solution) {
   return "by the solver, which could not reach the tolerance; the bound and any gap shown are proven";
 }
 
-void print_table(const MarginProblem& problem, const MarginSolution& solution, const std::string& rank,
-                 const SolveOptions& options, double seconds) {
+void print_table(const MarginProblem& problem, const MarginSolution& solution, std::size_t rows,
+                 const std::string& rank, const SolveOptions& options, double seconds) {
   const auto line = [](const char* label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
   fmt::print("{}: {}\n", options.out, name_of(solution.status));
-  line("rows", fmt::format("{} in {} x {} unknowns", problem.rows(), problem.d(), problem.dz()));
+  line("rows", fmt::format("{} in {} x {} unknowns", rows, problem.d(), problem.dz()));
   if (solution.status == MarginStatus::infeasible) {
     line("proof", fmt::format("these rows cannot hold together (no W with norm below {:.3g} meets them):",
                               1 / solution.residual));
@@ -179,23 +208,23 @@ ExitCode run_solve(Session& session, SolveOptions& options) {
   if (!options.soft_list.empty())
     options.settings.soft =
         parse_list<double>(options.soft_list, "--soft", "penalties separated by commas, such as 1,1,0.5");
-  require_writable(options.out, session.force);
-  for (const std::string* input : {&options.task, &options.select, &options.warm_start})
-    require_other_file(options.out, *input);
+  if (ranks().first()) {
+    require_writable(options.out, session.force);
+    for (const std::string* input : {&options.task, &options.select, &options.warm_start})
+      require_other_file(options.out, *input);
+  }
   Threads threads(session.threads);
-  const AttentionTask task = load_task(options.task, threads);
-  const std::vector<PriorityGraph> graphs = graphs_of(task, options);
-  const ChosenSelection chosen =
-      task.next_token() ? ChosenSelection{} : choose_selection(task, options.task, options.select, options.head);
-  const MarginProblem problem = with_place(options.task, [&] {
-    return task.next_token() ? MarginProblem::graph(task, graphs) : make_problem(task, chosen.selection, options);
-  });
+  std::optional<TaskOfRanks> loaded(std::in_place, options.task, sharing_of(options), threads);
+  if (loaded->part() == nullptr) return kDone;
+  Question question = question_of(*loaded->task().part, options);
+  const MarginProblem& problem = question.problem;
+  if (loaded->shared()) gather(question.chosen.ties, loaded->task());
   MarginSolution warm;
   if (!options.warm_start.empty()) {
     const StoredSolution before = load_solution(options.warm_start, threads);
     warm = with_place(options.warm_start, [&] { return warm_start_from(before); });
   }
-  warn_of_ties(session, chosen.ties, options.task);
+  warn_of_ties(session, question.chosen.ties, options.task);
   ProgressLine line(session);
   if (!options.warm_start.empty() && warm.dual.size() != problem.rows()) {
     session.warn(fmt::format("{}: not used as a warm start: it has {} rows, the problem has {}", options.warm_start,
@@ -216,23 +245,34 @@ ExitCode run_solve(Session& session, SolveOptions& options) {
   };
   Session::watch_interrupts();
   const Stopwatch watch;
-  const MarginSolution solution =
-      solve(problem, options.settings, threads, options.warm_start.empty() ? nullptr : &warm);
+  std::optional<MarginSolution> found;
+  if (loaded->shared()) {
+    found = solve_shared(problem, loaded->rows(), options.settings, threads);
+    if (!found && ranks().first()) {
+      loaded.reset();  // before the whole task is read
+      question = question_of(load_task(options.task, threads), options);
+    }
+  }
+  if (!found && ranks().first())
+    found = solve(problem, options.settings, threads, options.warm_start.empty() ? nullptr : &warm);
+  if (!found) return kDone;
+  const MarginSolution& solution = *found;
   const double seconds = watch.seconds();
   line.clear();
   StoredSolution answer = stored(problem, solution, options.settings.tolerance);
+  if (loaded && loaded->shared()) gather(answer, loaded->task());
+  if (!ranks().first()) return kDone;
   answer.norm = options.norm;  // as the user wrote it: lp:2 is another name of fro
   // What takes memory comes before the file, so that there is none where it fails.
-  const Json fields =
-      session.json ? to_json(problem, solution, answer, chosen, graphs, options, threads.count()) : Json::object();
+  const Json fields = session.json ? to_json(question, solution, answer, options, threads.count()) : Json::object();
   const bool ranked = !session.json && solution.status != MarginStatus::infeasible;
   const std::string rank = ranked ? rank_words(solution) : "";
   save_solution(options.out, answer, session.force);
   if (session.json) {
     Session::print_json("solve", seconds, fields);
   } else {
-    print_table(problem, solution, rank, options, seconds);
-    if (task.next_token()) print_graphs(task, graphs);
+    print_table(problem, solution, answer.rhs.size(), rank, options, seconds);
+    if (problem.task().next_token()) print_graphs(problem.task(), question.graphs);
   }
   switch (solution.status) {
     case MarginStatus::optimal:
@@ -264,7 +304,7 @@ The file holds W (with --norm nuc also K and Q), and the multiplier and slack of
 Exit codes: 0 optimal, 3 infeasible with a certificate, 4 stopped at a limit or stalled, 130 interrupted)",
                                     [&session, options] { return run_solve(session, *options); });
   const CLI::Validator positive = positive_number();
-  verb->add_option("TASK", options->task, "Task file")->required();
+  verb->add_option("TASK", options->task, "Task file, or folder of shards")->required();
   Session::add_output(verb, options->out, session.force)->required();
   verb->add_option(
           "--norm", options->norm,

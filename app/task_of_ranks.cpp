@@ -18,13 +18,24 @@ bool beyond_lanes(const Manifest& manifest) {
   return manifest.all(&Manifest::Shard::weights) * manifest.key_size > kMostLaneNumbers;
 }
 
+bool suits(const Manifest& manifest, TaskOfRanks::Sharing sharing) {
+  if (sharing == TaskOfRanks::Sharing::queries) return beyond_lanes(manifest);
+  const Index queries = manifest.all(&Manifest::Shard::queries);
+  for (int rank = 0; rank < ranks().count(); ++rank) {
+    const auto before = [&](int at) { return manifest.before(first_shard(manifest, at), &Manifest::Shard::queries); };
+    if (!SharedRows::fit(queries, before(rank), before(rank + 1))) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
-TaskOfRanks::TaskOfRanks(const std::string& path, bool sharable, Threads& threads) {
+TaskOfRanks::TaskOfRanks(const std::string& path, Sharing sharing, Threads& threads) {
   const std::string file = manifest_of(path);
-  if (ranks().count() > 1 && sharable && !file.empty()) {
+  if (ranks().count() > 1 && sharing != Sharing::none && !file.empty()) {
     const Manifest manifest = read_manifest(file);
-    if (beyond_lanes(manifest)) {
+    if (suits(manifest, sharing)) {
+      ranks().share_among(std::min(ranks().count(), static_cast<int>(manifest.shards.size())));
       const std::size_t begin = first_shard(manifest, ranks().rank()), end = first_shard(manifest, ranks().rank() + 1);
       if (begin == end) return;  // more ranks than shards
       part_.emplace(load_shards(manifest, begin, end, threads));
@@ -36,13 +47,22 @@ TaskOfRanks::TaskOfRanks(const std::string& path, bool sharable, Threads& thread
       task_->weights = static_cast<std::uint64_t>(manifest.all(&Manifest::Shard::weights));
       task_->fingerprint = manifest.fingerprint;
       task_->ask = [](const std::string& job, const std::function<void()>& own) { return ranks().ask(job, own); };
-      if (ranks().first()) ranks().ask("", [] {});  // ends the job where a shard is wrong
+      // Ends the job where a shard is wrong.
+      ranks().together({}, [](std::string own, std::string_view /*next*/) { return own; });
       return;
     }
   }
   if (!ranks().first()) return;
   part_.emplace(load_task(path, threads));
   task_.emplace(*part_);
+}
+
+SharedRows TaskOfRanks::rows() const {
+  return {.first = task_->first,
+          .queries = task_->queries,
+          .together = [](std::string own, const SharedRows::Merge& merge, const SharedRows::Finish& finish) {
+            return ranks().together(std::move(own), merge, finish);
+          }};
 }
 
 }  // namespace attsvm::internal

@@ -6,6 +6,7 @@
 
 #include "attsvm/attsvm.h"
 #include "io/shards.h"
+#include "margin/rows/row_sums.h"
 #include "train/shared_task.h"
 
 namespace attsvm::internal {
@@ -14,13 +15,19 @@ namespace attsvm::internal {
 /// take it as a small one. Else rank 0 has the whole task, and the others have nothing to do.
 class TaskOfRanks {
  public:
-  /// `sharable`: whether the verb, with its settings, can share this kind of task at all.
-  TaskOfRanks(const std::string& path, bool sharable, Threads& threads);
+  enum class Sharing : std::uint8_t {
+    none,      ///< the verb cannot share this kind of task with its settings
+    queries,   ///< any cut will do
+    segments,  ///< every rank must have whole segments of ordered sums
+  };
+  TaskOfRanks(const std::string& path, Sharing sharing, Threads& threads);
 
   /// Rank 0: the whole task, or its own part. Another rank: its part; null if it has none.
   const SharedTask* part() const { return task_ ? &*task_ : nullptr; }
   const SharedTask& task() const { return *task_; }
   bool shared() const { return task_ && task_->ask; }
+  /// For solves: the rows of the part, which has whole segments.
+  SharedRows rows() const;
 
  private:
   std::optional<AttentionTask> part_;

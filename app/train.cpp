@@ -221,10 +221,12 @@ ExitCode run_train(const Session& session, TrainOptions& options) {
   parse(options);
   TrainSettings& settings = options.settings;
   Threads threads(session.threads);
-  const TaskOfRanks loaded(options.task, settings.heads == 1, threads);
+  using Sharing = TaskOfRanks::Sharing;
+  const TaskOfRanks loaded(options.task, settings.heads == 1 ? Sharing::queries : Sharing::none, threads);
   if (!ranks().first()) {
     TaskMember member(loaded.part(), threads);
-    ranks().help([&](const std::string& job) { return member.answer(job); });
+    ranks().help([&](const std::string& job) { return member.answer(job); },
+                 [&](std::string own, std::string_view next) { return member.merged(std::move(own), next); });
     return kDone;
   }
   require_other_file(options.out, options.task);

@@ -111,7 +111,7 @@ std::optional<SharedClaim> own_claim(const VerifyOptions& options, const TaskOfR
 
 ExitCode run_verify(const Session& session, const VerifyOptions& options) {
   Threads threads(session.threads);
-  const TaskOfRanks loaded(options.task, true, threads);
+  const TaskOfRanks loaded(options.task, TaskOfRanks::Sharing::queries, threads);
   const std::optional<SharedClaim> shared = own_claim(options, loaded, threads);
   if (!ranks().first()) {
     ClaimMember member(shared ? &*shared : nullptr, ranks().rank());

@@ -22,6 +22,9 @@ import numpy as np
 
 PROGRAM = os.environ.get("ATTSVM_PROGRAM", "build/dev/attsvm")
 FAILING_MALLOC = os.environ.get("ATTSVM_FAILING_MALLOC", "build/dev/tests/libfailing_malloc.so")
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
+MPI_PLACE = {**os.environ, "OMPI_MCA_plm": "isolated", "OMPI_MCA_btl": "self,vader", "OMPI_MCA_pml": "ob1",
+             "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
 NORMS = ["fro", "nuc", "spec", "max", "l1", "lp:3", "schatten:4"]
 
 
@@ -140,6 +143,34 @@ def kills(pick, folder):
         raise Broken("a resumed run has other bytes")
 
 
+def ranks(pick, folder):
+    """A job of several ranks of which one is killed ends, and what is done again has the bytes of one process."""
+    task, shards = folder / "task.npz", folder / "shards"
+    attsvm("generate", "random", "--n", 4200, "--T", 3, "--d", 5, "--seed", pick.randrange(99), "-o", task)
+    attsvm("split", task, "--parts", pick.choice([2, 4, 7]), "-o", shards)
+    words = ["train", "--steps", "400", "--checkpoint", "0.01", "--quiet", "--optimizer", pick.choice(["ngd", "adam"])]
+    attsvm(*words, task, "-o", folder / "whole")
+    words += ["--threads", "1", "--resume", str(shards), "-o", folder / "killed"]
+    for _ in range(pick.choice([1, 2, 3])):
+        launch = [*MPIRUN, "-n", str(pick.choice([2, 3, 4])), PROGRAM]
+        job = subprocess.Popen([*launch, *words], env=MPI_PLACE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(10 ** pick.uniform(-1.5, 0.5))
+        children = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
+        if children:
+            os.kill(int(pick.choice(children)), signal.SIGKILL)
+        try:
+            job.wait(timeout=300)
+        except subprocess.TimeoutExpired as error:
+            job.kill()
+            raise Broken("a job that lost a rank goes on") from error
+        if (folder / "killed").exists():
+            break
+    else:
+        attsvm(*words)
+    if (folder / "killed").read_bytes() != (folder / "whole").read_bytes():
+        raise Broken("a run of ranks that was killed and resumed has other bytes")
+
+
 def hostile(pick, folder):
     """Files with bytes changed, cut off, doubled or swapped: an answer or one line."""
     task, solution = draw(pick, folder), folder / "solution.npz"
@@ -191,7 +222,7 @@ def forgeries(pick, folder):
             raise Broken(f"verify accepts {claimed['objective']} for {true}")
 
 
-CLASSES = {one.__name__: one for one in (answers, threads, allocations, memory, signals, kills, hostile, forgeries)}
+CLASSES = {one.__name__: one for one in (answers, threads, allocations, memory, signals, kills, hostile, forgeries, ranks)}
 
 
 def run_case(name, k, folder):
@@ -221,6 +252,9 @@ def main():
     names = [name for name in CLASSES if name not in (options.skip or [])]
     if "allocations" in names and not os.access(FAILING_MALLOC, os.R_OK):  # the loader would only warn
         parser.error(f"{FAILING_MALLOC} is missing; build it, or name it in ATTSVM_FAILING_MALLOC")
+    plugin = pathlib.Path(PROGRAM).parent / "attsvm_mpi.so"
+    if "ranks" in names and (shutil.which("mpirun") is None or not plugin.exists()):
+        parser.error("there is no MPI; leave its class out: --skip ranks")
     options.folder.mkdir(parents=True, exist_ok=True)
     if options.only:
         sys.exit(run_case(options.only[0], int(options.only[1]), options.folder))

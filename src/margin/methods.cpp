@@ -42,45 +42,42 @@ bool always(const Pursuit& /*pursuit*/) { return true; }
 
 // Frobenius norm
 
-bool is_small(const Pursuit& p) { return p.problem.rows() <= kExactRows || p.problem.kind() == ProblemKind::value; }
+bool is_small(const Pursuit& p) { return p.rows.rows() <= kExactRows || p.problem.kind() == ProblemKind::value; }
 
 bool is_large(const Pursuit& p) { return !is_small(p); }
 
 /// Far more rows than unknowns. Methods on the dual face fail there, because the support is as large as the space.
 bool has_many_rows(const Pursuit& p) {
   const Index unknowns = p.problem.d() * p.problem.dz();
-  if (is_small(p) || unknowns > kMostUnknowns || p.problem.rows() < kRowsPerUnknown * unknowns) return false;
-  for (Index k = 0; k < p.problem.rows(); ++k) {
-    if (p.problem.equal(k)) return false;
-  }
-  return true;
+  return !is_small(p) && unknowns <= kMostUnknowns && p.rows.rows() >= kRowsPerUnknown * unknowns &&
+         !p.rows.has_equal();
 }
 
 /// Rows in few directions, as those of real heads. Conjugate gradients fail on them, but few of them support the
 /// answer, so that their equations can be factorised.
 bool is_lopsided(const Pursuit& p) {
-  return is_large(p) && p.problem.all_positive() && row_spread(p.problem) < kEvenSpread;
+  return is_large(p) && p.rows.all_positive() && row_spread(p.problem, p.rows) < kEvenSpread;
 }
 
 /// The working set or interior point stalled, and a face that can be factorised may still be small.
 bool may_have_missed(const Pursuit& p) {
-  return is_large(p) && p.problem.all_positive() && p.has_answer && !is_lopsided(p);
+  return is_large(p) && p.rows.all_positive() && p.has_answer && !is_lopsided(p);
 }
 
 /// Far more rows than unknowns, but not so many that trying the working set first is not worth it.
 bool may_suit_working_set(const Pursuit& p) {
-  return has_many_rows(p) && p.problem.rows() < kTriedPerUnknown * p.problem.d() * p.problem.dz();
+  return has_many_rows(p) && p.rows.rows() < kTriedPerUnknown * p.problem.d() * p.problem.dz();
 }
 
 bool suits_working_set(const Pursuit& p) { return is_large(p) && !has_many_rows(p); }
 
 bool fits_into_memory(const Pursuit& p) {
-  return is_large(p) && p.problem.rows() <= kLastRows && p.problem.rows() * p.problem.d() <= kExactNumbers;
+  return is_large(p) && p.rows.rows() <= kLastRows && p.rows.rows() * p.problem.d() <= kExactNumbers;
 }
 
 bool is_open_by_rounding(const Pursuit& p) { return p.reached && p.best.dual_objective > 0; }
 
-bool suits_wide(const Pursuit& p) { return WideRows::suit(p.problem); }
+bool suits_wide(const Pursuit& p) { return !p.rows.shared() && WideRows::suit(p.problem); }
 
 bool is_open_by_rounding_in_wide(const Pursuit& p) { return suits_wide(p) && is_open_by_rounding(p); }
 
@@ -161,7 +158,7 @@ void proximal_steps(Pursuit& p) {
 }
 
 void run_working_set(Pursuit& p, const std::function<bool(const SolveProgress&)>& stop) {
-  WorkingSetSolver solver(p.problem, p.memory.threads);
+  WorkingSetSolver solver(p.problem, p.memory.threads, p.memory.share);
   solver.solve(p.tolerance, p.warm != nullptr ? &p.warm->dual : nullptr, stop);
   offer_from(p, solver, "working set");
 }
@@ -191,12 +188,12 @@ void conflict_search(Pursuit& p) {
 
 /// If W is a vector, the Frobenius answer is also the nuclear one, and no working set is needed.
 bool suits_nuclear_working_set(const Pursuit& p) {
-  return p.problem.rows() > kNuclearRows && p.problem.kind() != ProblemKind::value && p.problem.d() > 1 &&
-         p.problem.dz() > 1 && p.problem.groups().size() > 1;
+  return p.rows.rows() > kNuclearRows && p.problem.kind() != ProblemKind::value && p.problem.d() > 1 &&
+         p.problem.dz() > 1 && p.rows.groups() > 1;
 }
 
 bool suits_nuclear_solver(const Pursuit& p) {
-  return !suits_nuclear_working_set(p) || p.problem.rows() * p.problem.d() <= kExactNumbers;
+  return !suits_nuclear_working_set(p) || p.rows.rows() * p.problem.d() <= kExactNumbers;
 }
 
 /// The working set stalls on most such problems. Where it does not, the other way takes up to twice its time.
@@ -212,7 +209,7 @@ bool needs_nuclear_rounds(const Pursuit& p) {
 bool is_left_to_nuclear_solver(const Pursuit& p) { return suits_nuclear_solver(p) && !suits_nuclear_solver_alone(p); }
 
 bool suits_wide_path(const Pursuit& p) {
-  return WidePath::suits(p.problem) && p.best.objective > 0 && std::isfinite(p.best.objective);
+  return !p.rows.shared() && WidePath::suits(p.problem) && p.best.objective > 0 && std::isfinite(p.best.objective);
 }
 
 bool has_nuclear_start(const Pursuit& p) {
@@ -246,14 +243,15 @@ void offer_nuclear(Pursuit& p, std::string_view method) {
 
 void run_nuclear_working_set(Pursuit& p, const MarginSolution& first) {
   const double before = p.stop.seconds();
-  NuclearWorkingSet solver(p.problem, p.memory.threads);
+  NuclearWorkingSet solver(p.problem, p.memory.threads, p.memory.share);
   solver.solve(p.tolerance, first.W, first.dual, std::ref(p.stop));
   MarginSolution& candidate = p.fresh();
   solver.write(candidate.K, candidate.Q, candidate.dual);
   candidate.history = solver.history();
   for (SolveProgress& each : candidate.history) each.seconds += before;
   p.offer("nuclear working set", solver.iterations());
-  if (!p.settled || p.problem.rows() > kExactRows || p.stop.stopped()) return;
+  if (!p.settled || p.rows.rows() > kExactRows || p.stop.stopped()) return;
+  if (p.rows.shared()) throw NeedsAllRows{};
   const std::vector<SolveProgress> history = p.best.history;
   if (!p.memory.nuclear.refine(p.problem, p.best)) return;  // to rounding, because few rows make it cheap
   offer_nuclear(p, "nuclear working set, Newton on the face");
@@ -336,7 +334,7 @@ constexpr std::array kFrobenius{
     Pursuit::Method{is_lopsided, proximal_steps},
     Pursuit::Method{may_suit_working_set, brief_working_set},
     Pursuit::Method{has_many_rows, interior_point},
-    Pursuit::Method{suits_working_set, working_set},
+    Pursuit::Method{.suits = suits_working_set, .run = working_set, .shares = true},
     Pursuit::Method{is_large, conflict_search},
     Pursuit::Method{may_have_missed, proximal_steps},
     Pursuit::Method{fits_into_memory, active_set},
@@ -347,13 +345,13 @@ constexpr std::array kFrobenius{
 
 constexpr std::array kNuclear{
     Pursuit::Method{has_nuclear_start, nuclear_warm_start},
-    Pursuit::Method{always, frobenius_start},
+    Pursuit::Method{.suits = always, .run = frobenius_start, .shares = true},
     Pursuit::Method{suits_nuclear_solver_alone, nuclear_solver},
     Pursuit::Method{needs_nuclear_rounds, nuclear_rounds},
-    Pursuit::Method{suits_nuclear_working_set, nuclear_working_set},
+    Pursuit::Method{.suits = suits_nuclear_working_set, .run = nuclear_working_set, .shares = true},
     Pursuit::Method{is_left_to_nuclear_solver, nuclear_solver},
     Pursuit::Method{suits_wide_path, wide_path},
-    Pursuit::Method{has_frobenius_answer, frobenius_answer, true},
+    Pursuit::Method{.suits = has_frobenius_answer, .run = frobenius_answer, .even_after_stop = true, .shares = true},
 };
 
 constexpr std::array kPower{

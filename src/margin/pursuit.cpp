@@ -34,6 +34,10 @@ bool StopRule::operator()(SolveProgress progress) {
   if (settings_.progress) progress.seconds = seconds();
   stopped_ = stopped_ || (settings_.iteration_limit > 0 && asked_ > settings_.iteration_limit) || limit_.over() ||
              (settings_.progress && settings_.progress(progress));
+  if (shared_ != nullptr) {
+    const auto first = [](std::string own, std::string_view /*next*/) { return own; };
+    stopped_ = shared_->together(stopped_ ? "stop" : "", first, {}) == "stop";
+  }
   return stopped_;
 }
 
@@ -41,6 +45,7 @@ Pursuit::Pursuit(SolverMemory& solvers, const MarginProblem& on, const Norm& min
                  const MarginSolution* warm_start, StopRule& stop_rule, MarginSolution& answer)
     : memory(solvers),
       problem(on),
+      rows(on, solvers.share),
       norm(minimised),
       tolerance(wanted_gap),
       warm(warm_start),
@@ -50,7 +55,9 @@ Pursuit::Pursuit(SolverMemory& solvers, const MarginProblem& on, const Norm& min
 void Pursuit::follow(std::span<const Method> methods) {
   for (const Method& method : methods) {
     if (settled) break;
-    if ((method.even_after_stop || !stop.stopped()) && method.suits(*this)) method.run(*this);
+    if ((!method.even_after_stop && stop.stopped()) || !method.suits(*this)) continue;
+    if (rows.shared() && !method.shares) throw NeedsAllRows{};
+    method.run(*this);
   }
   best.iterations = iterations;
 }
@@ -70,10 +77,10 @@ MarginSolution& Pursuit::fresh() {
 /// proof. Rows that ask for 0 are met only to rounding; unless they are clearly independent, verify has to find a W
 /// nearby that meets them.
 bool Pursuit::holds(const MarginSolution& candidate) {
-  const auto groups = static_cast<Index>(problem.groups().size());
-  if (problem.all_positive() || problem.kind() == ProblemKind::finite ||
-      problem.d() * (problem.rows() + 2 * groups * problem.dz()) > kMostProducts)
+  if (rows.all_positive() || problem.kind() == ProblemKind::finite ||
+      problem.d() * (rows.rows() + 2 * rows.groups() * problem.dz()) > kMostProducts)
     return true;
+  if (rows.shared()) throw NeedsAllRows{};
   return memory.certifier.is_near_homogeneous(problem, tolerance, candidate) ||
          verify(problem.task(), stored(problem, candidate, tolerance), {.tolerance = tolerance}).valid;
 }

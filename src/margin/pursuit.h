@@ -15,9 +15,12 @@ namespace attsvm::internal {
 
 /// Solvers and solutions whose memory one solve leaves for the next.
 struct SolverMemory {
-  explicit SolverMemory(Threads& pool) : threads(pool), certifier(pool) {}
+  /// `shared` as in RowSums: for solves of one problem.
+  explicit SolverMemory(Threads& pool, const SharedRows* shared = nullptr)
+      : threads(pool), share(shared), certifier(pool, shared) {}
 
   Threads& threads;
+  const SharedRows* const share;
   Certifier certifier;
   ExactSolver exact;
   NuclearSolver nuclear;
@@ -30,7 +33,9 @@ struct SolverMemory {
 /// Decides when a solve has to end: by its limits, and by the user's callback.
 class StopRule {
  public:
-  explicit StopRule(const SolveSettings& settings) : settings_(settings), limit_(settings.time_limit) {}
+  /// `shared` as in RowSums: the first process decides for all.
+  explicit StopRule(const SolveSettings& settings, const SharedRows* shared = nullptr)
+      : settings_(settings), shared_(shared), limit_(settings.time_limit) {}
 
   /// Methods ask this once per iteration; once true, it stays true. The rule itself counts the iterations of all
   /// methods and the seconds. It reads the clock only if someone wants to know, because that takes a tenth of a small
@@ -42,6 +47,7 @@ class StopRule {
 
  private:
   const SolveSettings& settings_;
+  const SharedRows* shared_;
   TimeLimit limit_;
   Index asked_ = 0;
   bool stopped_ = false;
@@ -55,6 +61,7 @@ class Pursuit {
     bool (*suits)(const Pursuit& pursuit);
     void (*run)(Pursuit& pursuit);
     bool even_after_stop = false;  ///< runs even after the solve was stopped, to finish an answer
+    bool shares = false;           ///< also runs where processes share the rows; others throw NeedsAllRows there
   };
 
   /// `warm_start`: an answer to start from, or null. `answer` receives the answer.
@@ -73,6 +80,7 @@ class Pursuit {
 
   SolverMemory& memory;
   const MarginProblem& problem;
+  const RowSums rows;
   const Norm norm;
   const double tolerance;
   const MarginSolution* const warm;

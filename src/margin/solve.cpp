@@ -7,6 +7,7 @@
 #include "base/refuse.h"
 #include "base/time_limit.h"
 #include "margin/pursuit.h"
+#include "margin/shared_solve.h"
 #include "margin/soft/soft_solver.h"
 
 namespace attsvm {
@@ -80,7 +81,7 @@ void require_memory_for(const MarginProblem& problem) {
 void solve_into(MarginSolution& solution, const MarginProblem& problem, const SolveSettings& settings,
                 const MarginSolution* warm_start, SolverMemory& memory) {
   require_memory_for(problem);
-  StopRule stop(settings);
+  StopRule stop(settings, memory.share);
   if (settings.soft.empty()) {
     solution.penalty.clear();
     solution.xi.resize(0);
@@ -117,6 +118,21 @@ MarginSolution solve(const MarginProblem& problem, const SolveSettings& settings
   MarginSolution solution;
   SolverMemory memory(threads);
   solve_into(solution, problem, settings, warm_start, memory);
+  return solution;
+}
+
+std::optional<MarginSolution> internal::solve_shared(const MarginProblem& problem, const SharedRows& shared,
+                                                     const SolveSettings& settings, Threads& threads,
+                                                     const MarginSolution* warm_start) {
+  require_sensible(settings);
+  if (!settings.soft.empty()) return std::nullopt;
+  MarginSolution solution;
+  SolverMemory memory(threads, &shared);
+  try {
+    solve_into(solution, problem, settings, warm_start, memory);
+  } catch (const NeedsAllRows&) {
+    return std::nullopt;
+  }
   return solution;
 }
 

@@ -99,7 +99,7 @@ bool Portions::take_results(const std::function<void(const std::string&, const s
   }
   for (Message message; ranks_.wire_->receive(Wire::kAnyone, message); any = true) {
     const Letter letter = opened(message.bytes);
-    throw_if_problem(message.from, letter);
+    throw_if_problem(letter);
     take(letter.number, std::string(letter.text));
   }
   return any;

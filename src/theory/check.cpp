@@ -8,6 +8,7 @@
 #include "theory/check_tools.h"
 #include "theory/run_shares.h"
 #include "theory/selections.h"
+#include "theory/shared_check.h"
 #include "theory/step_advice.h"
 
 namespace attsvm {
@@ -40,24 +41,98 @@ void judge(Check& check) {
   }
 }
 
-/// Fills in everything that depends only on task and selection.
-void assess(const AttentionTask& task, SolveSettings settings, MarginSolver& solver, Check& check) {
-  const MarginProblem problem = MarginProblem::attention(task, check.selection);
+/// Fills in everything that depends only on task and selection, but for the verdict. solve(settings, warm start) solves
+/// the problem; `single`: every query keeps one token.
+template <class Solve>
+void assess(const AttentionTask& task, const MarginProblem& problem, bool single, SolveSettings settings,
+            const Solve& solve, Check& check) {
   const MarginSolution* smallest = nullptr;
-  if (check.selection.is_single()) {
-    check.report = assess_selection(task, check.selection, settings, solver);
+  if (single) {
+    check.report = report_on(task, problem, solve(settings, nullptr));
     smallest = &check.report->solution;
   } else {
-    smallest = &check.gen.emplace(solver.solve(problem, settings));
+    smallest = &check.gen.emplace(solve(settings, nullptr));
   }
   check.separable = smallest->status == MarginStatus::optimal;
   check.decided = is_settled(smallest->status);
   if (check.separable) {
     settings.norm = Norm::nuclear();
-    check.nuclear = solver.solve(problem, settings, smallest);
+    check.nuclear = solve(settings, smallest);
   }
+}
+
+void assess(const AttentionTask& task, const SolveSettings& settings, MarginSolver& solver, Check& check) {
+  const MarginProblem problem = MarginProblem::attention(task, check.selection);
+  const auto solve = [&](const SolveSettings& how, const MarginSolution* warm) -> const MarginSolution& {
+    return solver.solve(problem, how, warm);
+  };
+  assess(task, problem, check.selection.is_single(), settings, solve, check);
   judge(check);
 }
+
+void put_tokens(Packer& out, const Selection& selection) {
+  for (Index i = 0; i < selection.queries(); ++i) out.put(selection.kept(i));
+}
+
+/// What a process found about its queries: each with the tokens that are best and those that are selected.
+std::string packed(const Check& check, Index first) {
+  Packer out;
+  out.put(check.selection.queries());
+  put_tokens(out, check.optimal.selection);
+  put_tokens(out, check.selection);
+  out.put(static_cast<Index>(check.optimal.ties.size()));
+  for (const Tie& tie : check.optimal.ties) out.put(tie.query + first).put(std::span(tie.tokens));
+  if (!check.report) return out.take();
+  out.put(check.report->optimal);
+  for (auto member : {&SelectionReport::support, &SelectionReport::ambiguous, &SelectionReport::ahead}) {
+    std::vector<SupportToken> tokens = (*check.report).*member;
+    for (SupportToken& token : tokens) token.query += first;
+    out.put(std::span<const SupportToken>(tokens));
+  }
+  return out.take();
+}
+
+/// Adds up what processes found, in the order of queries.
+class WholeCheck {
+ public:
+  explicit WholeCheck(Check& check) : check_(check) {
+    check_.optimal.ties.clear();
+    if (!check_.report) return;
+    for (auto member : {&SelectionReport::support, &SelectionReport::ambiguous, &SelectionReport::ahead})
+      ((*check_.report).*member).clear();
+  }
+
+  void add(std::string_view bytes) {
+    Unpacker in(bytes);
+    const Index queries = in.get<Index>();
+    for (auto* tokens : {&optimal_, &selected_}) {
+      for (Index i = 0; i < queries; ++i) tokens->push_back(in.list<Index>());
+    }
+    const Index ties = in.get<Index>();
+    for (Index k = 0; k < ties; ++k) {
+      const Index query = in.get<Index>();
+      check_.optimal.ties.push_back({query, in.list<Index>()});
+    }
+    if (!check_.report) return;
+    SelectionReport& report = *check_.report;
+    report.optimal = in.get<bool>() && report.optimal;
+    for (auto member : {&SelectionReport::support, &SelectionReport::ambiguous, &SelectionReport::ahead}) {
+      const auto more = in.list<SupportToken>();
+      (report.*member).insert((report.*member).end(), more.begin(), more.end());
+    }
+  }
+
+  void judge_all() {
+    check_.optimal.selection = Selection::sets(optimal_);
+    check_.selection = Selection::sets(selected_);
+    if (check_.report) check_.report->locally_optimal = check_.report->separable && check_.report->ahead.empty();
+    judge(check_);
+  }
+
+ private:
+  Check& check_;
+  std::vector<std::vector<Index>> optimal_, selected_;
+};
 
 }  // namespace
 
@@ -80,6 +155,29 @@ Check check_selection(const AttentionTask& task, Selection selection, const Chec
   const SolveSettings solves = solve_settings(settings, check.complete);
   MarginSolver solver(threads);
   assess(task, solves, solver, check);
+  return check;
+}
+
+std::optional<Check> internal::check_shared(const AttentionTask& part, Selection selection,
+                                            const CheckSettings& settings, Threads& threads, const SharedRows& shared,
+                                            const CollectParts& collect) {
+  Check check{.optimal = optimal_tokens(part), .selection = std::move(selection)};
+  const MarginProblem problem = MarginProblem::attention(part, check.selection);
+  const bool single = !RowSums(problem, &shared).any(!check.selection.is_single());
+  const auto solve = [&](const SolveSettings& how, const MarginSolution* warm) {
+    std::optional<MarginSolution> found = solve_shared(problem, shared, how, threads, warm);
+    if (!found) throw NeedsAllRows{};
+    return std::move(*found);
+  };
+  try {
+    assess(part, problem, single, solve_settings(settings, check.complete), solve, check);
+  } catch (const NeedsAllRows&) {
+    return std::nullopt;
+  }
+  const std::string here = packed(check, shared.first);
+  WholeCheck all(check);
+  collect(here, [&](int /*process*/, std::string_view bytes) { all.add(bytes); });
+  if (shared.first == 0) all.judge_all();
   return check;
 }
 

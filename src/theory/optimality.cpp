@@ -73,14 +73,18 @@ SelectionReport internal::assess_selection(const AttentionTask& task, const Sele
     if (selection.kept(i).size() > 1)
       refuse("query {} keeps several tokens; local optimality is defined for one token per query", i);
   }
-  const Scores scores(task);
-  SelectionReport report;
   const MarginProblem problem = MarginProblem::attention(task, selection);
-  report.solution = solver.solve(problem, settings);
-  judge(problem, report.solution, scores, report);
+  return report_on(task, problem, solver.solve(problem, settings));
+}
+
+SelectionReport internal::report_on(const AttentionTask& task, const MarginProblem& problem,
+                                    const MarginSolution& solution) {
+  const Scores scores(task);
+  SelectionReport report{.solution = solution};
+  judge(problem, solution, scores, report);
   report.optimal = true;
   for (Index i = 0; i < task.queries(); ++i) {
-    report.optimal = report.optimal && scores.is_best(i, selection.first(i));
+    report.optimal = report.optimal && scores.is_best(i, problem.selection().first(i));
   }
   return report;
 }

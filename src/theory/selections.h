@@ -9,6 +9,9 @@ namespace attsvm::internal {
 SelectionReport assess_selection(const AttentionTask& task, const Selection& selection, const SolveSettings& settings,
                                  MarginSolver& solver);
 
+/// The same where the SVM of the selection is solved.
+SelectionReport report_on(const AttentionTask& task, const MarginProblem& problem, const MarginSolution& solution);
+
 /// How many selections of one token per query the task has; stops counting beyond `limit`.
 Index count_selections(const AttentionTask& task, Index limit);
 

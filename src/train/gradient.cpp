@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "attsvm/train.h"
 #include "base/blas.h"
@@ -60,6 +61,7 @@ struct GradientPass::State {
   Eigen::VectorXd scored{};             // the v that `scores` are for
   std::unique_ptr<LabelPass> labels{};  // next-token tasks: does it all
   std::unique_ptr<HeadsPass> many{};    // many heads: does it all
+  std::optional<LossSums> answered{};   // how the last answer was summed
 
   Index chunks(Index count) const;
   LossSums sums(Index count, const Head& head);
@@ -231,9 +233,16 @@ std::string GradientPass::answer(Unpacker& job) {
   PassChoice choice = job.get<PassChoice>();
   const std::vector<Index> queries = job.list<Index>();
   choice.queries = queries;
-  const LossSums sums = state.sums(queries.empty() ? state.task.queries : static_cast<Index>(queries.size()), head);
-  LossSegments segments(sums);
+  state.answered.emplace(state.sums(queries.empty() ? state.task.queries : static_cast<Index>(queries.size()), head));
+  LossSegments segments(*state.answered);
   state.pass(W, head, choice, segments, {});
+  return segments.packed();
+}
+
+std::string GradientPass::merged(std::string_view own, std::string_view next) const {
+  LossSegments segments(state_->answered.value());
+  segments.take(own);
+  segments.take(next);
   return segments.packed();
 }
 

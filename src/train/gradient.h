@@ -74,6 +74,8 @@ class GradientPass {
   void evaluate(const RowMatrix& W, const Head& head, const PassChoice& choice, LossGradient& out);
   /// What a rank other than 0 answers to Job::gradient, the rest of which is `job`.
   std::string answer(Unpacker& job);
+  /// The last answer with those of the ranks that follow, their sums added up as far as the tree of sums has them.
+  std::string merged(std::string_view own, std::string_view next) const;
 
  private:
   struct State;

@@ -16,9 +16,10 @@ std::vector<double> gathered(const SharedTask& task, const std::string& job, Own
   if (!task.ask) return own();
   std::vector<double> all;
   for (const std::string& answer : task.ask(job, [&] { all = own(); })) {
-    if (answer.empty()) continue;
-    const auto more = Unpacker(answer).list<double>();
-    all.insert(all.end(), more.begin(), more.end());
+    for (Unpacker in(answer); !in.done();) {
+      const auto more = in.list<double>();
+      all.insert(all.end(), more.begin(), more.end());
+    }
   }
   return all;
 }
@@ -43,10 +44,10 @@ AttentionMap attention_map(const SharedTask& task, const RowMatrix& W, Threads& 
   };
   append(own.log_weights, own.selected);
   for (const std::string& answer : answers) {
-    if (answer.empty()) continue;
-    Unpacker in(answer);
-    const auto logs = in.matrix<RowMatrix>();
-    append(logs, in.list<Index>());
+    for (Unpacker in(answer); !in.done();) {
+      const auto logs = in.matrix<RowMatrix>();
+      append(logs, in.list<Index>());
+    }
   }
   return all;
 }
@@ -73,6 +74,7 @@ struct TaskMember::State {
   Threads& threads;
   std::optional<GradientPass> pass{};
   std::vector<Index> selected{};  // by the last attention_map()
+  Job last = Job::passes;
 
   std::string answer(Unpacker& job);
 };
@@ -88,10 +90,16 @@ std::string TaskMember::answer(const std::string& job) {
   return state_->answer(in);
 }
 
+std::string TaskMember::merged(std::string own, std::string_view next) const {
+  if (!state_ || own.empty() || next.empty() || state_->last != Job::gradient) return own.append(next);
+  return state_->pass.value().merged(own, next);
+}
+
 std::string TaskMember::State::answer(Unpacker& job) {
   const AttentionTask& part = *task.part;
   const auto packed = [](const std::vector<double>& numbers) { return Packer().put(std::span(numbers)).take(); };
-  switch (job.get<Job>()) {
+  last = job.get<Job>();
+  switch (last) {
     case Job::passes:
       pass.emplace(task, job.get<PassSettings>(), threads);
       return {};

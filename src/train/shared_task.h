@@ -54,6 +54,8 @@ class TaskMember {
   TaskMember(const SharedTask* task, Threads& threads);
   ~TaskMember();
   std::string answer(const std::string& job);
+  /// One answer of the last one and that of the ranks that follow.
+  std::string merged(std::string own, std::string_view next) const;
 
  private:
   struct State;

@@ -46,14 +46,27 @@ class MemoryWire final : public internal::Wire {
   int rank_;
 };
 
+/// What a rank sends and receives by, given the memory of all ranks.
+using MakeWire = std::function<std::unique_ptr<internal::Wire>(std::shared_ptr<Mail> mail, int rank)>;
+
+inline std::unique_ptr<internal::Wire> memory_wire(std::shared_ptr<Mail> mail, int rank) {
+  return std::make_unique<MemoryWire>(std::move(mail), rank);
+}
+
 /// Runs `work` on ranks 0 … count−1, rank 0 on the calling thread, and leaves with the exit code that rank 0 returns.
 /// The codes of all ranks, in order.
-inline std::vector<int> on_ranks(int count, const std::function<int(internal::Ranks&)>& work) {
+inline std::vector<int> on_ranks(int count, const std::function<int(internal::Ranks&)>& work,
+                                 const MakeWire& wire = memory_wire) {
   const auto mail = std::make_shared<Mail>(count);
   std::vector<int> codes(static_cast<std::size_t>(count), -1);
   const auto run = [&](int rank) {
-    internal::Ranks ranks(std::make_unique<MemoryWire>(mail, rank));
-    codes[static_cast<std::size_t>(rank)] = ranks.leave(work(ranks));
+    internal::Ranks ranks(wire(mail, rank));
+    int code = 0;
+    try {
+      code = work(ranks);
+    } catch (const internal::JobOver&) {  // what leave() returns says why
+    }
+    codes[static_cast<std::size_t>(rank)] = ranks.leave(code);
   };
   std::vector<std::jthread> others;
   for (int rank = 1; rank < count; ++rank) others.emplace_back(run, rank);

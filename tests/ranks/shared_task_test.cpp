@@ -8,6 +8,7 @@
 #include "attsvm/generate.h"
 #include "base/ordered_sum.h"
 #include "ranks/memory_wire.h"
+#include "ranks/tree.h"
 #include "support.h"
 #include "task/parts.h"
 #include "train/gradient.h"
@@ -49,7 +50,8 @@ void share(const AttentionTask& task, const std::vector<Index>& cuts, int count,
       work(*shared, own, ranks);
     } else {
       TaskMember member(shared ? &*shared : nullptr, own);
-      ranks.help([&](const std::string& job) { return member.answer(job); });
+      ranks.help([&](const std::string& job) { return member.answer(job); },
+                 [&](std::string mine, std::string_view next) { return member.merged(std::move(mine), next); });
     }
     return 0;
   });
@@ -134,20 +136,23 @@ TEST(SharedTask, SumsOverSegmentsAreTheSumsOverQueries) {
 
 TEST(SharedTask, ShardsOfWholeSegmentsSendOneMatrixPerNode) {
   const AttentionTask task = drawn(8 * 1024 + 300);
-  share(task, even_cuts(task, 2), 2, 1, [&](const SharedTask& shared, Threads& threads, Ranks& ranks) {
-    shared.ask(preparing({}), [] {});
-    GradientPass pass(shared, {}, threads);
-    LossGradient out;
-    pass.evaluate(RowMatrix::Zero(5, 4), task.head(), {}, out);  // computes scores
-    const Ranks::Traffic before = ranks.traffic();
-    pass.evaluate(RowMatrix::Zero(5, 4), task.head(), {}, out);
-    const Ranks::Traffic after = ranks.traffic();
-    const std::int64_t matrix = 5 * 4 * 8, rest = 400;  // a letter's other numbers, and the head
-    EXPECT_EQ(after.asked - before.asked, 1);
-    EXPECT_LT(after.sent - before.sent, matrix + rest);
-    EXPECT_LT(after.received - before.received, matrix + rest);
-    EXPECT_GT(after.received - before.received, matrix);
-  });
+  // Of eight ranks, rank 0 hears from three: sums are merged on the way.
+  for (const int count : {2, 8})
+    share(task, even_cuts(task, count), count, 1, [&](const SharedTask& shared, Threads& threads, Ranks& ranks) {
+      shared.ask(preparing({}), [] {});
+      GradientPass pass(shared, {}, threads);
+      LossGradient out;
+      pass.evaluate(RowMatrix::Zero(5, 4), task.head(), {}, out);  // computes scores
+      const Ranks::Traffic before = ranks.traffic();
+      pass.evaluate(RowMatrix::Zero(5, 4), task.head(), {}, out);
+      const Ranks::Traffic after = ranks.traffic();
+      const std::int64_t matrix = 5 * 4 * 8, rest = 400;  // a letter's other numbers, and the head
+      const auto letters = static_cast<std::int64_t>(children_of(0, count).size());
+      EXPECT_EQ(after.rounds - before.rounds, 1);
+      EXPECT_LT(after.sent - before.sent, letters * (matrix + rest));
+      EXPECT_LT(after.received - before.received, letters * (matrix + rest));
+      EXPECT_GT(after.received - before.received, letters * matrix);
+    });
 }
 
 TEST(OrderedSum, TheTreeDoesNotDependOnWhoSummedWhat) {

@@ -45,10 +45,13 @@ bool has_given_numbers(const MarginProblem& problem) {
   return false;
 }
 
-double weighted_rhs(const MarginProblem& problem, const Eigen::VectorXd& dual) {
-  long double sum = 0;
-  for (Index k = 0; k < problem.rows(); ++k) sum += static_cast<long double>(problem.rhs(k)) * dual(k);
-  return static_cast<double>(sum);
+double weighted_rhs(const MarginProblem& problem, const RowSums& sums, const Eigen::VectorXd& dual) {
+  return static_cast<double>(sums.number<long double>([&](Index segment) {
+    long double sum = 0;
+    for (Index k = sums.first_row(segment); k < sums.end_row(segment); ++k)
+      sum += static_cast<long double>(problem.rhs(k)) * dual(k);
+    return sum;
+  }));
 }
 
 }  // namespace
@@ -77,24 +80,26 @@ void Certifier::stretch_weights(double factor, MarginSolution& solution) {
   }
 }
 
-double Certifier::needed_stretch(const MarginProblem& problem) const {
-  double stretch = 1;
-  for (Index k = 0; k < problem.rows(); ++k) {
+double Certifier::needed_stretch(const MarginProblem& problem, const RowSums& sums) const {
+  double stretch = 1;  // infinite: scaling cannot
+  for (Index k = 0; k < problem.rows() && stretch < kInfinity; ++k) {
     if (problem.rhs(k) == 0) continue;  // met by every multiple of W, or by none
-    if (problem.equal(k)) return 1;     // an equation with b ≠ 0 fixes the length of W
     const double needed = problem.rhs(k) / measure_.values()(k);
-    if (!(needed > 0 && std::isfinite(needed))) return 1;  // no scaling makes this row positive
-    stretch = std::max(stretch, needed);
+    // An equation with b ≠ 0 fixes the length of W, and no scaling makes a row positive that is not.
+    const bool possible = !problem.equal(k) && needed > 0 && std::isfinite(needed);
+    stretch = possible ? std::max(stretch, needed) : kInfinity;
   }
-  return stretch;
+  stretch = sums.largest(stretch);
+  return stretch < kInfinity ? stretch : 1;
 }
 
 /// The largest violation of a row, and whether every row is met as far as verify demands.
-Certifier::Feasibility Certifier::feasibility(const MarginProblem& problem, const RowMatrix& W) {
+Certifier::Feasibility Certifier::feasibility(const MarginProblem& problem, const RowSums& sums, const RowMatrix& W) {
   Feasibility result;
   double scale = 1;     // the largest |b|, which is 1 but for equations to given numbers
   double weights = -1;  // ‖W‖_F, computed when a row needs it
   for (Index k = 0; k < problem.rows(); ++k) scale = std::max(scale, std::abs(problem.rhs(k)));
+  scale = sums.largest(scale);
   for (const MarginGroup& group : problem.groups()) {
     for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
       const double rhs = problem.rhs(k), slack = measure_.values()(k) - rhs;
@@ -109,6 +114,8 @@ Certifier::Feasibility Certifier::feasibility(const MarginProblem& problem, cons
       if (!(missing <= allowed)) result.met = false;
     }
   }
+  result.violation = sums.largest(result.violation);
+  result.met = !sums.any(!result.met);
   return result;
 }
 
@@ -120,20 +127,21 @@ double Certifier::size_of(const MarginProblem& problem, const MarginGroup& group
 }
 
 /// Scales the multipliers to ‖A(dual)‖ = 1 and computes the bound that they prove.
-void Certifier::find_bound(const MarginProblem& problem, double tolerance, MarginSolution& solution) {
-  measure_.take(problem, solution.W, solution.dual);
+void Certifier::find_bound(const MarginProblem& problem, const RowSums& sums, double tolerance,
+                           MarginSolution& solution) {
+  measure_.take(problem, sums, solution.W, solution.dual);
   double norm = dual_norm(solution.norm, tolerance);
   if (norm > 0) {
     solution.dual /= norm;
     if (measure_.arithmetic() == RowMeasure::Arithmetic::fast) {
       norm = 1;
     } else {
-      measure_.take(problem, solution.W, solution.dual);  // rounding the multipliers moved A
+      measure_.take(problem, sums, solution.W, solution.dual);  // rounding the multipliers moved A
       norm = dual_norm(solution.norm, tolerance);
     }
   }
   if (std::abs(norm - 1) <= kScaling) {
-    solution.dual_objective = std::max(0.0, weighted_rhs(problem, solution.dual) / norm);
+    solution.dual_objective = std::max(0.0, weighted_rhs(problem, sums, solution.dual) / norm);
   } else {  // no multipliers, or A(dual) cancels to rounding: they prove nothing
     solution.dual.setZero();
     solution.dual_objective = 0;
@@ -142,9 +150,9 @@ void Certifier::find_bound(const MarginProblem& problem, double tolerance, Margi
 
 /// Where rows differ much in size, scaling W up for the few that rounding leaves short would cost the tolerance.
 /// Instead W moves onto each of them in turn, by no more than rounding.
-void Certifier::mend(const MarginProblem& problem, double tolerance, MarginSolution& solution) {
+void Certifier::mend(const MarginProblem& problem, const RowSums& sums, double tolerance, MarginSolution& solution) {
   const double weights = norm_of(solution.W);
-  for (int round = 0; round < kMendings && needed_stretch(problem) > 1 + kProofShare * tolerance; ++round) {
+  for (int round = 0; round < kMendings && needed_stretch(problem, sums) > 1 + kProofShare * tolerance; ++round) {
     for (const MarginGroup& group : problem.groups()) {
       const ConstVector zeta(group.z, problem.dz());
       for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
@@ -155,25 +163,25 @@ void Certifier::mend(const MarginProblem& problem, double tolerance, MarginSolut
         solution.W.noalias() += (step / size) * delta_ * zeta.transpose();
       }
     }
-    measure_.take(problem, solution.W, solution.dual);
+    measure_.take(problem, sums, solution.W, solution.dual);
   }
 }
 
 /// Scales W up until it meets every row ≥ 1 and ‖W‖ is not below the bound: a W that meets all rows is at least that
 /// large, so only rounding can have left it smaller. False: the bound is above ‖W‖ by more than rounding, which proves
 /// that W does not meet the rows.
-bool Certifier::restore(const MarginProblem& problem, double tolerance, MarginSolution& solution) {
+bool Certifier::restore(const MarginProblem& problem, const RowSums& sums, double tolerance, MarginSolution& solution) {
   const bool fast = measure_.arithmetic() == RowMeasure::Arithmetic::fast;
-  if (!fast && !solution.norm.is_nuclear()) mend(problem, tolerance, solution);
+  if (!fast && !solution.norm.is_nuclear()) mend(problem, sums, tolerance, solution);
   for (int round = 0; round < kStretches; ++round) {  // rounding of the scaled W can leave rows short again
-    const double stretch = needed_stretch(problem);
+    const double stretch = needed_stretch(problem, sums);
     if (stretch == 1) break;
     stretch_weights(stretch, solution);
     if (fast) {
       measure_.stretch(stretch);
       break;
     }
-    measure_.take(problem, solution.W, solution.dual);
+    measure_.take(problem, sums, solution.W, solution.dual);
   }
   const double rounding = fast ? kEpsilon * measure_.size() : measure_.error();  // of ‖A(dual)‖ and of the bound
   double least = solution.dual_objective * (1 + 2 * rounding / measure_.norm() - kRoundedSize);
@@ -181,7 +189,7 @@ bool Certifier::restore(const MarginProblem& problem, double tolerance, MarginSo
     least *= spectrum_.bound() / spectrum_.values()(0);
   const double objective = primal_norm(solution);
   if (!(objective < least)) return true;
-  if (has_given_numbers(problem)) return least <= objective * (1 + tolerance);  // they fix the length of W
+  if (sums.any(has_given_numbers(problem))) return least <= objective * (1 + tolerance);  // they fix the length of W
   const bool consistent = least <= objective * (1 + std::clamp(tolerance, kLeastLift, kLargestLift));
   if (!consistent && !(least <= 2 * objective)) {  // too far off to be shown together
     solution.dual.setZero();
@@ -192,21 +200,22 @@ bool Certifier::restore(const MarginProblem& problem, double tolerance, MarginSo
   if (fast) {
     measure_.stretch(least / objective);
   } else {
-    measure_.take(problem, solution.W, solution.dual);
+    measure_.take(problem, sums, solution.W, solution.dual);
   }
   return consistent;
 }
 
 void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSolution& solution) {
+  const RowSums sums(problem, shared_);
   measure_.start(RowMeasure::Arithmetic::fast);
   clip(problem, solution.dual);
   if (solution.norm.is_nuclear()) stretch_weights(1, solution);
-  find_bound(problem, tolerance, solution);
-  const bool consistent = restore(problem, tolerance, solution);
+  find_bound(problem, sums, tolerance, solution);
+  const bool consistent = restore(problem, sums, tolerance, solution);
 
   solution.objective = primal_norm(solution);
   solution.dual_objective = std::min(solution.dual_objective, solution.objective);
-  const Feasibility found = feasibility(problem, solution.W);
+  const Feasibility found = feasibility(problem, sums, solution.W);
   const bool feasible = consistent && found.met;
   solution.violation = found.violation;
   solution.gap = feasible ? relative_gap(solution.objective, solution.dual_objective) : kNaN;
@@ -217,11 +226,13 @@ void Certifier::certify(const MarginProblem& problem, double tolerance, MarginSo
     solution.slack(k) = measure_.values()(k) - problem.rhs(k);
     if (std::abs(solution.slack(k)) <= kSupportTolerance * std::max(1.0, std::abs(problem.rhs(k)))) ++solution.support;
   }
-  const double short_by = needed_stretch(problem) - 1 + measure_.value_error();  // W (1 + short_by) meets the rows
+  solution.support = sums.count(solution.support);
+  const double short_by =
+      needed_stretch(problem, sums) - 1 + measure_.value_error();  // W (1 + short_by) meets the rows
   const bool proven = feasible && solution.gap + short_by <= tolerance && std::isfinite(solution.objective) &&
-                      solution.dual.allFinite();
+                      !sums.any(!solution.dual.allFinite());
   solution.status = proven ? MarginStatus::optimal : MarginStatus::stalled;
-  if (solution.norm.is_nuclear()) solution.rank = rank_.certify(problem, solution, spectrum_);
+  if (solution.norm.is_nuclear()) solution.rank = rank_.certify(problem, sums, solution, spectrum_);
 }
 
 bool Certifier::is_near_homogeneous(const MarginProblem& problem, double tolerance, const MarginSolution& solution) {
@@ -266,8 +277,10 @@ bool Certifier::is_near_homogeneous(const MarginProblem& problem, double toleran
 }
 
 bool Certifier::certify_conflict(const MarginProblem& problem, MarginSolution& solution) {
+  const RowSums sums(problem, shared_);
+  if (sums.shared()) throw NeedsAllRows{};
   clip(problem, solution.dual);
-  const double total = weighted_rhs(problem, solution.dual);
+  const double total = weighted_rhs(problem, sums, solution.dual);
   if (!(total > 0) || !std::isfinite(total)) return false;
   solution.dual /= total;
   if (!solution.dual.allFinite()) return false;
@@ -282,7 +295,7 @@ bool Certifier::certify_conflict(const MarginProblem& problem, MarginSolution& s
   solution.W.setZero(problem.d(), problem.dz());
   const double enough = 1 / (kInfeasibleFactor * alone);  // largest ‖A(dual)‖ of a certificate; infinite if alone is 0
   measure_.start(RowMeasure::Arithmetic::extended);
-  measure_.take(problem, solution.W, solution.dual, enough);
+  measure_.take(problem, sums, solution.W, solution.dual, enough);
   solution.residual = measure_.norm();
   solution.status = MarginStatus::infeasible;
   solution.slack.resize(problem.rows());

@@ -11,7 +11,8 @@ namespace attsvm::internal {
 /// slack and violation from the rows, and sets the status. Keeps its memory between calls.
 class Certifier {
  public:
-  explicit Certifier(Threads& threads) : measure_(threads) {}
+  /// `shared` as in RowSums.
+  explicit Certifier(Threads& threads, const SharedRows* shared = nullptr) : shared_(shared), measure_(threads) {}
 
   /// Reads solution.norm, solution.dual (λ, in any positive multiple), and solution.W, or for nuclear answers K and Q,
   /// whose columns must be orthogonal; fills in everything else. Sets the status to `optimal`, or to `stalled` if that
@@ -32,18 +33,19 @@ class Certifier {
     bool met = true;
   };
 
-  void find_bound(const MarginProblem& problem, double tolerance, MarginSolution& solution);
-  void mend(const MarginProblem& problem, double tolerance, MarginSolution& solution);
-  bool restore(const MarginProblem& problem, double tolerance, MarginSolution& solution);
+  void find_bound(const MarginProblem& problem, const RowSums& sums, double tolerance, MarginSolution& solution);
+  void mend(const MarginProblem& problem, const RowSums& sums, double tolerance, MarginSolution& solution);
+  bool restore(const MarginProblem& problem, const RowSums& sums, double tolerance, MarginSolution& solution);
   /// The smallest factor ≥ 1 that makes W meet every row; 1 if scaling cannot.
-  double needed_stretch(const MarginProblem& problem) const;
-  Feasibility feasibility(const MarginProblem& problem, const RowMatrix& W);
+  double needed_stretch(const MarginProblem& problem, const RowSums& sums) const;
+  Feasibility feasibility(const MarginProblem& problem, const RowSums& sums, const RowMatrix& W);
   double size_of(const MarginProblem& problem, const MarginGroup& group, Index k);
   /// The dual norm of A; for nuclear answers a proven upper bound on it.
   double dual_norm(const Norm& norm, double tolerance);
   static double primal_norm(const MarginSolution& solution);
   static void stretch_weights(double factor, MarginSolution& solution);
 
+  const SharedRows* shared_;
   RowMeasure measure_;
   Spectrum spectrum_;  // of A, for nuclear answers
   RankCertifier rank_;

@@ -43,33 +43,59 @@ void RankCertifier::take_bases(const MarginSolution& solution) {
 }
 
 /// Collects the equations and the rows whose multiplier, for unit length, is at least `least`.
-void RankCertifier::collect(const MarginProblem& problem, const MarginSolution& solution, double least) {
+void RankCertifier::collect(const MarginProblem& problem, const RowSums& sums, const MarginSolution& solution,
+                            double least) {
   support_ = {.lightest = kInfinity};
   Index candidates = 0;
   for (Index k = 0; k < problem.rows(); ++k) candidates += problem.equal(k) || solution.dual(k) != 0 ? 1 : 0;
   delta_.resize(problem.d(), candidates + 1);  // one more, for a row that turns out to have too small a multiplier
   zeta_.resize(problem.dz(), candidates + 1);
-  double squares = 0;
-  for (const MarginGroup& group : problem.groups()) {
-    const ConstVector z(group.z, problem.dz());
-    const double z_norm = z.stableNorm();
-    if (z_norm == 0) continue;
-    for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
-      if (!problem.equal(k) && solution.dual(k) == 0) continue;
-      auto delta = delta_.col(support_.count);
-      problem.delta(group, k, delta.data());
-      const double delta_norm = delta.stableNorm(), size = delta_norm * z_norm;
-      const double weight = std::abs(solution.dual(k)) * size;
-      support_.total += weight;
-      if (size == 0 || (!problem.equal(k) && weight < least)) continue;
-      delta /= delta_norm;
-      zeta_.col(support_.count) = z / z_norm;
-      if (!problem.equal(k)) support_.lightest = std::min(support_.lightest, weight);
-      squares += (solution.slack(k) / size) * (solution.slack(k) / size);
-      ++support_.count;
+  std::vector<double> squares(static_cast<std::size_t>(sums.segments()), 0.0);
+  support_.total = sums.number<double>([&](Index segment) {
+    const auto first = static_cast<std::size_t>(sums.begin(segment)),
+               last = static_cast<std::size_t>(sums.end(segment));
+    double total = 0;
+    for (const MarginGroup& group : problem.groups().subspan(first, last - first)) {
+      const ConstVector z(group.z, problem.dz());
+      const double z_norm = z.stableNorm();
+      if (z_norm == 0) continue;
+      for (Index k = group.first_row; k < group.first_row + group.rows; ++k) {
+        if (!problem.equal(k) && solution.dual(k) == 0) continue;
+        auto delta = delta_.col(support_.count);
+        problem.delta(group, k, delta.data());
+        const double delta_norm = delta.stableNorm(), size = delta_norm * z_norm;
+        const double weight = std::abs(solution.dual(k)) * size;
+        total += weight;
+        if (size == 0 || (!problem.equal(k) && weight < least)) continue;
+        delta /= delta_norm;
+        zeta_.col(support_.count) = z / z_norm;
+        if (!problem.equal(k)) support_.lightest = std::min(support_.lightest, weight);
+        squares[static_cast<std::size_t>(segment)] += (solution.slack(k) / size) * (solution.slack(k) / size);
+        ++support_.count;
+      }
     }
+    return total;
+  });
+  support_.misses =
+      std::sqrt(sums.number<double>([&](Index segment) { return squares[static_cast<std::size_t>(segment)]; }));
+  if (sums.shared()) gather_support(sums);
+}
+
+/// The support rows of all processes, in their order.
+void RankCertifier::gather_support(const RowSums& sums) {
+  support_.lightest = sums.least(support_.lightest);
+  const std::string each =
+      sums.chain(Packer().put(delta_.leftCols(support_.count)).put(zeta_.leftCols(support_.count)).take());
+  const Index all = sums.count(support_.count), d = delta_.rows(), dz = zeta_.rows();
+  delta_.resize(d, all + 1);
+  zeta_.resize(dz, all + 1);
+  support_.count = 0;
+  for (Unpacker in(each); !in.done();) {
+    const auto deltas = in.matrix<Eigen::MatrixXd>(), zetas = in.matrix<Eigen::MatrixXd>();
+    delta_.middleCols(support_.count, deltas.cols()) = deltas;
+    zeta_.middleCols(support_.count, zetas.cols()) = zetas;
+    support_.count += deltas.cols();
   }
-  support_.misses = std::sqrt(squares);
 }
 
 /// A bound on the norm of all support row values of a matrix of Frobenius norm one: the root of the largest absolute
@@ -142,8 +168,8 @@ RankCertifier::Determined RankCertifier::judge(const MarginProblem& problem, dou
                                                                                    : Determined::undetermined;
 }
 
-RankCertificate RankCertifier::certify(const MarginProblem& problem, const MarginSolution& solution,
-                                       const Spectrum& spectrum) {
+RankCertificate RankCertifier::certify(const MarginProblem& problem, const RowSums& sums,
+                                       const MarginSolution& solution, const Spectrum& spectrum) {
   const Index r = solution.K.cols();
   RankCertificate proof{.rank = r};
   if (solution.status != MarginStatus::optimal) {
@@ -157,8 +183,11 @@ RankCertificate RankCertifier::certify(const MarginProblem& problem, const Margi
   const double objective = solution.objective;
   const double smallest = solution.K.colwise().squaredNorm().minCoeff();
   double excess = std::max(objective - solution.dual_objective, 0.0) + kRounding * objective;
-  collect(problem, solution, std::sqrt(excess / objective));
-  excess += 2 * solution.violation * solution.dual.cwiseAbs().sum();  // for rows that W misses
+  collect(problem, sums, solution, std::sqrt(excess / objective));
+  excess += 2 * solution.violation * sums.number<double>([&](Index segment) {
+    const Index first = sums.first_row(segment);
+    return solution.dual.segment(first, sums.end_row(segment) - first).cwiseAbs().sum();
+  });  // for rows that W misses
   // The stored A(dual) is the spectrum's A divided by its norm, with each multiplier rounded.
   const double rounded =
       kSafety * static_cast<double>(support_.count + problem.d() + problem.dz()) * kUnit * support_.total;

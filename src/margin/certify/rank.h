@@ -2,6 +2,7 @@
 
 #include "attsvm/margin.h"
 #include "base/spectrum.h"
+#include "margin/rows/row_sums.h"
 
 namespace attsvm::internal {
 
@@ -10,8 +11,9 @@ namespace attsvm::internal {
 class RankCertifier {
  public:
   /// `solution` has its status, K, Q, dual, slack, objective and bound; `spectrum` is that of A(dual) in any positive
-  /// scale.
-  RankCertificate certify(const MarginProblem& problem, const MarginSolution& solution, const Spectrum& spectrum);
+  /// scale, `sums` are those of the problem.
+  RankCertificate certify(const MarginProblem& problem, const RowSums& sums, const MarginSolution& solution,
+                          const Spectrum& spectrum);
 
  private:
   /// The rows that determine the block of an optimum: the equations, and rows whose multiplier is large beside the gap.
@@ -24,7 +26,8 @@ class RankCertifier {
   enum class Determined : std::uint8_t { proven, undetermined, undecided };
 
   void take_bases(const MarginSolution& solution);
-  void collect(const MarginProblem& problem, const MarginSolution& solution, double least);
+  void collect(const MarginProblem& problem, const RowSums& sums, const MarginSolution& solution, double least);
+  void gather_support(const RowSums& sums);
   double reach();
   void form_equations();
   bool exceeds(double square);

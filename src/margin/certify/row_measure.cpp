@@ -46,16 +46,18 @@ bool RowMeasure::suffices(const MarginProblem& problem, double enough) const {
   return problem.d() * (problem.rows() + 2 * groups * problem.dz()) > kWideProducts;
 }
 
-void RowMeasure::take(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual, double enough) {
-  terms_ = static_cast<Index>(problem.groups().size()) + 4;
+void RowMeasure::take(const MarginProblem& problem, const RowSums& sums, const RowMatrix& W,
+                      const Eigen::VectorXd& dual, double enough) {
+  terms_ = sums.groups() + 4;
   Index longest = 0;
   for (const MarginGroup& group : problem.groups()) longest = std::max(longest, group.rows);
-  terms_ += longest;
+  terms_ += static_cast<Index>(sums.largest(static_cast<double>(longest)));
   if (arithmetic_ == Arithmetic::fast) {
-    take_fast(problem, W, dual);
+    take_fast(problem, sums, W, dual);
     if (suffices(problem, enough)) return;
     arithmetic_ = Arithmetic::extended;
   }
+  if (sums.shared()) throw NeedsAllRows{};
   if (arithmetic_ == Arithmetic::extended) {
     take_extended(problem, W, dual);
     if (suffices(problem, enough)) return;
@@ -103,32 +105,50 @@ void RowMeasure::gather(const MarginProblem& problem, const RowMatrix& W, const 
   flush();
 }
 
-void RowMeasure::take_fast(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual) {
-  constexpr Index kRowsAShare = 4096;
-  constexpr std::size_t kMostShares = 8;
-  const std::size_t groups = problem.groups().size();
-  const auto shares = std::clamp<std::size_t>(static_cast<std::size_t>(problem.rows() / kRowsAShare), 1, kMostShares);
+void RowMeasure::take_fast(const MarginProblem& problem, const RowSums& sums, const RowMatrix& W,
+                           const Eigen::VectorXd& dual) {
+  constexpr Index kRowsAShare = 4096, kMostShares = 8;
+  // Shares of a segment, and segments at a time.
+  const Index wanted = std::clamp<Index>(sums.rows() / kRowsAShare, 1, kMostShares),
+              shares = std::max<Index>(1, wanted / sums.all_segments()),
+              wave = std::min(sums.segments(), std::max<Index>(kMostShares, threads_.count()) / shares);
   values_.resize(problem.rows());
   squares_.resize(problem.rows());
-  if (shares_.size() < shares) shares_.resize(shares);
-  const auto work = [&](std::int64_t share) {
-    const auto s = static_cast<std::size_t>(share);
-    gather(problem, W, dual, groups * s / shares, groups * (s + 1) / shares, shares_[s]);
+  if (static_cast<Index>(shares_.size()) < wave * shares) shares_.resize(static_cast<std::size_t>(wave * shares));
+  std::vector<double> sizes(static_cast<std::size_t>(sums.segments()));
+  reach_ = 0;
+  const auto make = [&](Index from, Index to, double* out) {
+    const Index count = (to - from) * shares;
+    const auto work = [&](std::int64_t k) {
+      const Index segment = from + k / shares, share = k % shares, first = sums.begin(segment),
+                  groups = sums.end(segment) - first;
+      gather(problem, W, dual, static_cast<std::size_t>(first + groups * share / shares),
+             static_cast<std::size_t>(first + groups * (share + 1) / shares), shares_[static_cast<std::size_t>(k)]);
+    };
+    if (count == 1) {
+      work(0);  // avoids the cost of starting the threads
+    } else {
+      threads_.for_each(count, work);
+    }
+    for (Index segment = from; segment < to; ++segment) {
+      const Share* share = shares_.data() + (segment - from) * shares;
+      Eigen::Map<RowMatrix> A(out + (segment - from) * share->A.size(), share->A.rows(), share->A.cols());
+      double& size = sizes[static_cast<std::size_t>(segment)];
+      A = share->A;
+      size = share->size;
+      reach_ = std::max(reach_, share->reach);
+      for (Index s = 1; s < shares; ++s) {
+        A += share[s].A;
+        size += share[s].size;
+        reach_ = std::max(reach_, share[s].reach);
+      }
+    }
   };
-  if (shares == 1) {
-    work(0);  // avoids the cost of starting the threads
-  } else {
-    threads_.for_each(static_cast<std::int64_t>(shares), work);
-  }
-  size_ = shares_[0].size;
-  reach_ = shares_[0].reach;
-  for (std::size_t s = 1; s < shares; ++s) {
-    shares_[0].A += shares_[s].A;
-    size_ += shares_[s].size;
-    reach_ = std::max(reach_, shares_[s].reach);
-  }
-  norm_ = norm_of(shares_[0].A);
-  reach_ *= norm_of(W);
+  A_.resize(problem.d(), pad4(problem.dz()));
+  sums.matrix<double>(A_.size(), wave, threads_, make, A_.data());
+  size_ = sums.number<double>([&](Index segment) { return sizes[static_cast<std::size_t>(segment)]; });
+  norm_ = norm_of(A_);
+  reach_ = sums.largest(reach_) * norm_of(W);
 }
 
 void RowMeasure::take_extended(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual) {
@@ -164,8 +184,7 @@ void RowMeasure::take_extended(const MarginProblem& problem, const RowMatrix& W,
   size_ = static_cast<double>(size);
   reach_ = static_cast<double>(reach) * norm_of(W);
   norm_ = static_cast<double>(wide_A_.norm());
-  if (shares_.empty()) shares_.resize(1);
-  shares_[0].A = wide_A_.cast<double>();
+  A_ = wide_A_.cast<double>();
 }
 
 void RowMeasure::take_wide(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual) {
@@ -179,9 +198,8 @@ void RowMeasure::take_wide(const MarginProblem& problem, const RowMatrix& W, con
   values_.setZero(problem.rows());
   for (Index k = 0; k < rows_.count(); ++k) values_(rows_.row(k)) = value[at(k)].shifted(rows_.exponent(k)).to_double();
   norm_ = sqrt(dot(sum.data(), sum.data(), d * dz)).to_double();
-  if (shares_.empty()) shares_.resize(1);
-  shares_[0].A.resize(d, dz);
-  for (Index k = 0; k < d * dz; ++k) shares_[0].A.data()[k] = sum[at(k)].to_double();
+  A_.resize(d, dz);
+  for (Index k = 0; k < d * dz; ++k) A_.data()[k] = sum[at(k)].to_double();
 }
 
 }  // namespace attsvm::internal

@@ -4,6 +4,7 @@
 
 #include "attsvm/margin.h"
 #include "attsvm/threads.h"
+#include "margin/rows/row_sums.h"
 #include "margin/rows/wide_rows.h"
 
 namespace attsvm::internal {
@@ -25,14 +26,16 @@ class RowMeasure {
 
   /// The next passes use at least this arithmetic; a pass that needs more raises it for those after it.
   void start(Arithmetic least) { arithmetic_ = least; }
-  /// If ‖A‖ is at most `enough`, error included, no higher precision is used for it.
-  void take(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual, double enough = 0);
+  /// If ‖A‖ is at most `enough`, error included, no higher precision is used for it. `sums` are those of the problem;
+  /// NeedsAllRows where processes share it and double is not precise enough.
+  void take(const MarginProblem& problem, const RowSums& sums, const RowMatrix& W, const Eigen::VectorXd& dual,
+            double enough = 0);
 
   Arithmetic arithmetic() const { return arithmetic_; }
   const Eigen::VectorXd& values() const { return values_; }
-  void stretch(double factor) { values_ *= factor; }        ///< multiplies the values by `factor`, as for a scaled W
-  const RowMatrix& A() const { return shares_.front().A; }  ///< (d, at least dz), zeros beyond dz
-  double norm() const { return norm_; }                     ///< ‖A‖_F
+  void stretch(double factor) { values_ *= factor; }  ///< multiplies the values by `factor`, as for a scaled W
+  const RowMatrix& A() const { return A_; }           ///< (d, at least dz), zeros beyond dz
+  double norm() const { return norm_; }               ///< ‖A‖_F
   double size() const { return size_; }    ///< Σ |dual_k| ‖δ_k‖ ‖ζ_k‖: ‖A‖ if no terms cancelled
   double error() const;                    ///< how far rounding may have moved ‖A‖
   double reach() const { return reach_; }  ///< the largest ‖δ_k‖ ‖W‖ ‖ζ_k‖
@@ -41,7 +44,7 @@ class RowMeasure {
  private:
   using Real = long double;
 
-  void take_fast(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual);
+  void take_fast(const MarginProblem& problem, const RowSums& sums, const RowMatrix& W, const Eigen::VectorXd& dual);
   void take_extended(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual);
   void take_wide(const MarginProblem& problem, const RowMatrix& W, const Eigen::VectorXd& dual);
   bool suffices(const MarginProblem& problem, double enough) const;
@@ -62,7 +65,8 @@ class RowMeasure {
   double norm_ = 0, size_ = 0;
   double reach_ = 0;                  // largest ‖δ_k‖ ‖ζ_k‖ ‖W‖
   Eigen::VectorXd values_, squares_;  // squares_: ‖δ‖² as the fast pass sees it
-  std::vector<Share> shares_;         // the first one receives the total A
+  std::vector<Share> shares_;
+  RowMatrix A_;
   Eigen::Matrix<Real, Eigen::Dynamic, 1> wide_u_, wide_g_, wide_delta_;
   Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic> wide_A_;
   WideRows rows_;

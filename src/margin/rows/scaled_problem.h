@@ -7,20 +7,22 @@
 #include "attsvm/threads.h"
 #include "base/kernels/stream.h"
 #include "base/storage.h"
+#include "margin/rows/row_sums.h"
 
 namespace attsvm::internal {
 
 /// A margin problem as the streaming solvers read it. It copies the queries and scales tokens, queries and right-hand
 /// sides to size one by powers of two, so that single precision neither overflows nor underflows. Loops run over blocks
-/// of queries that depend on the sizes alone, and sums are taken in block order, so that any number of threads gives
-/// the same bytes.
+/// of queries that depend on the sizes alone, and sums are those of RowSums, so that any number of threads and
+/// processes gives the same bytes.
 class ScaledProblem {
  public:
-  /// std::logic_error for a value problem, whose rows drop no token.
-  ScaledProblem(const MarginProblem& problem, Threads& threads);
+  /// std::logic_error for a value problem, whose rows drop no token. `shared` as in RowSums.
+  ScaledProblem(const MarginProblem& problem, Threads& threads, const SharedRows* shared = nullptr);
 
   const MarginProblem& problem() const { return *problem_; }
   Threads& threads() const { return *threads_; }
+  const RowSums& sums() const { return sums_; }
   Index d() const { return problem_->d(); }
   Index dz() const { return problem_->dz(); }
   Index groups() const { return static_cast<Index>(problem_->groups().size()); }
@@ -39,10 +41,13 @@ class ScaledProblem {
   double token_scale() const { return token_scale_; }
   double query_square(Index i) const { return query_square_[i]; }  ///< ‖single_query‖²
 
-  Index block_size() const { return block_size_; }
-  Index blocks() const { return (groups() + block_size_ - 1) / block_size_; }
-  Index block_begin(Index block) const { return block * block_size_; }
-  Index block_end(Index block) const { return std::min(groups(), (block + 1) * block_size_); }
+  // Blocks lie within segments.
+  Index block_size() const { return block_size_; }  ///< of the largest
+  Index blocks() const { return static_cast<Index>(blocks_.size()) - 1; }
+  Index block_begin(Index block) const { return blocks_[static_cast<std::size_t>(block)]; }
+  Index block_end(Index block) const { return block_begin(block + 1); }
+  Index block_at(Index first) const;  ///< the one that begins there
+  Index first_block(Index segment) const { return first_block_[static_cast<std::size_t>(segment)]; }
   void for_each_block(const std::function<void(Index first, Index last)>& work) const;
   /// The sum of work(first, last) over the blocks.
   double sum_over_blocks(const std::function<double(Index first, Index last)>& work) const;
@@ -63,10 +68,13 @@ class ScaledProblem {
  private:
   void choose_scales();
   void gather_queries();
+  std::vector<Index> cut(Index size) const;
 
   const MarginProblem* problem_;
   Threads* threads_;
+  RowSums sums_;
   Index block_size_;
+  std::vector<Index> blocks_, portions_, first_block_;  // where blocks begin, and what a thread prices at a time
   double token_scale_ = 1, query_scale_ = 1, rhs_scale_ = 1, largest_rhs_ = 0;
   double size_ = 1;  // token_scale_ · query_scale_
   bool stretchable_ = true;

@@ -35,7 +35,12 @@ bool is_better(const MarginSolution& a, const MarginSolution& b) {
 
 SoftSolver::SoftSolver(const MarginProblem& problem, std::vector<double> penalty, double tolerance, StopRule& stop,
                        Threads& threads)
-    : problem_(problem), penalty_(std::move(penalty)), tolerance_(tolerance), stop_(stop), measure_(threads) {}
+    : problem_(problem),
+      penalty_(std::move(penalty)),
+      tolerance_(tolerance),
+      stop_(stop),
+      sums_(problem),
+      measure_(threads) {}
 
 /// δᵀWζ − b of every row, rounded once.
 Eigen::VectorXd SoftSolver::exact_slacks(const RowMatrix& W) const {
@@ -59,10 +64,10 @@ void SoftSolver::certify(MarginSolution& answer, bool exactly) {
   keep_within(problem_, penalty_, answer.dual);
   if (answer.W.size() == 0) {
     answer.W.setZero(problem_.d(), problem_.dz());
-    measure_.take(problem_, answer.W, answer.dual, kInfinity);
+    measure_.take(problem_, sums_, answer.W, answer.dual, kInfinity);
     answer.W = measure_.A().leftCols(problem_.dz());
   }
-  measure_.take(problem_, answer.W, answer.dual, kInfinity);
+  measure_.take(problem_, sums_, answer.W, answer.dual, kInfinity);
   const double size = norm_of(answer.W), weighted = measure_.norm();
   answer.penalty = penalty_;
   answer.xi.setZero(static_cast<Index>(penalty_.size()));

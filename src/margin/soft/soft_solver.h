@@ -42,6 +42,7 @@ class SoftSolver {
   const std::vector<double> penalty_;
   const double tolerance_;
   StopRule& stop_;
+  RowSums sums_;
   RowMeasure measure_;
   bool has_answer_ = false;
   MarginSolution best_;

@@ -72,16 +72,16 @@ void FaceNewton::choose_face() {
 
 /// move = projection of λ + x minus λ. Returns the slope of the dual along it; `longest` is the step that keeps λ ≥ 0.
 double FaceNewton::project_blocks(double fine, double& longest) {
-  std::vector<double> bounds(static_cast<std::size_t>(problem_.blocks()), kInfinity);
+  std::vector<double> bounds(static_cast<std::size_t>(problem_.blocks()) + 1, kInfinity);
   const double slope = problem_.sum_over_blocks([&](Index first, Index last) {
-    double& bound = bounds[static_cast<std::size_t>(first / problem_.block_size())];
+    double& bound = bounds[static_cast<std::size_t>(problem_.block_at(first))];
     for (Index i = first; i < last; ++i) system_.project_block(i, fine, move_.data());
     for (Index k = rows_.begin(first); k < rows_.begin(last); ++k) {
       if (move_[k] < 0 && !rows_.equal(k)) bound = std::min(bound, -rows_.lambda[k] / move_[k]);
     }
     return rows_.slope(move_.data(), first, last);
   });
-  longest = *std::min_element(bounds.begin(), bounds.end());
+  longest = problem_.sums().least(*std::min_element(bounds.begin(), bounds.end()));
   return slope;
 }
 

@@ -30,7 +30,7 @@ class FaceSystem {
 
   FaceSystem(const ScaledProblem& problem, const WorkingRows& working, const Rows& rows)
       : problem_(problem), working_(working), rows_(rows) {
-    part_W_.reserve(kParts * problem.d() * problem.dz());
+    part_W_.reserve(wave() * parts() * problem.d() * problem.dz());
     direction_W_.reserve(problem.d() * problem.dz());
   }
 
@@ -73,14 +73,21 @@ class FaceSystem {
 
  private:
   static constexpr Index kParts = 8;  // of sums: fixed, so that rounding does not depend on the number of threads
-  static constexpr int kSweeps = 20;  // of coordinate ascent on a block; by hand
+  /// Of the sum of a segment, and segments that are summed at a time.
+  Index parts() const { return std::max<Index>(1, kParts / problem_.sums().all_segments()); }
+  Index wave() const {
+    return std::min(problem_.sums().segments(), std::max<Index>(kParts, problem_.threads().count()) / parts());
+  }
+  static constexpr int kSweeps = 20;                                   // of coordinate ascent on a block; by hand
   static constexpr double kFirstDamping = 0.01, kLeastDamping = 1e-3;  // by hand
 
   double precondition(double length);
   template <class Operator>
   double apply(double share, Operator& K);
   template <class Operator>
-  void gather_part(Index part, Index parts, double share, Operator& K);
+  void gather_part(Index segment, Index part, double share, Operator& K, float* sum);
+  template <class Operator>
+  void gather_segments(Index from, Index to, double share, Operator& K, float* sums);
   template <class Operator>
   double spread_block(Index first, Index last, Operator& K);
 
@@ -134,26 +141,43 @@ template <class Rows>
 template <class Operator>
 double FaceSystem<Rows>::apply(double share, Operator& K) {
   ++applications_;
-  const Index parts = std::min(kParts, problem_.blocks()), size = K.size();
-  problem_.threads().for_each(parts, [&](Index part) { gather_part(part, parts, share, K); });
-  problem_.threads().for_each(kSlices, [&](Index slice) {
-    for (Index j = size * slice / kSlices; j < size * (slice + 1) / kSlices; ++j) {
-      float sum = 0;
-      for (Index part = 0; part < parts; ++part) sum += part_W_[part * size + j];
-      direction_W_[j] = sum;
-    }
-  });
+  const auto make = [&](Index from, Index to, float* sums) { gather_segments(from, to, share, K, sums); };
+  problem_.sums().template matrix<float>(K.size(), wave(), problem_.threads(), make, direction_W_.data());
   K.respond(direction_W_.data());
   return problem_.sum_over_blocks([&](Index first, Index last) { return spread_block(first, last, K); });
 }
 
-/// The part of A(direction) that comes from some blocks. The contribution of a query stays in the cache.
+/// A(direction) of some segments, one after another.
 template <class Rows>
 template <class Operator>
-void FaceSystem<Rows>::gather_part(Index part, Index parts, double share, Operator& K) {
+void FaceSystem<Rows>::gather_segments(Index from, Index to, double share, Operator& K, float* sums) {
+  const Index size = K.size(), most = parts();
+  problem_.threads().for_each((to - from) * most, [&](Index k) {
+    gather_part(from + k / most, k % most, share, K, part_W_.data() + k * size);
+  });
+  problem_.threads().for_each(kSlices, [&](Index slice) {
+    for (Index segment = from; segment < to; ++segment) {
+      const Index used = std::min(most, problem_.first_block(segment + 1) - problem_.first_block(segment));
+      const float* part_W = part_W_.data() + (segment - from) * most * size;
+      for (Index j = size * slice / kSlices; j < size * (slice + 1) / kSlices; ++j) {
+        float sum = 0;
+        for (Index part = 0; part < used; ++part) sum += part_W[part * size + j];
+        sums[(segment - from) * size + j] = sum;
+      }
+    }
+  });
+}
+
+/// The part of A(direction) that comes from some blocks of a segment. The contribution of a query stays in the cache.
+template <class Rows>
+template <class Operator>
+void FaceSystem<Rows>::gather_part(Index segment, Index part, double share, Operator& K, float* sum) {
   thread_local std::vector<float> mixed, single;
   const Index d = problem_.d();
-  const Index begin = problem_.blocks() * part / parts, end = problem_.blocks() * (part + 1) / parts;
+  const Index all = problem_.first_block(segment), blocks = problem_.first_block(segment + 1) - all;
+  const Index used = std::min(parts(), blocks);
+  if (part >= used) return;
+  const Index begin = all + blocks * part / used, end = all + blocks * (part + 1) / used;
   mixed.resize(static_cast<std::size_t>(problem_.block_size() * d));
   for (Index block = begin; block < end; ++block) {
     const Index first = problem_.block_begin(block), last = problem_.block_end(block);
@@ -166,7 +190,7 @@ void FaceSystem<Rows>::gather_part(Index part, Index parts, double share, Operat
       }
       row_combination(rows_.deltas(i), rows_.count(i), d, single.data(), mixed.data() + (i - first) * d);
     }
-    K.add(first, last, mixed.data(), block > begin, part_W_.data() + part * K.size());
+    K.add(first, last, mixed.data(), block > begin, sum);
   }
 }
 

@@ -189,7 +189,8 @@ double NuclearNewton::project_blocks(double fine) {
     }
     return static_cast<double>(changed);
   });
-  changed_ = changes / static_cast<double>(std::max<Index>(1, face_.begin(problem_.groups())));
+  const Index all = problem_.sums().count(face_.begin(problem_.groups()));
+  changed_ = changes / static_cast<double>(std::max<Index>(1, all));
   return problem_.sum_over_blocks([&](Index first, Index last) { return rows_.slope(move_.data(), first, last); });
 }
 

@@ -33,8 +33,8 @@ constexpr double kGoodSlope = 0.3;  // the same ratio, below which the damping f
 
 }  // namespace
 
-NuclearWorkingSet::NuclearWorkingSet(const MarginProblem& problem, Threads& threads)
-    : WorkingSetLoop(problem, threads), newton_(problem_, rows_), split_(problem.d(), problem.dz(), threads) {
+NuclearWorkingSet::NuclearWorkingSet(const MarginProblem& problem, Threads& threads, const SharedRows* shared)
+    : WorkingSetLoop(problem, threads, shared), newton_(problem_, rows_), split_(problem.d(), problem.dz(), threads) {
   for (auto* matrix : {&centre_, &A_, &B_, &move_W_}) matrix->fill(problem.d() * problem.dz(), 0.0);
 }
 
@@ -76,7 +76,7 @@ NuclearWorkingSet::Standing NuclearWorkingSet::stand(const RowSummary& summary) 
 
 /// W and λ need not come from the same round.
 double NuclearWorkingSet::judge(const Standing& standing) {
-  const bool first = best_.row.empty();
+  const bool first = best_.all == 0;
   if (first || standing.bound > best_bound_) {
     best_bound_ = standing.bound;
     best_.take(rows_);
@@ -184,7 +184,7 @@ NuclearWorkingSet::Residuals NuclearWorkingSet::residuals() const {
   });
   const Index entries = problem_.d() * problem_.dz();
   const double moved = (ConstVector(W_.data(), entries) - ConstVector(centre_.data(), entries)).norm();
-  const auto count = static_cast<double>(std::max<Index>(1, rows_.size()));
+  const auto count = static_cast<double>(std::max<Index>(1, rows_.all_size()));
   const auto rank = static_cast<double>(std::max<Index>(1, split_.rank_above(tau_)));
   return {std::sqrt(square / count), moved / (tau_ * std::sqrt(rank))};
 }

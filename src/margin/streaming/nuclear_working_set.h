@@ -10,8 +10,8 @@ namespace attsvm::internal {
 /// it on a working set of rows; between proximal steps all rows are evaluated at W.
 class NuclearWorkingSet : public WorkingSetLoop {
  public:
-  /// The problem must outlive the solver. std::logic_error for a value problem.
-  NuclearWorkingSet(const MarginProblem& problem, Threads& threads);
+  /// The problem must outlive the solver. std::logic_error for a value problem. `shared` as in RowSums.
+  NuclearWorkingSet(const MarginProblem& problem, Threads& threads, const SharedRows* shared = nullptr);
 
   /// Starts from `W` and the multipliers `dual` (any positive multiple), preferably near an optimum: the Frobenius
   /// answer or an earlier nuclear one. `stop` is called in every round and Newton step.

@@ -1,6 +1,7 @@
 #include "margin/streaming/row_choice.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace attsvm::internal {
@@ -41,7 +42,13 @@ RowSummary RowChoice::choose(const double* W, const ChoiceRules& rules) {
   count();
   RowSummary all;
   for (const Group& group : groups_) all.include(group.summary);
-  return all;
+  return of_all(all);
+}
+
+RowSummary RowChoice::of_all(RowSummary here) const {
+  std::array numbers{-here.least, here.violation};
+  problem_->sums().take_largest(numbers);
+  return {-numbers[0], numbers[1]};
 }
 
 void RowChoice::choose_group(Index i, const double* logits, const ChoiceRules& rules) {
@@ -106,6 +113,8 @@ void RowChoice::count() {
     added_ += group.added;
     dropped_ += group.dropped;
   }
+  added_ = problem_->sums().count(added_);
+  dropped_ = problem_->sums().count(dropped_);
 }
 
 }  // namespace attsvm::internal

@@ -31,6 +31,8 @@ class RowChoice {
 
   /// Chooses rows by their values at W, in one pass over the tokens.
   RowSummary choose(const double* W, const ChoiceRules& rules);
+  /// The summary of all processes.
+  RowSummary of_all(RowSummary here) const;
   /// Includes a row of the problem with the given value in the summary.
   void see(Index row, double value, RowSummary& summary) const;
   /// Chooses all equalities and the rows whose multiplier is not zero.

@@ -24,6 +24,7 @@ void WorkingRows::lay_out(const std::vector<std::vector<PickedRow>>& picked) {
     begin_[i + 1] = begin_[i] + count;
     gram_begin_[i + 1] = gram_begin_[i] + count * count;
   }
+  all_size_ = problem_->sums().count(size());
   const Index numbers = size() * problem_->d();
   if (numbers > deltas_.capacity()) deltas_.reserve(numbers + numbers / 2);
   if (gram_size() > gram_.capacity()) gram_.reserve(2 * gram_size());

@@ -20,6 +20,7 @@ class WorkingRows {
   explicit WorkingRows(const ScaledProblem& problem);
 
   Index size() const { return begin_[problem_->groups()]; }
+  Index all_size() const { return all_size_; }  ///< on all processes
   Index begin(Index i) const { return begin_[i]; }
   Index end(Index i) const { return begin_[i + 1]; }
   Index count(Index i) const { return end(i) - begin(i); }
@@ -57,6 +58,7 @@ class WorkingRows {
   void take(Index i, const std::vector<PickedRow>& picked, Index old_begin, Index old_gram, Index old_count);
 
   const ScaledProblem* problem_;
+  Index all_size_ = 0;
   Buffer<Index> begin_, gram_begin_, old_begin_, old_gram_begin_, row_;
   Buffer<Index> token_;  // keep, then the dropped tokens: those of group i start at begin(i) + i
   Buffer<double> rhs_, old_lambda_;

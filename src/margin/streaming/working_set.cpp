@@ -19,8 +19,8 @@ constexpr double kNearlyDone = 1e-3;  // gap below which no row leaves, so that 
 
 }  // namespace
 
-WorkingSetSolver::WorkingSetSolver(const MarginProblem& problem, Threads& threads)
-    : WorkingSetLoop(problem, threads), newton_(problem_, rows_) {}
+WorkingSetSolver::WorkingSetSolver(const MarginProblem& problem, Threads& threads, const SharedRows* shared)
+    : WorkingSetLoop(problem, threads, shared), newton_(problem_, rows_) {}
 
 WorkingSetSolver::Outcome WorkingSetSolver::solve(double tolerance, const Eigen::VectorXd* warm_dual,
                                                   const std::function<bool(const SolveProgress&)>& stop) {
@@ -57,13 +57,14 @@ void WorkingSetSolver::start_cold() {
   });
   problem_.weigh(guess.data(), W_.data());
   const double entries = static_cast<double>(d * problem_.dz());
-  const auto first = static_cast<Index>(std::clamp(0.5 * entries / static_cast<double>(n), 4.0, 10.0));
+  const auto all = static_cast<double>(problem_.sums().groups());
+  const auto first = static_cast<Index>(std::clamp(0.5 * entries / all, 4.0, 10.0));
   most_ = std::max<Index>(2, 6 * first / 10);
   choice_.choose(W_.data(), {.most = first, .within = 0, .tolerance = 0, .violation = 0, .anything = true});
   rows_.rebuild(choice_.picked());
   W_.fill(d * problem_.dz(), 0.0);
   std::fill_n(rows_.value.data(), rows_.size(), 0.0);
-  const double fullness = static_cast<double>(n * first) / entries;
+  const double fullness = all * static_cast<double>(first) / entries;
   newton_.restart(std::min(1.0, fullness * fullness));
 }
 
@@ -123,7 +124,7 @@ void WorkingSetSolver::watch_progress() {
 
 /// Takes Newton steps until the working set is solved well enough for a pass over all rows. True: asked to stop.
 bool WorkingSetSolver::improve(const Standing& standing) {
-  const double fresh = static_cast<double>(choice_.added()) / static_cast<double>(std::max<Index>(1, rows_.size()));
+  const double fresh = static_cast<double>(choice_.added()) / static_cast<double>(std::max<Index>(1, rows_.all_size()));
   double now = distance(standing);
   const double target = std::max(0.05 * std::min(1.0, now), 0.3 * tolerance_);
   for (Index step = 0; step < kStepLimit; ++step) {
@@ -147,7 +148,7 @@ bool WorkingSetSolver::improve(const Standing& standing) {
 RowSummary WorkingSetSolver::summarize_working_rows() const {
   RowSummary summary;
   for (Index k = 0; k < rows_.size(); ++k) choice_.see(rows_.row(k), rows_.value[k], summary);
-  return summary;
+  return choice_.of_all(summary);
 }
 
 void WorkingSetSolver::write(RowMatrix& W, Eigen::VectorXd& lambda) const {

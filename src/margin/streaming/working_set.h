@@ -9,8 +9,8 @@ namespace attsvm::internal {
 /// throughout.
 class WorkingSetSolver : public WorkingSetLoop {
  public:
-  /// The problem must outlive the solver. std::logic_error for a value problem.
-  WorkingSetSolver(const MarginProblem& problem, Threads& threads);
+  /// The problem must outlive the solver. std::logic_error for a value problem. `shared` as in RowSums.
+  WorkingSetSolver(const MarginProblem& problem, Threads& threads, const SharedRows* shared = nullptr);
 
   /// `warm_dual`: multipliers to start from (any positive multiple; ignored unless there is one per row), or null.
   /// `stop` is called in every round and Newton step.

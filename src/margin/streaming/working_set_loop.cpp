@@ -12,6 +12,7 @@ constexpr double kShare = 0.1;               // of tolerance and allowed violati
 }  // namespace
 
 void WorkingSetLoop::KeptRows::take(const WorkingRows& rows) {
+  all = rows.all_size();
   row.resize(static_cast<std::size_t>(rows.size()));
   lambda.assign(rows.lambda.data(), rows.lambda.data() + rows.size());
   for (Index k = 0; k < rows.size(); ++k) row[static_cast<std::size_t>(k)] = rows.row(k);
@@ -22,8 +23,8 @@ void WorkingSetLoop::KeptRows::spread(double factor, Index rows, Eigen::VectorXd
   for (std::size_t k = 0; k < row.size(); ++k) out(row[k]) = factor * lambda[k];
 }
 
-WorkingSetLoop::WorkingSetLoop(const MarginProblem& problem, Threads& threads)
-    : problem_(problem, threads), rows_(problem_), choice_(problem_, rows_) {
+WorkingSetLoop::WorkingSetLoop(const MarginProblem& problem, Threads& threads, const SharedRows* shared)
+    : problem_(problem, threads, shared), rows_(problem_), choice_(problem_, rows_) {
   W_.fill(problem.d() * problem.dz(), 0.0);
 }
 

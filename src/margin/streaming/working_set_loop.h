@@ -37,13 +37,14 @@ class WorkingSetLoop {
   struct KeptRows {
     std::vector<Index> row;
     std::vector<double> lambda;
+    Index all = 0;  // rows kept by all processes
     void take(const WorkingRows& rows);
     /// One multiplier per row of the problem: `factor` times the kept one, or 0.
     void spread(double factor, Index rows, Eigen::VectorXd& out) const;
   };
 
   /// The problem must outlive the loop. std::logic_error for a value problem.
-  WorkingSetLoop(const MarginProblem& problem, Threads& threads);
+  WorkingSetLoop(const MarginProblem& problem, Threads& threads, const SharedRows* shared);
 
   /// Forgets earlier solves. `stop` is called in every round and Newton step. False: W = 0 is the answer.
   bool begin(double tolerance, const std::function<bool(const SolveProgress&)>& stop);

@@ -91,12 +91,12 @@ TEST(NuclearRank, OrdinaryRanksAreCertifiedAndAWideGapDecidesNothing) {
     Spectrum spectrum;
     spectrum.compute(A, 1e-12);
     RankCertifier certifier;
-    EXPECT_TRUE(certifier.certify(problem, solution, spectrum).certified);
+    EXPECT_TRUE(certifier.certify(problem, RowSums(problem), solution, spectrum).certified);
     solution.dual_objective *= 1 - 1e-5;
-    EXPECT_FALSE(certifier.certify(problem, solution, spectrum).certified);
+    EXPECT_FALSE(certifier.certify(problem, RowSums(problem), solution, spectrum).certified);
     solution.dual_objective /= 1 - 1e-5;
     solution.status = MarginStatus::limit;
-    EXPECT_FALSE(certifier.certify(problem, solution, spectrum).certified);
+    EXPECT_FALSE(certifier.certify(problem, RowSums(problem), solution, spectrum).certified);
   }
 }
 
@@ -118,7 +118,7 @@ struct Diagonal {
   RankCertificate certify() const {
     Spectrum spectrum;
     spectrum.compute(problem->weigh(solution.dual), 1e-14);
-    return RankCertifier().certify(*problem, solution, spectrum);
+    return RankCertifier().certify(*problem, RowSums(*problem), solution, spectrum);
   }
 
   AttentionTask task;
