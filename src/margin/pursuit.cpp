@@ -50,6 +50,7 @@ Pursuit::Pursuit(SolverMemory& solvers, const MarginProblem& on, const Norm& min
 void Pursuit::follow(std::span<const Method> methods) {
   for (const Method& method : methods) {
     if (settled) break;
+    warm_used = has_start && memory.frobenius.warm_started;
     if ((method.even_after_stop || !stop.stopped()) && method.suits(*this)) method.run(*this);
   }
   best.iterations = iterations;
@@ -98,6 +99,7 @@ void Pursuit::offer(std::string_view method, Index iterations_taken) {
   iterations += iterations_taken;
   MarginSolution& candidate = *candidate_;
   candidate.method = method;
+  candidate.warm_started = warm_used;
   judge(candidate);
   if (!has_answer) return keep(candidate);
   if (candidate.status == MarginStatus::optimal) {
@@ -125,6 +127,7 @@ void Pursuit::offer_conflict(std::string_view method, Index iterations_taken) {
   const bool is_certain = memory.certifier.conflict_factor() >= kCertainConflict || !WideRows::suit(problem);
   iterations += iterations_taken;
   candidate.method = method;
+  candidate.warm_started = warm_used;
   keep(candidate);
   settled = is_certain;
 }
