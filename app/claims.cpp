@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/refuse.h"
 #include "io/file.h"
 #include "io/output.h"
 #include "options.h"
@@ -87,7 +88,7 @@ void print(const TestedClaim& one, const ClaimsWords& options) {
   print_text(one.claim->statement);
   print_text(fmt::format("worst: {}", one.claim->measure));
   for (const ClaimFigure& figure : one.figures) fmt::print("    {:>10.4g}  {}\n", figure.value, figure.label);
-  if (!one.example.empty()) print_text(fmt::format("{}: {}", file_of(one, options), one.words));
+  if (!one.example.empty()) print_text(printable(fmt::format("{}: {}", file_of(one, options), one.words)));
   std::fflush(stdout);
 }
 

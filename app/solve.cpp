@@ -4,10 +4,12 @@
 #include <cmath>
 #include <memory>
 
+#include "base/refuse.h"
 #include "graph_answer.h"
 #include "io/output.h"
 #include "options.h"
 #include "report/answer.h"
+#include "verify/progress.h"
 
 namespace attsvm::internal {
 namespace {
@@ -82,8 +84,8 @@ std::string words_of(const Norm& norm) {
 }
 
 Json to_json(const MarginProblem& problem, const MarginSolution& solution, const StoredSolution& answer,
-             const ChosenSelection& chosen, std::span<const PriorityGraph> graphs, const SolveOptions& options,
-             int threads) {
+             const std::string& remark, const ChosenSelection& chosen, std::span<const PriorityGraph> graphs,
+             const SolveOptions& options, int threads) {
   const bool infeasible = solution.status == MarginStatus::infeasible;
   Json fields{{"status", answer.status}, {"norm", answer.norm}, {"problem", answer.problem}};
   fields.update(numbers_json(answer, solution.gap, solution.violation));
@@ -97,6 +99,7 @@ Json to_json(const MarginProblem& problem, const MarginSolution& solution, const
   fields.update({{"iterations", solution.iterations},
                  {"method", solution.method},
                  {"warm_started", solution.warm_started},
+                 {"remark", remark},
                  {"ties", ties_json(chosen.ties)},
                  {"tolerance", options.settings.tolerance},
                  {"time_limit", options.settings.time_limit},
@@ -130,9 +133,9 @@ std::string why_stopped(const MarginSolution& solution) {
 }
 
 void print_table(const MarginProblem& problem, const MarginSolution& solution, const std::string& rank,
-                 const SolveOptions& options, double seconds) {
+                 const std::string& remark, const SolveOptions& options, double seconds) {
   const auto line = [](const char* label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
-  fmt::print("{}: {}\n", options.out, name_of(solution.status));
+  fmt::print("{}: {}\n", printable(options.out), name_of(solution.status));
   line("rows", fmt::format("{} in {} x {} unknowns", problem.rows(), problem.d(), problem.dz()));
   if (solution.status == MarginStatus::infeasible) {
     line("proof", fmt::format("these rows cannot hold together (no W with norm below {:.3g} meets them):",
@@ -158,8 +161,11 @@ void print_table(const MarginProblem& problem, const MarginSolution& solution, c
   }
   if (solution.status == MarginStatus::limit || solution.status == MarginStatus::stalled)
     line("stopped", why_stopped(solution));
+  if (!remark.empty()) line("remark", remark);
   line("work", fmt::format("{}, {:.3g} s, {}{}", counted(solution.iterations, "iteration"), seconds, solution.method,
-                           solution.warm_started ? ", warm started" : ""));
+                           solution.warm_started            ? ", warm started"
+                           : options.warm_start.empty() ? ""
+                                                        : ", not from the warm start"));
 }
 
 void warn_of_ties(const Session& session, const std::vector<Tie>& ties, const std::string& file) {
@@ -223,15 +229,17 @@ ExitCode run_solve(Session& session, SolveOptions& options) {
   StoredSolution answer = stored(problem, solution, options.settings.tolerance);
   answer.norm = options.norm;  // as the user wrote it: lp:2 is another name of fro
   // What takes memory comes before the file, so that there is none where it fails.
-  const Json fields =
-      session.json ? to_json(problem, solution, answer, chosen, graphs, options, threads.count()) : Json::object();
+  const std::string remark = remark_on(task, answer);
+  const Json fields = session.json
+                          ? to_json(problem, solution, answer, remark, chosen, graphs, options, threads.count())
+                          : Json::object();
   const bool ranked = !session.json && solution.status != MarginStatus::infeasible;
   const std::string rank = ranked ? rank_words(solution) : "";
   save_solution(options.out, answer, session.force);
   if (session.json) {
     Session::print_json("solve", seconds, fields);
   } else {
-    print_table(problem, solution, rank, options, seconds);
+    print_table(problem, solution, rank, remark, options, seconds);
     if (task.next_token()) print_graphs(task, graphs);
   }
   switch (solution.status) {
