@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "audit/audit_data.h"
+#include "base/refuse.h"
 #include "io/output.h"
 #include "options.h"
 
@@ -172,7 +173,7 @@ void require_outputs(const Session& session, const AuditOptions& options) {
 }
 
 void print_audit(const HeadSet& heads, const Audit& result, const AuditOptions& options, double seconds) {
-  fmt::print("{}: {}, {}, {} of size {}; {:.3g} s\n", options.heads, counted(heads.heads(), "head"),
+  fmt::print("{}: {}, {}, {} of size {}; {:.3g} s\n", printable(options.heads), counted(heads.heads(), "head"),
              counted(heads.tokens(), "token"), counted(heads.queries(), "query"), heads.size(), seconds);
   print_grid(result);
   if (options.only.empty()) return;

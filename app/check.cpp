@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/refuse.h"
 #include "check_next_token.h"
 #include "options.h"
 #include "ranks/ranks.h"
@@ -148,7 +149,7 @@ void print_table(const Check& check, const std::optional<StoredRun>& run, const 
                  const CheckOptions& options) {
   constexpr std::size_t kShown = 10, kClosest = 3;
   const auto line = [](const std::string& label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
-  fmt::print("{}: {}\n", options.run.empty() ? options.task : options.run, name_of(check.verdict));
+  fmt::print("{}: {}\n", printable(options.run.empty() ? options.task : options.run), name_of(check.verdict));
   if (run) print_field("answer", 11, answer_of(check, *run).text);
   line("because", check.reason);
   line("optimal", selection_text(check.optimal.selection));

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/refuse.h"
 #include "graph_answer.h"
 #include "run_answer.h"
 
@@ -46,7 +47,7 @@ Json next_token_json(const AttentionTask& task, const NextTokenCheck& check, con
 void print_next_token(const AttentionTask& task, const NextTokenCheck& check, const std::optional<StoredRun>& run,
                       const std::string& file) {
   constexpr std::size_t kWidth = 11, kShown = 12;
-  fmt::print("{}: next-token prediction\n", file);
+  fmt::print("{}: next-token prediction\n", printable(file));
   print_graphs(task, check.graphs);
   print_field("separable", kWidth, separable_words(check));
   print_field("finite part", kWidth, finite_words(check));

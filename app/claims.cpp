@@ -2,41 +2,30 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
-#include <map>
 #include <memory>
-#include <optional>
 
+#include "base/refuse.h"
 #include "io/file.h"
-#include "io/npz_writer.h"
 #include "io/output.h"
 #include "options.h"
-#include "ranks/portions.h"
 #include "session.h"
+#include "study/claim_runner.h"
 
 namespace attsvm::internal {
 namespace {
 
-struct ClaimsOptions {
+struct ClaimsWords {
   std::vector<std::string> names;
   std::string out = "claims";
-  ClaimSettings settings;
+  ClaimsOptions testing;
 };
 
-struct Tested {
-  const Claim* claim;
-  Index tasks = 0, held = 0;
-  double worst = 0;
-  bool complete = true;
-  double seconds = 0;
-  std::vector<ClaimFigure> figures;
-  std::string words, file;  // of the counter-example, and where it was written; empty if there is none
-};
-
-/// Any number as text, infinity and NaN included, which JSON does not have.
-std::string number_text(double number) { return fmt::format("{}", number); }
-double text_number(const std::string& text) { return std::strtod(text.c_str(), nullptr); }
+/// Where the counter-example of a claim is written.
+std::string file_of(const TestedClaim& one, const ClaimsWords& options) {
+  return one.example.empty() ? ""
+                             : (std::filesystem::path(options.out) / fmt::format("{}.npz", one.claim->name)).string();
+}
 
 std::vector<const Claim*> chosen(const std::vector<std::string>& names) {
   std::vector<const Claim*> list;
@@ -50,54 +39,11 @@ std::vector<const Claim*> chosen(const std::vector<std::string>& names) {
   return list;
 }
 
-/// The bytes of a task file.
-std::string task_bytes(const AttentionTask& task, const std::map<std::string, Array>& extras) {
-  NamedArrays arrays = task_arrays(task);
-  arrays.insert(arrays.end(), extras.begin(), extras.end());
-  return npz_bytes(arrays);
-}
-
-/// Tests one claim, on any rank. The text begins with the length of the words in it; a counter-example's file follows
-/// them.
-std::string test(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
-  const Stopwatch watch;
-  const ClaimResult result = test_claim(claim, settings, threads);
-  Json figures = Json::array();
-  for (const ClaimFigure& figure : result.figures) figures.push_back({figure.label, number_text(figure.value)});
-  const auto& example = result.counterexample;
-  const std::string words = Json{{"tasks", result.tasks},
-                                 {"held", result.held},
-                                 {"worst", number_text(result.worst)},
-                                 {"complete", result.complete},
-                                 {"seconds", watch.seconds()},
-                                 {"figures", std::move(figures)},
-                                 {"words", example ? Json(example->words) : Json(nullptr)}}
-                                .dump();
-  return fmt::format("{} {}{}", words.size(), words, example ? task_bytes(example->task, example->extras) : "");
-}
-
-/// What test() found, whose counter-example is written here.
-Tested tested(const Claim& claim, const ClaimsOptions& options, const std::string& text) {
-  std::size_t begin = 0;
-  const std::size_t length = std::stoul(text, &begin);
-  const std::string_view rest = std::string_view(text).substr(begin + 1);
-  const Json words = Json::parse(rest.substr(0, length));
-  Tested one{.claim = &claim,
-             .tasks = words.at("tasks"),
-             .held = words.at("held"),
-             .worst = text_number(words.at("worst")),
-             .complete = words.at("complete"),
-             .seconds = words.at("seconds")};
-  for (const Json& figure : words.at("figures")) one.figures.push_back({figure[0], text_number(figure[1])});
-  if (!words.at("words").is_null()) {
-    one.words = words.at("words");
-    make_folder(options.out);
-    one.file = (std::filesystem::path(options.out) / fmt::format("{}.npz", claim.name)).string();
-    OutputFile file(one.file, true);
-    file.write(std::as_bytes(std::span(rest.substr(length))));
-    file.commit();
-  }
-  return one;
+void write_example(const TestedClaim& one, const ClaimsWords& options) {
+  if (one.example.empty()) return;
+  OutputFile file(file_of(one, options), true);
+  file.write(one.example);
+  file.commit();
 }
 
 Json to_json(const Claim& claim) {
@@ -108,9 +54,9 @@ Json to_json(const Claim& claim) {
           {"measure", claim.measure}};
 }
 
-Json to_json(const std::vector<Tested>& all, const ClaimsOptions& options, int threads) {
+Json to_json(const std::vector<TestedClaim>& all, const ClaimsWords& options, int threads) {
   Json list = Json::array();
-  for (const Tested& one : all) {
+  for (const TestedClaim& one : all) {
     Json figures = Json::object();
     for (const ClaimFigure& figure : one.figures) figures[figure.label] = figure.value;
     Json entry = to_json(*one.claim);
@@ -118,40 +64,39 @@ Json to_json(const std::vector<Tested>& all, const ClaimsOptions& options, int t
     entry["held"] = one.held;
     entry["worst"] = one.worst;
     entry["seconds"] = one.seconds;
-    entry["counterexample"] = one.file.empty() ? Json(nullptr) : Json(one.file);
-    entry["words"] = one.file.empty() ? Json(nullptr) : Json(one.words);
+    entry["counterexample"] = one.example.empty() ? Json(nullptr) : Json(file_of(one, options));
+    entry["words"] = one.example.empty() ? Json(nullptr) : Json(one.words);
     entry["figures"] = std::move(figures);
     entry["stopped"] = !one.complete;
     list.push_back(std::move(entry));
   }
-  return {{"claims", list},
-          {"tasks", options.settings.tasks > 0 ? Json(options.settings.tasks) : Json(nullptr)},
-          {"seed", options.settings.seed},
-          {"out", options.out},
-          {"time_limit", options.settings.time_limit},
-          {"threads", threads}};
+  const ClaimsOptions& testing = options.testing;
+  return {{"claims", list},           {"tasks", testing.tasks > 0 ? Json(testing.tasks) : Json(nullptr)},
+          {"seed", testing.seed},     {"out", options.out},
+          {"resume", testing.resume}, {"time_limit", testing.time_limit},
+          {"threads", threads},       {"store", testing.store}};
 }
 
 void print_text(std::string_view text) {
   for (const std::string& line : wrapped(text)) fmt::print("    {}\n", line);
 }
 
-void print(const Tested& one) {
+void print(const TestedClaim& one, const ClaimsWords& options) {
   fmt::print("{:<22} held on {:>4} of {:<4}  worst {:<10} {:>6.1f} s{}\n", one.claim->name, one.held, one.tasks,
              std::isfinite(one.worst) ? fmt::format("{:.3g}", one.worst) : "-", one.seconds,
              one.complete ? "" : "  (stopped early)");
   print_text(one.claim->statement);
   print_text(fmt::format("worst: {}", one.claim->measure));
   for (const ClaimFigure& figure : one.figures) fmt::print("    {:>10.4g}  {}\n", figure.value, figure.label);
-  if (!one.file.empty()) print_text(fmt::format("{}: {}", one.file, one.words));
+  if (!one.example.empty()) print_text(printable(fmt::format("{}: {}", file_of(one, options), one.words)));
   std::fflush(stdout);
 }
 
 /// "2 claims held on 199 of 200 tasks": a claim that failed on one task of a hundred did not fail altogether.
-void print_total(const std::vector<Tested>& all, const std::string& stopped, double seconds) {
+void print_total(const std::vector<TestedClaim>& all, const std::string& stopped, double seconds) {
   Index held = 0, tasks = 0;
   std::vector<std::string> exceptions;
-  for (const Tested& one : all) {
+  for (const TestedClaim& one : all) {
     held += one.held;
     tasks += one.tasks;
     if (one.held < one.tasks) exceptions.push_back(fmt::format("{} ({} of {})", one.claim->name, one.held, one.tasks));
@@ -184,80 +129,42 @@ ExitCode list_claims(const Session& session, int threads) {
   return kDone;
 }
 
-ExitCode run_claims(Session& session, ClaimsOptions& options) {
+ExitCode run_claims(Session& session, ClaimsWords& options) {
   Threads threads(session.threads);
   session.set_device(threads);
   if (options.names == std::vector<std::string>{"list"}) return list_claims(session, threads.count());
   const auto list = chosen(options.names);
-  const Stopwatch watch;
-  const auto time_left = [&] {  // the limit holds for all claims together; 0: none
-    const double limit = options.settings.time_limit;
-    return limit > 0 ? std::max(limit - watch.seconds(), 1e-3) : 0;
+  ClaimsOptions& testing = options.testing;
+  testing.store = (std::filesystem::path(options.out) / "runs.sqlite3").string();
+  if (ranks().first()) make_folder(options.out);
+  ProgressLine line(session);
+  std::size_t shown = 0;
+  const auto show = [&](const TestedClaim& one) {
+    line.clear();
+    write_example(one, options);
+    if (!session.json) print(one, options);
+    ++shown;
+  };
+  testing.stopped = [] { return Session::interrupted(); };
+  testing.tested = show;
+  testing.progress = [&](const ClaimsProgress& now) {
+    const double share = now.now == nullptr ? 0 : static_cast<double>(now.tasks_done) / static_cast<double>(now.tasks);
+    line.show((static_cast<double>(now.done) + share) / static_cast<double>(now.claims), [&] {
+      return fmt::format(
+          "{} of {} claims done{}", now.done, now.claims,
+          now.now == nullptr ? "" : fmt::format("; {}: {} of {} tasks", now.now->name, now.tasks_done, now.tasks));
+    });
   };
   Session::watch_interrupts();
-  std::function<void(const ClaimProgress&)> show;  // only where a claim runs on this thread
-  const auto work = [&](const std::string& portion) {
-    ClaimSettings settings = options.settings;
-    settings.time_limit = time_left();
-    settings.progress = [&](const ClaimProgress& progress) {
-      if (show) show(progress);
-      return Session::interrupted();
-    };
-    return test(*list[std::stoul(portion)], settings, threads);
-  };
-  if (!ranks().first()) {
-    ranks().help(work);
-    return kDone;
-  }
-  if (std::filesystem::exists(options.out)) make_folder(options.out);  // fails before the work if it is a file
-  ProgressLine line(session);
-  std::map<std::size_t, std::string> found;  // by claim: those that are done
-  std::vector<Tested> all;                   // up to the first that is not
-  std::size_t next = 0;
-  const auto now_at = [&](double share, const std::string& rest) {
-    const std::size_t done = all.size() + found.size();
-    line.show((static_cast<double>(done) + share) / static_cast<double>(list.size()),
-              [&] { return fmt::format("{} of {} claims done{}", done, list.size(), rest); });
-  };
-  if (ranks().count() == 1) {
-    show = [&](const ClaimProgress& progress) {
-      now_at(static_cast<double>(progress.done) / static_cast<double>(progress.tasks),
-             fmt::format("; {}: {} of {} tasks", list[next - 1]->name, progress.done, progress.tasks));
-    };
-  }
-  const auto take = [&](const std::string& portion, const std::string& result) {
-    line.clear();
-    found.emplace(std::stoul(portion), result);
-    for (auto first = found.begin(); first != found.end() && first->first == all.size(); first = found.begin()) {
-      Tested one = tested(*list[all.size()], options, first->second);
-      found.erase(first);
-      if (!one.complete && one.tasks == 0) {
-        next = list.size();
-        return;
-      }
-      if (!session.json) print(one);
-      all.push_back(std::move(one));
-    }
-  };
-  const auto out_of_time = [&] {
-    return options.settings.time_limit > 0 && watch.seconds() >= options.settings.time_limit;
-  };
-  Portions portions(ranks(), work);
-  portions.run({.next = [&]() -> std::optional<std::string> {
-                  if (next == list.size()) return std::nullopt;
-                  return std::to_string(next++);
-                },
-                .done = take,
-                .over =
-                    [&] {
-                      if (ranks().count() > 1) now_at(0, "");
-                      return Session::interrupted() || out_of_time();
-                    }});
-  if (!Session::interrupted()) portions.finish(take);
+  const Stopwatch watch;
+  const std::vector<TestedClaim> all = test_claims(list, testing, threads);
+  if (!ranks().first()) return kDone;
+  while (shown < all.size()) show(all[shown]);
   line.clear();
   const double seconds = watch.seconds();
-  const bool complete =
-      all.size() == list.size() && std::all_of(all.begin(), all.end(), [](const Tested& one) { return one.complete; });
+  const bool complete = all.size() == list.size() &&
+                        std::all_of(all.begin(), all.end(), [](const TestedClaim& one) { return one.complete; });
+  if (!complete) session.warn("the same command continues from here");
   if (session.json) {
     Session::print_json("claims", seconds, to_json(all, options, threads.count()));
   } else {
@@ -270,7 +177,7 @@ ExitCode run_claims(Session& session, ClaimsOptions& options) {
 }  // namespace
 
 void add_claims(CLI::App& program, Session& session) {
-  auto options = std::make_shared<ClaimsOptions>();
+  auto options = std::make_shared<ClaimsWords>();
   CLI::App* verb = session.add_verb(program, "claims", "Test statements about training and its SVMs",
                                     R"(Examples:
   attsvm claims list                      the claims, their sources, and the tasks they are tested on
@@ -281,16 +188,20 @@ void add_claims(CLI::App& program, Session& session) {
 The statements are in our words; the source of each says what the papers' abstracts contain of it.
 A claim that fails somewhere is a finding, not an error: the exit code is 0, and the worst such task is written to
 DIR/NAME.npz with the failing run or W in arrays named x_*.
-Exit codes: 0 done, 4 stopped by --time-limit, 130 interrupted; finished claims are printed)",
+Tasks that are done are kept in DIR/runs.sqlite3: the same command continues after it was stopped or killed.
+Exit codes: 0 done, 4 stopped at the time limit, 130 interrupted)",
                                     [&session, options] { return run_claims(session, *options); });
   verb->add_option("NAME", options->names, "Claims to test, or list (default: all)");
-  verb->add_option("--tasks", options->settings.tasks, "Random tasks per claim (default: each claim's own number)")
+  verb->add_option("--tasks", options->testing.tasks, "Random tasks per claim (default: each claim's own number)")
       ->check(CLI::Range(Index{1}, Index{1} << 24));
-  verb->add_option("--seed", options->settings.seed, "Seed of the tasks (default: 0)");
+  verb->add_option("--seed", options->testing.seed, "Seed of the tasks (default: 0)");
   add_device(verb, session.device);
-  verb->add_option("--out", options->out, "Folder for counter-examples (default: claims)")->check(output_name());
-  verb->add_option("--time-limit", options->settings.time_limit,
-                   "Seconds after which to stop with the claims tested so far")
+  verb->add_option("--out", options->out, "Folder for counter-examples and finished tasks (default: claims)")
+      ->check(output_name());
+  verb->add_flag("--resume,!--no-resume", options->testing.resume,
+                 "Go on from the tasks stored in the folder (default), or delete them first");
+  verb->add_option("--time-limit", options->testing.time_limit,
+                   "Seconds after which to stop; tasks that are done are kept and shown")
       ->check(positive_number());
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/refuse.h"
 #include "io/output.h"
 #include "options.h"
 
@@ -268,16 +269,17 @@ ExitCode run_demo(Session& session, const DemoOptions& options) {
   fmt::print(
       "\n{:.1f} s. In {}/: task.npz, frobenius.npz, nuclear.npz (attsvm verify checks the last two against the "
       "first).\nattsvm claims tests each statement on many tasks.\n",
-      seconds, options.out);
+      seconds, printable(options.out));
   if (page.empty()) {
     fmt::print("There is no report.html: {}.\n", page_problem());
   } else {
-    fmt::print("{}: open it in a browser to see tokens, margins, the training run and the proofs.\n", page);
+    fmt::print("{}: open it in a browser to see tokens, margins, the training run and the proofs.\n", printable(page));
   }
   if (playground.empty()) {
     fmt::print("There is no playground.html: {}.\n", playground_problem());
   } else {
-    fmt::print("{}: the same task to drag about, with the solvers inside; the first page links to it.\n", playground);
+    fmt::print("{}: the same task to drag about, with the solvers inside; the first page links to it.\n",
+               printable(playground));
   }
   return kDone;
 }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/nearest.h"
+#include "base/refuse.h"
 #include "io/file.h"
 #include "io/output.h"
 #include "options.h"
@@ -89,7 +90,7 @@ ExitCode generate_corpus(const Session& session, GenerateOptions& options,
                          {"attention", name_of(task.kind())},
                          {"threads", Threads(session.threads).count()}});
   } else {
-    fmt::print("{}: next-token prediction, {} of {}, {} {}s, d = {} (seed {})\n", options.out,
+    fmt::print("{}: next-token prediction, {} of {}, {} {}s, d = {} (seed {})\n", printable(options.out),
                counted(task.sequences(), "sequence"), counted(task.longest(), "token"), task.vocabulary_size(),
                name_of(corpus.tokens), task.key_size(), options.seed);
   }
@@ -160,7 +161,7 @@ void add_generate(CLI::App& program, Session& session) {
                                {"threads", Threads(session.threads).count()},
                                {"extras", extras}});
         } else {
-          fmt::print("{}: {} attention, {}, {} of up to {}, d = {}, dz = {} ({}, seed {})\n", options->out,
+          fmt::print("{}: {} attention, {}, {} of up to {}, d = {}, dz = {} ({}, seed {})\n", printable(options->out),
                      name_of(task.kind()), counted(task.queries(), "query"), counted(task.sequences(), "sequence"),
                      counted(task.longest(), "token"), task.key_size(), task.query_size(), options->kind,
                      options->seed);

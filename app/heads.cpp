@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/refuse.h"
 #include "io/output.h"
 #include "options.h"
 
@@ -36,7 +37,7 @@ ExitCode run_heads(Session& session, HeadsOptions& options) {
                          {"head", to_indices(heads.arrays().head, "head")},
                          {"threads", threads.count()}});
   } else {
-    fmt::print("{}: {} of size {} on {}\n", options.out, counted(heads.heads(), "head"), heads.size(),
+    fmt::print("{}: {} of size {} on {}\n", printable(options.out), counted(heads.heads(), "head"), heads.size(),
                counted(heads.tokens(), "token"));
   }
   return kDone;

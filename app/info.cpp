@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 
+#include "base/refuse.h"
 #include "base/simd.h"
 #include "io/shards.h"
 #include "session.h"
@@ -91,7 +92,7 @@ struct Listing {
     return f64_span(to_f64(array)).front();
   }
   ExitCode show(const std::string& path, const std::string& noun, double seconds, const Session& session) const {
-    if (!session.json) fmt::print("{}: {}\n", path, counted(static_cast<Index>(names.size()), noun));
+    if (!session.json) fmt::print("{}: {}\n", printable(path), counted(static_cast<Index>(names.size()), noun));
     Json list = Json::array();
     for (std::size_t k = 0; k < names.size(); ++k) {
       const Json held = value(k);
@@ -100,7 +101,8 @@ struct Listing {
       list.push_back({{"name", names[k]}, {"type", name_of(arrays[k].scalar)}, {"shape", arrays[k].shape}});
       if (!held.is_null()) list.back()["value"] = held;
       if (!session.json) {
-        fmt::print("  {:<10} {:<16} {}{}\n", name_of(arrays[k].scalar), shape_text(arrays[k].shape), names[k], words);
+        fmt::print("  {:<10} {:<16} {}{}\n", name_of(arrays[k].scalar), shape_text(arrays[k].shape),
+                   printable(names[k]), words);
       }
     }
     if (session.json) Session::print_json("info", seconds, {{"file", path}, {noun + "s", list}});
@@ -173,7 +175,7 @@ void print_json(const std::string& path, const AttentionTask& task, const TaskFa
 
 void print_table(const std::string& path, const AttentionTask& task, const TaskFacts& facts) {
   constexpr std::size_t kShown = 16;
-  fmt::print("{}: valid\n", path);
+  fmt::print("{}: valid\n", printable(path));
   line("attention", fmt::format("{}{}", name_of(task.kind()),
                                 task.masked()   ? ", some tokens hidden (masked)"
                                 : task.causal() ? ", some tokens hidden (causal)"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 
+#include "base/refuse.h"
 #include "io/output.h"
 #include "options.h"
 
@@ -56,7 +57,7 @@ Json to_json(const std::vector<PathPoint>& points, const PathOptions& options, b
 
 void print_table(const std::vector<PathPoint>& points, const PathOptions& options, double seconds) {
   const bool joint = options.settings.joint;
-  fmt::print("{}: {} radii, {:.3g} s\n", options.out, points.size(), seconds);
+  fmt::print("{}: {} radii, {:.3g} s\n", printable(options.out), points.size(), seconds);
   fmt::print("  {:>10} {:>14} {:>12} {:>13} {:>7} {:>15}{}\n", "radius", "loss", "norm", "stationarity", "minima",
              "1 - correlation", joint ? "  head 1 - corr.  relaxed" : "");
   for (const PathPoint& point : points) {

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/refuse.h"
 #include "io/file.h"
 #include "io/output.h"
 #include "options.h"
@@ -21,7 +22,7 @@ ExitCode run_playground(const Session& session, const std::string& out) {
     Session::print_json("playground", watch.seconds(),
                         {{"file", out}, {"bytes", bytes}, {"seed", nullptr}, {"threads", 1}});
   } else {
-    fmt::print("{}: a page to open in a browser, {:.0f} kB\n", out, static_cast<double>(bytes) / 1000);
+    fmt::print("{}: a page to open in a browser, {:.0f} kB\n", printable(out), static_cast<double>(bytes) / 1000);
   }
   return kDone;
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/refuse.h"
 #include "io/output.h"
 #include "options.h"
 
@@ -59,7 +60,7 @@ ExitCode run_positions(const Session& session, PositionOptions& options, bool ha
                          {"attention", name_of(placed.kind())},
                          {"threads", threads.count()}});
   } else {
-    fmt::print("{}: {} with {} in the {}\n", options.out, counted(placed.tokens(), "token"),
+    fmt::print("{}: {} with {} in the {}\n", printable(options.out), counted(placed.tokens(), "token"),
                apart ? fmt::format("distances {} to {} ({})", range.least, range.largest, name_of(positions.kind))
                      : fmt::format("{} positions", name_of(positions.kind)),
                options.fixed_slope ? "logits" : "keys");

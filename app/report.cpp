@@ -50,7 +50,9 @@ bool any_open(const Json& data) {
 }
 
 void print_table(const Json& data, const ReportOptions& options) {
-  const auto line = [](const std::string& label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
+  const auto line = [](const std::string& label, const std::string& text) {
+    fmt::print("  {:<12} {}\n", label, printable(text));
+  };
   const Json& task = data.at("task");
   line("task", fmt::format("{}: {}, {}", options.task, counted(task.at("tokens").get<Index>(), "token"),
                            counted(task.at("queries").get<Index>(), "query")));
@@ -105,7 +107,8 @@ std::uintmax_t write_page(const Session& session, const ReportOptions& options, 
   write_report(options.out, text, session.force);
   const std::uintmax_t bytes = std::filesystem::file_size(options.out);
   if (!session.json)
-    fmt::print("{}: a page to open in a browser, {:.0f} kB\n", options.out, static_cast<double>(bytes) / 1000);
+    fmt::print("{}: a page to open in a browser, {:.0f} kB\n", printable(options.out),
+               static_cast<double>(bytes) / 1000);
   return bytes;
 }
 
@@ -133,11 +136,11 @@ ExitCode run_monitor_report(const Session& session, const ReportOptions& options
                          {"threads", threads.count()}});
     return kDone;
   }
-  fmt::print("  {:<12} {}: {} of {}, up to {} each\n", "monitor", options.task,
+  fmt::print("  {:<12} {}: {} of {}, up to {} each\n", "monitor", printable(options.task),
              counted(static_cast<Index>(data.at("step").size()), "measurement"),
              counted(static_cast<Index>(data.at("layers").size()), "layer"),
              counted(data.at("heads").get<Index>(), "head"));
-  for (const Json& words : data.at("warnings")) fmt::print("  {:<12} {}\n", "warning", words.get<std::string>());
+  for (const Json& words : data.at("warnings")) fmt::print("  {:<12} {}\n", "warning", printable(words.get<std::string>()));
   return kDone;
 }
 
@@ -162,7 +165,7 @@ ExitCode end_heads_report(const Session& session, const Json& data, const Report
                          {"seed", nullptr},
                          {"threads", threads}});
   } else {
-    fmt::print("  {:<12} {}: {} heads, {} of them in full\n", "run", options.runs.front(), runs.size(), full.size());
+    fmt::print("  {:<12} {}: {} heads, {} of them in full\n", "run", printable(options.runs.front()), runs.size(), full.size());
   }
   return std::any_of(full.begin(), full.end(), any_open) ? kLimit : kDone;
 }
@@ -199,7 +202,7 @@ ExitCode run_stack_report(Session& session, const ReportOptions& options, const 
                          {"seed", data.at("seed")},
                          {"threads", threads.count()}});
   } else {
-    fmt::print("  {:<12} {}: {} of {}\n", "stack", file, counted(data.at("layers").get<Index>(), "layer"),
+    fmt::print("  {:<12} {}: {} of {}\n", "stack", printable(file), counted(data.at("layers").get<Index>(), "layer"),
                counted(data.at("heads").get<Index>(), "head"));
   }
   if (!data.at("complete").get<bool>()) session.warn("stopped before all heads were judged");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/refuse.h"
 #include "options.h"
 #include "session.h"
 
@@ -106,7 +107,7 @@ void print_report(const StudyReport& report) {
       if (!finding.why.empty()) print_field("why", width, finding.why);
     }
   }
-  fmt::print("{}: an overview page\n", report.page);
+  fmt::print("{}: an overview page\n", printable(report.page));
 }
 
 ExitCode finish(const Session& session, const ReproduceOptions& options, const StudyReport& report, const char* verb,

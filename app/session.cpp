@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "base/refuse.h"
 #include "io/json.h"
 
 namespace attsvm::internal {
@@ -62,7 +63,7 @@ void Session::watch_interrupts() {
 }
 
 void Session::warn(const std::string& line) const {
-  if (!quiet) fmt::print(stderr, "attsvm: {}\n", line);
+  if (!quiet) fmt::print(stderr, "attsvm: {}\n", printable(line));
 }
 
 void Session::print_json(const std::string& command, double seconds, const Json& fields) {
@@ -117,7 +118,7 @@ std::string duration(double seconds) {
 }
 
 void print_field(std::string_view label, std::size_t label_width, std::string_view text) {
-  for (const std::string& line : wrapped(text, kTerminal - label_width - 4)) {
+  for (const std::string& line : wrapped(printable(text), kTerminal - label_width - 4)) {
     fmt::print("  {:<{}}  {}\n", label, label_width, line);
     label = "";
   }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "answer_of_ranks.h"
+#include "base/refuse.h"
 #include "graph_answer.h"
 #include "io/output.h"
 #include "margin/shared_solve.h"
@@ -12,6 +13,7 @@
 #include "ranks/ranks.h"
 #include "report/answer.h"
 #include "task_of_ranks.h"
+#include "verify/progress.h"
 
 namespace attsvm::internal {
 namespace {
@@ -111,7 +113,7 @@ std::string words_of(const Norm& norm) {
 }
 
 Json to_json(const Question& question, const MarginSolution& solution, const StoredSolution& answer,
-             const SolveOptions& options, int threads) {
+             const std::string& remark, const SolveOptions& options, int threads) {
   const MarginProblem& problem = question.problem;
   const bool infeasible = solution.status == MarginStatus::infeasible;
   Json fields{{"status", answer.status}, {"norm", answer.norm}, {"problem", answer.problem}};
@@ -126,6 +128,7 @@ Json to_json(const Question& question, const MarginSolution& solution, const Sto
   fields.update({{"iterations", solution.iterations},
                  {"method", solution.method},
                  {"warm_started", solution.warm_started},
+                 {"remark", remark},
                  {"ties", ties_json(question.chosen.ties)},
                  {"tolerance", options.settings.tolerance},
                  {"time_limit", options.settings.time_limit},
@@ -159,9 +162,9 @@ std::string why_stopped(const MarginSolution& solution) {
 }
 
 void print_table(const MarginProblem& problem, const MarginSolution& solution, std::size_t rows,
-                 const std::string& rank, const SolveOptions& options, double seconds) {
+                 const std::string& rank, const std::string& remark, const SolveOptions& options, double seconds) {
   const auto line = [](const char* label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
-  fmt::print("{}: {}\n", options.out, name_of(solution.status));
+  fmt::print("{}: {}\n", printable(options.out), name_of(solution.status));
   line("rows", fmt::format("{} in {} x {} unknowns", rows, problem.d(), problem.dz()));
   if (solution.status == MarginStatus::infeasible) {
     line("proof", fmt::format("these rows cannot hold together (no W with norm below {:.3g} meets them):",
@@ -187,8 +190,11 @@ void print_table(const MarginProblem& problem, const MarginSolution& solution, s
   }
   if (solution.status == MarginStatus::limit || solution.status == MarginStatus::stalled)
     line("stopped", why_stopped(solution));
+  if (!remark.empty()) line("remark", remark);
   line("work", fmt::format("{}, {:.3g} s, {}{}", counted(solution.iterations, "iteration"), seconds, solution.method,
-                           solution.warm_started ? ", warm started" : ""));
+                           solution.warm_started        ? ", warm started"
+                           : options.warm_start.empty() ? ""
+                                                        : ", not from the warm start"));
 }
 
 void warn_of_ties(const Session& session, const std::vector<Tie>& ties, const std::string& file) {
@@ -264,14 +270,17 @@ ExitCode run_solve(Session& session, SolveOptions& options) {
   if (!ranks().first()) return kDone;
   answer.norm = options.norm;  // as the user wrote it: lp:2 is another name of fro
   // What takes memory comes before the file, so that there is none where it fails.
-  const Json fields = session.json ? to_json(question, solution, answer, options, threads.count()) : Json::object();
+  const bool whole = !loaded || !loaded->shared();  // as verify, which remarks on nothing that ranks share
+  const std::string remark = whole ? remark_on(problem.task(), answer) : "";
+  const Json fields =
+      session.json ? to_json(question, solution, answer, remark, options, threads.count()) : Json::object();
   const bool ranked = !session.json && solution.status != MarginStatus::infeasible;
   const std::string rank = ranked ? rank_words(solution) : "";
   save_solution(options.out, answer, session.force);
   if (session.json) {
     Session::print_json("solve", seconds, fields);
   } else {
-    print_table(problem, solution, answer.rhs.size(), rank, options, seconds);
+    print_table(problem, solution, answer.rhs.size(), rank, remark, options, seconds);
     if (problem.task().next_token()) print_graphs(problem.task(), question.graphs);
   }
   switch (solution.status) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/refuse.h"
 #include "io/output.h"
 #include "io/shards.h"
 #include "options.h"
@@ -56,7 +57,7 @@ ExitCode run_split(const Session& session, const SplitOptions& options) {
   }
   const auto [least, most] = std::minmax_element(manifest.shards.begin(), manifest.shards.end(),
                                                  [](const auto& a, const auto& b) { return a.queries < b.queries; });
-  fmt::print("{}: {} of {} to {} queries, {} in all\n", folder,
+  fmt::print("{}: {} of {} to {} queries, {} in all\n", printable(folder),
              counted(static_cast<Index>(manifest.shards.size()), "shard"), least->queries, most->queries,
              manifest.all(&Manifest::Shard::queries));
   return kDone;

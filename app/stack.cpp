@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/refuse.h"
 #include "io/hierarchy_data.h"
 #include "io/output.h"
 #include "options.h"
@@ -127,7 +128,7 @@ ExitCode run_stack(Session& session, StackOptions& options) {
     Session::print_json("stack", seconds, fields);
   } else {
     const std::string why = ended(run.stop);
-    fmt::print("{}: {} of {}{}, {}{}\n", options.out, counted(settings.layers, "layer"),
+    fmt::print("{}: {} of {}{}, {}{}\n", printable(options.out), counted(settings.layers, "layer"),
                counted(settings.heads, "head"),
                settings.mlp > 0 ? fmt::format(", MLP of {}", counted(settings.mlp, "unit")) : "",
                counted(run.last.step, "step"), why.empty() ? "" : ", stopped: " + why);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "attsvm/selector.h"
+#include "base/refuse.h"
 #include "io/output.h"
 #include "io/start_file.h"
 #include "io/train_into.h"
@@ -166,7 +167,7 @@ void print_table(const TrainedRun& run, const AttentionMap& map, const TrainOpti
   const auto line = [](const char* label, const std::string& text) { fmt::print("  {:<12} {}\n", label, text); };
   const Attention weights = selected_weights(map);
   const std::string why = stopped(run.stop);
-  fmt::print("{}: {}{} trained for {}{}\n", options.out,
+  fmt::print("{}: {}{} trained for {}{}\n", printable(options.out),
              settings.param == Parametrization::KQ ? "(K,Q)" : name_of(settings.param),
              settings.heads > 1 ? fmt::format(" of {} heads", settings.heads) : "", counted(run.steps, "step"),
              why.empty() ? "" : ", stopped: " + why);
@@ -232,6 +233,7 @@ ExitCode run_train(const Session& session, TrainOptions& options) {
   require_other_file(options.out, options.task);
   const SharedTask& shared = loaded.task();
   const AttentionTask& task = *shared.part;
+  if (settings.batch >= shared.queries && !task.next_token()) settings.batch = 0;  // all of them: no minibatches
   if (options.record.empty()) settings.record = usual_records(task, settings);
   Start start;
   const bool starts_elsewhere = !options.init.empty() && options.init != "zero" && options.init != "random";
@@ -349,7 +351,7 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
   verb->add_option("--weight-decay", s.weight_decay,
                    "Shrink the weights by this times the step in every step (default: 0; for adamw 0.01)");
   verb->add_option("--dropout", s.dropout, "Probability of dropping an attention weight (default: 0)");
-  verb->add_option("--batch", s.batch, "Queries per step (default: all)")->check(CLI::Range(Index{1}, Index{1} << 40));
+  verb->add_option("--batch", s.batch, "Queries per step (default, and from the number of queries on: all)")->check(CLI::Range(Index{1}, Index{1} << 40));
   add_loss(verb, s.loss);
   verb->add_option(
       "--label-smoothing", s.label_smoothing,

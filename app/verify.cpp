@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 
+#include "base/refuse.h"
 #include "io/claim_part.h"
 #include "margin/stored_solution.h"
 #include "options.h"
@@ -64,7 +65,7 @@ std::string theorem(const StoredSolution& solution, std::span<const double> rhs,
   }
   if (!verdict.question.empty()) say("These rows: {}.", verdict.question);
   say("Arithmetic: {}.", verdict.arithmetic);
-  if (!verdict.remark.empty()) say("Not proven: {}.", verdict.remark);
+  if (!verdict.remark.empty()) say("Remark: {}.", verdict.remark);
   return words;
 }
 
@@ -141,10 +142,10 @@ ExitCode run_verify(const Session& session, const VerifyOptions& options) {
   if (session.json) {
     Session::print_json("verify", watch.seconds(), json_of(solution, verdict, options.settings, threads.count()));
   } else if (!verdict.valid) {
-    fmt::print("{}: not valid: {}\n", options.solution, verdict.reason);
+    fmt::print("{}: not valid: {}\n", printable(options.solution), verdict.reason);
     if (!verdict.question.empty()) fmt::print("  The rows: {}.\n", verdict.question);
   } else {
-    fmt::print("{}: valid", options.solution);
+    fmt::print("{}: valid", printable(options.solution));
     if (solution.w_only) {
       fmt::print(": W meets every row; without multipliers its norm is not bounded from below\n");
     } else if (verdict.status == "infeasible") {

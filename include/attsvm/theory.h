@@ -290,12 +290,24 @@ struct ClaimProgress {
   Index tasks = 0;  ///< tasks in all
 };
 
+/// What a claim's experiment has counted and measured after a batch of tasks, so that a later test goes on from there.
+using ClaimBatch = std::vector<double>;
+
+struct CounterExample;
+
 /// How to test a claim.
 struct ClaimSettings {
   Index tasks = 0;                                       ///< how many random tasks to draw; 0: Claim::tasks
   std::uint64_t seed = 0;                                ///< of these draws
   double time_limit = 0;                                 ///< seconds; 0: none
   std::function<bool(const ClaimProgress&)> progress{};  ///< called often; return true to stop
+  Index batch = 0;                                       ///< tasks to draw at once; 0: 32, or fewer of few tasks
+  /// Called after every batch: what it left, and the worst task so far on which the claim failed, if it is of this
+  /// batch; else null.
+  std::function<void(const ClaimBatch&, const CounterExample*)> keep{};
+  /// All that `keep` was given by a test of the same claim, number of tasks, seed and batch: the test goes on after it,
+  /// and ends with the numbers of one that was never stopped. InputError if they are of another experiment.
+  std::span<const ClaimBatch> done{};
 };
 
 /// A task on which a claim did not hold.
@@ -318,7 +330,7 @@ struct ClaimResult {
   double worst = 0;      ///< largest value of Claim::measure; infinite: could not be computed; NaN: no tasks
   bool complete = true;  ///< neither the time limit nor `progress` ended the test
   std::vector<ClaimFigure> figures;              ///< what else was measured
-  std::optional<CounterExample> counterexample;  ///< the worst task on which the claim failed
+  std::optional<CounterExample> counterexample;  ///< the worst task on which the claim failed, unless `done` knew it
 };
 
 /// A statement in our own words, and the experiment that tests it. No theorem of a paper is quoted: `source` tells what

@@ -25,6 +25,7 @@ from ._corpus import corpus
 from ._errors import (ConvergenceWarning, ExistingFileError, InfeasibleError, InputError, Interrupted,
                       MissingFileError)
 from ._files import load, load_run, load_solution, load_task, save
+from ._generate import generate, kinds
 from ._heads import Heads
 from ._margin import Margin, margin
 from ._path import Path, path
@@ -35,7 +36,7 @@ from ._solution import Row, Solution, Solutions, SolveProgress
 from ._solve import solve, solve_many
 from ._stack import Stack, stack
 from ._studies import Finding, StudyFacts, StudyProgress, StudyReport, StudyResult, list_studies, reproduce, sweep
-from ._task import Selecting, Task, generate, kinds
+from ._task import Selecting, Task
 from ._theory import (Check, Claim, ClaimResult, LocalOptima, NextTokenCheck, PriorityGraph, SupportToken, Tie, check,
                       claims, correlation, list_claims, local_optima)
 from ._train import train, train_many

@@ -73,6 +73,12 @@ Answer<Fields, Fields> to_tuple(const AttentionTask& task, const TrainSettings& 
   return nb::make_tuple(to_python(arrays), facts_of(run));
 }
 
+/// Minibatches of all queries are none.
+TrainSettings acting_on(const AttentionTask& task, TrainSettings settings) {
+  if (settings.batch >= task.queries() && !task.next_token()) settings.batch = 0;
+  return settings;
+}
+
 /// Where a run is to be written while it goes on; no path: nowhere.
 struct Destination {
   std::string path;
@@ -108,7 +114,7 @@ TrainedRun train_file(const Destination& out, const AttentionTask& task, TrainSe
 Answer<Fields, Fields, bool> train_task(const AttentionTask& task, const Fields& given, const Fields& init,
                                         double time_limit, const std::string& path, bool replace, bool resume,
                                         int threads, const nb::object& callback, nb::object bar) {
-  TrainSettings settings = settings_from(given);
+  TrainSettings settings = acting_on(task, settings_from(given));
   const Start start = start_from(init, settings.heads);
   if (given["record"].is_none()) settings.record = usual_records(task, settings);
   Watch watch(callback, std::move(bar));
@@ -141,7 +147,7 @@ struct Runs {
 
   Answer<Fields, Fields> at(std::size_t k) const {
     if (k >= found.size()) throw nb::index_error();
-    return to_tuple(tasks[k], settings, found[k], 1);
+    return to_tuple(tasks[k], acting_on(tasks[k], settings), found[k], 1);
   }
 };
 

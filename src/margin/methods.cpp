@@ -40,6 +40,12 @@ constexpr double kLift = 2 * kMeet, kWideLift = 0.3 * kEpsilon;
 
 bool always(const Pursuit& /*pursuit*/) { return true; }
 
+/// The multipliers of the warm start, for a method that begins with them; null if there is none.
+const Eigen::VectorXd* warm_dual(Pursuit& p) {
+  p.warm_used = p.warm_used || p.warm != nullptr;
+  return p.warm != nullptr ? &p.warm->dual : nullptr;
+}
+
 // Frobenius norm
 
 bool is_small(const Pursuit& p) { return p.rows.rows() <= kExactRows || p.problem.kind() == ProblemKind::value; }
@@ -107,7 +113,7 @@ void run_active_set(Pursuit& p, double lift) {
 
 void active_set(Pursuit& p) {
   p.memory.support.clear();
-  if (p.warm != nullptr) take_support(p, p.warm->dual);
+  if (const Eigen::VectorXd* dual = warm_dual(p)) take_support(p, *dual);
   run_active_set(p, 0);
 }
 
@@ -115,6 +121,7 @@ void active_set(Pursuit& p) {
 /// right-hand sides by the rounding error gives a W that meets the original rows.
 void lifted_active_set(Pursuit& p) {
   p.memory.support.clear();
+  p.warm_used = p.best.warm_started;
   take_support(p, p.best.dual);
   run_active_set(p, kLift * p.best.dual_objective);
 }
@@ -122,6 +129,7 @@ void lifted_active_set(Pursuit& p) {
 /// A last resort for small problems, if double precision cannot tell which rows depend on each other or conflict.
 void run_wide_active_set(Pursuit& p, double lift) {
   WideActiveSet solver;
+  p.warm_used = p.best.warm_started;
   const ActiveSetOutcome outcome = solver.solve(p.problem, p.best.dual, std::ref(p.stop), lift);
   if (outcome == ActiveSetOutcome::stopped) {  // an unfinished answer is no better than that in double
     p.reached = false;
@@ -153,13 +161,13 @@ void interior_point(Pursuit& p) {
 
 void proximal_steps(Pursuit& p) {
   ProximalSolver solver(p.problem, p.memory.threads);
-  solver.solve(p.tolerance, p.warm != nullptr ? &p.warm->dual : nullptr, std::ref(p.stop));
+  solver.solve(p.tolerance, warm_dual(p), std::ref(p.stop));
   offer_from(p, solver, "proximal Newton");
 }
 
 void run_working_set(Pursuit& p, const std::function<bool(const SolveProgress&)>& stop) {
   WorkingSetSolver solver(p.problem, p.memory.threads, p.memory.share);
-  solver.solve(p.tolerance, p.warm != nullptr ? &p.warm->dual : nullptr, stop);
+  solver.solve(p.tolerance, warm_dual(p), stop);
   offer_from(p, solver, "working set");
 }
 
@@ -261,6 +269,7 @@ void run_nuclear_working_set(Pursuit& p, const MarginSolution& first) {
 void nuclear_working_set(Pursuit& p) { run_nuclear_working_set(p, p.memory.frobenius); }
 
 void nuclear_warm_start(Pursuit& p) {
+  p.warm_used = true;
   if (suits_nuclear_working_set(p)) {
     MarginSolution& candidate = p.fresh();
     candidate.K = p.warm->K;

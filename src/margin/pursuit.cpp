@@ -57,6 +57,7 @@ void Pursuit::follow(std::span<const Method> methods) {
     if (settled) break;
     if ((!method.even_after_stop && stop.stopped()) || !method.suits(*this)) continue;
     if (rows.shared() && !method.shares) throw NeedsAllRows{};
+    warm_used = has_start && memory.frobenius.warm_started;
     method.run(*this);
   }
   best.iterations = iterations;
@@ -105,6 +106,7 @@ void Pursuit::offer(std::string_view method, Index iterations_taken) {
   iterations += iterations_taken;
   MarginSolution& candidate = *candidate_;
   candidate.method = method;
+  candidate.warm_started = warm_used;
   judge(candidate);
   if (!has_answer) return keep(candidate);
   if (candidate.status == MarginStatus::optimal) {
@@ -132,6 +134,7 @@ void Pursuit::offer_conflict(std::string_view method, Index iterations_taken) {
   const bool is_certain = memory.certifier.conflict_factor() >= kCertainConflict || !WideRows::suit(problem);
   iterations += iterations_taken;
   candidate.method = method;
+  candidate.warm_started = warm_used;
   keep(candidate);
   settled = is_certain;
 }

@@ -91,6 +91,7 @@ class Pursuit {
   bool reached = false;     ///< an active-set method ended with an optimum, so only rounding can prevent a proof
   bool has_answer = false;  ///< `best` holds an answer
   bool has_start = false;   ///< memory.frobenius holds the Frobenius answer of this problem
+  bool warm_used = false;   ///< the method that runs began with `warm`, or with an answer that did
 
  private:
   void judge(MarginSolution& candidate);

@@ -63,10 +63,10 @@ std::vector<double> penalties(const SolveSettings& settings, const MarginProblem
 
 void solve_hard(MarginSolution& solution, const MarginProblem& problem, const SolveSettings& settings,
                 const MarginSolution* warm_start, SolverMemory& memory, StopRule& stop) {
-  const bool warm = can_start_from(warm_start, problem);
-  Pursuit pursuit(memory, problem, settings.norm, settings.tolerance, warm ? warm_start : nullptr, stop, solution);
+  solution.warm_started = false;
+  Pursuit pursuit(memory, problem, settings.norm, settings.tolerance,
+                  can_start_from(warm_start, problem) ? warm_start : nullptr, stop, solution);
   pursuit.follow(methods_for(settings.norm));
-  solution.warm_started = warm;
 }
 
 /// InputError if not even W and what every method keeps beside it fit into memory. Measured from d = dz = 1,000 on, the

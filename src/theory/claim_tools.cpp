@@ -21,18 +21,22 @@ Tally::Tally(const Claim& claim, const ClaimSettings& settings)
     : settings_(settings),
       limit_(settings.time_limit),
       wanted_(settings.tasks > 0 ? settings.tasks : claim.tasks),
-      batch_(std::min(kBatch, 2 * wanted_)) {
+      batch_(settings.batch > 0 ? settings.batch : std::min(kBatch, 2 * wanted_)) {
   result_.worst = -kUnmeasured;
+  continues(result_.tasks, result_.held, result_.worst, worst_failure_);
 }
 
 void Tally::for_batches(Index limit, Index batch, const std::function<void(Index, Index)>& work) {
   if (limit == 0) limit = wanted_;
-  for (Index first = 0; first < limit && !full(); first += batch) {
+  for (const ClaimBatch& done : settings_.done) numbers_.put(done);
+  for (Index first = std::ssize(settings_.done) * batch; first < limit && !full(); first += batch) {
     if (limit_.over() || (settings_.progress && settings_.progress({result_.tasks, wanted_}))) {
       result_.complete = false;
       return;
     }
+    failed_worse_ = false;
     work(first, std::min(batch, limit - first));
+    if (settings_.keep) settings_.keep(numbers_.take(), failed_worse_ ? &*result_.counterexample : nullptr);
   }
 }
 
@@ -43,8 +47,10 @@ void Tally::add(const AttentionTask& task, bool held, double measure, std::strin
   ++result_.tasks;
   result_.held += held ? 1 : 0;
   result_.worst = std::max(result_.worst, measure);
-  if (held || (result_.counterexample && measure <= worst_failure_)) return;
+  const bool first_failure = result_.tasks - result_.held == 1;
+  if (held || (!first_failure && measure <= worst_failure_)) return;
   worst_failure_ = measure;
+  failed_worse_ = true;
   result_.counterexample.emplace(CounterExample{task, std::move(extras), std::move(words)});
 }
 

@@ -11,6 +11,7 @@
 #include "attsvm/train.h"
 #include "base/random.h"
 #include "base/time_limit.h"
+#include "theory/batch_numbers.h"
 #include "theory/instances.h"
 
 namespace attsvm::internal {
@@ -23,10 +24,19 @@ inline constexpr double kUnmeasured = std::numeric_limits<double>::infinity();
 class Tally {
  public:
   Tally(const Claim& claim, const ClaimSettings& settings);
+  Tally(const Tally&) = delete;
+  Tally& operator=(const Tally&) = delete;
 
   Index wanted() const { return wanted_; }
   bool full() const { return result_.tasks == wanted_; }
   std::uint64_t seed() const { return settings_.seed; }
+
+  /// Names all variables that batches change and that live longer than one: a test that was stopped goes on from what
+  /// the last batch left in them. To be called before the first batch.
+  template <class... Parts>
+  void continues(Parts&... parts) {
+    (numbers_.add(parts), ...);
+  }
 
   /// Calls work(first, count) with consecutive draw numbers, a batch at a time, until enough tasks are counted, `limit`
   /// draws were taken (0: as many as tasks are wanted) or the settings' progress stops the experiment.
@@ -45,6 +55,8 @@ class Tally {
   void figure(std::string label, double value) { result_.figures.push_back({std::move(label), value}); }
   /// `part` of `whole`; no figure where whole is 0.
   void share(std::string label, Index part, Index whole);
+  /// Whether no batch is left to do; else the test will go on, and what is costly at its end can wait until then.
+  bool ended() const { return result_.complete; }
   ClaimResult result() &&;
 
  private:
@@ -55,6 +67,8 @@ class Tally {
   Index wanted_, batch_;
   ClaimResult result_;
   double worst_failure_ = -kUnmeasured;
+  BatchNumbers numbers_;
+  bool failed_worse_ = false;  // in this batch
 };
 
 /// The mean of numbers added one by one; NaN where there are none.
@@ -63,6 +77,7 @@ class Mean {
   void add(double value);
   double value() const { return sum_ / static_cast<double>(count_); }
   Index count() const { return count_; }
+  auto numbers() { return std::tie(sum_, count_); }
 
  private:
   double sum_ = 0;

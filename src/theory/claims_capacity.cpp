@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 
 #include "theory/capacity_draws.h"
 #include "theory/claim_tests.h"
@@ -17,10 +17,12 @@ namespace {
 constexpr Index kSelections = 100;  // per size
 constexpr double kThreeErrors = 0.15;
 
+constexpr std::array<Index, 5> kTokens{2, 3, 5, 7, 9};
+
 /// Sizes with 36 unknowns; n is set by the claim.
 std::vector<Recipe> count_sizes() {
   std::vector<Recipe> sizes;
-  for (const Index T : {2, 3, 5, 7, 9}) {
+  for (const Index T : kTokens) {
     sizes.push_back({.T = T, .d = 6});
     sizes.push_back({.T = T, .d = 6, .pattern = QueryPattern::self});
     sizes.push_back({.T = T, .d = 36, .pattern = QueryPattern::prompt});
@@ -37,7 +39,8 @@ ClaimResult test_shares(const Claim& claim, const ClaimSettings& settings, Threa
                         const std::function<double(Recipe&)>& expect) {
   const std::vector<Recipe> sizes = count_sizes();
   Tally tally(claim, settings);
-  std::map<Index, Mean> by_tokens;
+  std::array<Mean, kTokens.size()> by_tokens;
+  tally.continues(by_tokens);
   tally.for_each_draw([&](Index k) {
     Recipe recipe = sizes[static_cast<std::size_t>(k) % sizes.size()];
     const double expected = expect(recipe);
@@ -49,12 +52,16 @@ ClaimResult test_shares(const Claim& claim, const ClaimSettings& settings, Threa
          solve_verified(attention_problems(tasks, optimal_of(tasks)), Norm::frobenius(), threads))
       separable += one.status == MarginStatus::optimal ? 1 : 0;
     const double share = static_cast<double>(separable) / kSelections, off = std::abs(share - expected);
-    by_tokens[recipe.T].add(share);
+    by_tokens.at(static_cast<std::size_t>(std::find(kTokens.begin(), kTokens.end(), recipe.T) - kTokens.begin()))
+        .add(share);
     tally.add(tasks.front(), off <= kThreeErrors, off,
               fmt::format("{}: {} of {} selections are separable, expected {:.0f}", words_of_sizes(recipe), separable,
                           kSelections, expected * kSelections));
   });
-  for (const auto& [T, share] : by_tokens) tally.figure(fmt::format("share separable, T = {}", T), share.value());
+  for (std::size_t s = 0; s < kTokens.size(); ++s) {
+    if (by_tokens[s].count() > 0)
+      tally.figure(fmt::format("share separable, T = {}", kTokens[s]), by_tokens[s].value());
+  }
   return std::move(tally).result();
 }
 
@@ -84,6 +91,7 @@ ClaimResult test_capacity_always(const Claim& claim, const ClaimSettings& settin
     return without;
   };
   Index beyond = 0, beyond_refused = 0;
+  tally.continues(beyond, beyond_refused);
   tally.for_batches(0, [&](Index first, Index count) {
     for (Index k = first; k < first + count; ++k) {
       Recipe recipe = kAtTheBound[static_cast<std::size_t>(k) % kAtTheBound.size()];

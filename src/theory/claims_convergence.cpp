@@ -30,6 +30,7 @@ ClaimResult test_own_selection(const Recipe& recipe, double slope, const Claim& 
   Tally tally(claim, settings);
   std::vector<double> distances, early;
   Index closer = 0, optimal = 0;
+  tally.continues(distances, early, closer, optimal);
   tally.for_batches(0, [&](Index first, Index count) {
     auto tasks = draw_tasks(recipe, {settings.seed, first, count}, threads);
     if (slope != 0) {
@@ -150,6 +151,7 @@ ClaimResult test_global(const Claim& claim, const ClaimSettings& settings, Threa
   Index stuck_runs = 0, predicted = 0;
   std::vector<double> to_others;
   double worst_of_one = 0;
+  tally.continues(distances, missed, stuck_runs, predicted, to_others, worst_of_one);
   tally.for_batches(0, [&](Index first, Index count) {
     const auto tasks = draw_equal_scores(kRecipe, {settings.seed, first, count});
     const auto best = optimal_of(tasks);
@@ -203,9 +205,11 @@ ClaimResult test_global(const Claim& claim, const ClaimSettings& settings, Threa
   if (stuck_runs > 0)
     tally.figure("median 1 - correlation of those with the SVM of the other queries", median(to_others));
   tally.figure("one input: largest 1 - correlation", worst_of_one);
-  const TwoInputs two = run_two_inputs(threads);
-  tally.figure("two-input example: 1 - correlation with p^mm", two.to_svm);
-  tally.figure("two-input example: 1 - correlation with the first input's difference", two.to_first);
+  if (tally.ended()) {
+    const TwoInputs two = run_two_inputs(threads);
+    tally.figure("two-input example: 1 - correlation with p^mm", two.to_svm);
+    tally.figure("two-input example: 1 - correlation with the first input's difference", two.to_first);
+  }
   return std::move(tally).result();
 }
 
@@ -219,6 +223,7 @@ ClaimResult test_first_gradient(const Claim& claim, const ClaimSettings& setting
   Tally tally(claim, settings);
   Index draws = 0, met = 0;
   std::vector<double> distances;
+  tally.continues(draws, met, distances);
   tally.for_batches(kMostDraws * tally.wanted(), [&](Index first, Index count) {
     std::vector<AttentionTask> tasks;
     std::vector<Start> starts;
@@ -256,10 +261,12 @@ ClaimResult test_kq_bias(const Claim& claim, const ClaimSettings& settings, Thre
   constexpr Index kShort = 5000;
   struct Means {
     Mean frobenius, nuclear;
+    auto numbers() { return std::tie(frobenius, nuclear); }
   };
   Means factored, whole;
   Index reversed = 0, runs_done = 0;
   Tally tally(claim, settings);
+  tally.continues(factored, whole, reversed, runs_done);
   tally.for_batches(0, [&](Index first, Index count) {
     const auto tasks = draw_tasks(kRecipe, {settings.seed, first, count}, threads);
     for (const Parametrization param : {Parametrization::KQ, Parametrization::W}) {

@@ -40,6 +40,7 @@ ClaimResult test_decay(const Claim& claim, const ClaimSettings& settings, Thread
   Index draws = 0, separable = 0, closer = 0;
   double normalized_off = 0, normalized_to_path = 0;
   std::array<std::vector<double>, kDecays.size()> norms, to_svm;
+  tally.continues(draws, separable, closer, normalized_off, normalized_to_path, norms, to_svm);
   tally.for_batches(kMostDraws * tally.wanted(), [&](Index first, Index count) {
     const auto tasks = draw_tasks(kSettlingTasks, {settings.seed, first, std::min(count, tally.wanted())}, threads);
     const auto svm = solve_verified(attention_problems(tasks, optimal_of(tasks)), Norm::frobenius(), threads);
@@ -88,6 +89,7 @@ ClaimResult test_dropout(const Claim& claim, const ClaimSettings& settings, Thre
   Tally tally(claim, settings);
   std::array<std::vector<double>, kDropouts.size()> largest, off;
   std::array<Index, kDropouts.size()> open{}, stays_open{}, queries{};
+  tally.continues(largest, off, open, stays_open, queries);
   tally.for_batches(0, [&](Index first, Index count) {
     const Draws draws{settings.seed, first, count};
     const auto tasks = draw_tasks(kSettlingTasks, draws, threads);
@@ -136,6 +138,7 @@ ClaimResult test_batches(const Claim& claim, const ClaimSettings& settings, Thre
   Tally tally(claim, settings);
   std::array<std::vector<double>, kBatchDecays.size()> to_path;
   std::vector<double> ratios;
+  tally.continues(to_path, ratios);
   tally.for_batches(0, [&](Index first, Index count) {
     const Draws draws{settings.seed, first, count};
     const auto tasks = draw_tasks(kSettlingTasks, draws, threads);
@@ -183,6 +186,7 @@ ClaimResult test_batches_normalized(const Claim& claim, const ClaimSettings& set
   constexpr double kClose = 1e-3;
   Tally tally(claim, settings);
   std::vector<double> to_limit, to_svm;
+  tally.continues(to_limit, to_svm);
   tally.for_batches(0, [&](Index first, Index count) {
     const Draws draws{settings.seed, first, count};
     const auto tasks = draw_tasks(kSettlingTasks, draws, threads);
@@ -213,6 +217,7 @@ ClaimResult test_smoothing(const Claim& claim, const ClaimSettings& settings, Th
   Tally tally(claim, settings);
   std::array<Index, kSmoothings.size()> aimed{};
   Index queries = 0, off = 0, stuck = 0;
+  tally.continues(aimed, queries, off, stuck);
   tally.for_batches(0, [&](Index first, Index count) {
     const auto tasks = draw_tasks(kSettlingTasks, {settings.seed, first, count}, threads);
     std::vector<std::array<SmoothedRun, kSmoothings.size()>> runs(tasks.size());

@@ -85,6 +85,7 @@ ClaimResult test_divergence(const Claim& claim, const ClaimSettings& settings, T
   constexpr Index kMostDraws = 16;  // per task wanted
   Tally tally(claim, settings);
   Index points = 0, undecided = 0, rising = 0, draws = 0, met = 0, equal = 0, all_support = 0;
+  tally.continues(points, undecided, draws, met, equal, all_support);
   const auto count = [&](std::span<const AttentionTask> tasks, std::span<const MarginSolution> svm,
                          const SeenDivergence& seen, Index most, Index& counted) {
     for (std::size_t k = 0; k < tasks.size() && counted < most; ++k, ++counted) {
@@ -122,7 +123,8 @@ ClaimResult test_divergence(const Claim& claim, const ClaimSettings& settings, T
     count(tasks, svm, look_and_train(tasks, svm, settings.seed, first, threads), half, all_support);
   });
   // For comparison: tasks that need meet neither condition.
-  const auto others = draw_tasks(kEqual, {settings.seed, 0, std::min<Index>(tally.wanted(), 32)}, threads);
+  const Index compared = tally.ended() ? std::min<Index>(tally.wanted(), 32) : 0;
+  const auto others = draw_tasks(kEqual, {settings.seed, 0, compared}, threads);
   const auto svm = solve_verified(attention_problems(others, optimal_of(others)), Norm::frobenius(), threads);
   std::vector<Slopes> slopes(others.size());
   for_each_alone(std::ssize(others), threads, [&](std::size_t k, Threads& alone) {
@@ -133,8 +135,7 @@ ClaimResult test_divergence(const Claim& claim, const ClaimSettings& settings, T
   tally.figure("tasks of support tokens alone", static_cast<double>(all_support));
   tally.share("share of draws (3,4,24) whose tokens are all support tokens", met, draws);
   tally.share("share of points whose sign is lost to rounding", undecided, points);
-  tally.share("share of tasks with neither condition that have a W where the product is positive", rising,
-              static_cast<Index>(others.size()));
+  tally.share("share of tasks with neither condition that have a W where the product is positive", rising, compared);
   return std::move(tally).result();
 }
 

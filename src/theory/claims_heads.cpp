@@ -84,6 +84,7 @@ struct SeenHeads {
     held += one.held() ? 1 : 0;
     idle += one.idle ? 1 : 0;
   }
+  auto numbers() { return std::tie(equivalence, gen, single, draws, held, idle); }
   void report(std::string_view label, Tally& tally) const {
     const Index count = equivalence.count();
     tally.share(fmt::format("{}: share of runs that fit the conditions", label), count, draws);
@@ -102,11 +103,13 @@ ClaimResult test_equivalence(std::span<const Recipe> recipes, std::span<const Wa
   Tally tally(claim, settings);
   std::vector<SeenHeads> by_size(recipes.size()), by_way(ways.size());
   Mean kept;
-  std::size_t batch = 0;
+  Index batch = 0;
+  tally.continues(by_size, by_way, kept, batch);
   tally.for_batches(most_draws * tally.wanted(), [&](Index first, Index count) {
-    const std::size_t size = batch % recipes.size();
+    const std::size_t size = static_cast<std::size_t>(batch) % recipes.size();
+    const bool compares = batch < std::ssize(recipes);
     const auto tasks = draw_tasks(recipes[size], {settings.seed, first, count}, threads);
-    for (std::size_t w = 0; w < (batch < recipes.size() ? ways.size() : 1); ++w) {
+    for (std::size_t w = 0; w < (compares ? ways.size() : 1); ++w) {
       TrainSettings training = ways[w].training;
       training.seed = settings.seed;
       training.instance = static_cast<std::uint32_t>(first);
@@ -116,7 +119,7 @@ ClaimResult test_equivalence(std::span<const Recipe> recipes, std::span<const Wa
                      [&](std::size_t k, Threads& alone) { fits[k] = fit(tasks[k], runs[k].W, ways[w].gone, alone); });
       for (std::size_t k = 0; k < tasks.size(); ++k) {
         const Fitted& one = fits[k];
-        if (batch < recipes.size()) by_way[w].add(one);
+        if (compares) by_way[w].add(one);
         if (w > 0 || tally.full()) continue;
         by_size[size].add(one);
         if (!one.applies) continue;

@@ -71,6 +71,7 @@ ClaimResult test_layers(const LayersVariant& variant, const Claim& claim, const 
   std::array<std::vector<double>, kShapes.size()> off;  // of every head
   std::array<Index, kShapes.size()> held{}, tasks_of{};
   std::vector<double> rho, null_rho, null_correlation, attention;
+  tally.continues(off, held, tasks_of, rho, null_rho, null_correlation, attention);
   tally.for_batches(0, [&](Index first, Index count) {
     const Draws draws{settings.seed, first, count};
     const auto tasks = draw_tasks(kLayerTasks, draws, threads);

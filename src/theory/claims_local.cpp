@@ -77,6 +77,7 @@ ClaimResult test_local(const Claim& claim, const ClaimSettings& settings, Thread
   Mean angle;
   Index draws = 0, with_local = 0;
   std::vector<double> distances;
+  tally.continues(angle, draws, with_local, distances);
   const Chooser choose = [&](Candidate& candidate, const Random& random, Threads& alone) {
     const auto optima = enumerate_local_optima(candidate.task, {.limit = 1000}, alone).locally_optimal;
     const auto best = optimal_of({&candidate.task, 1}).front();
@@ -124,6 +125,7 @@ ClaimResult test_necessity(const Claim& claim, const ClaimSettings& settings, Th
   constexpr Index kMostDraws = 8;  // per task wanted
   Tally tally(claim, settings);
   Index to_optimal = 0, runs_done = 0;
+  tally.continues(to_optimal, runs_done);
   const Chooser choose = [&](Candidate& candidate, const Random& random, Threads& alone) {
     for (Index i = 0; i < candidate.task.queries(); ++i) {
       candidate.selected.push_back(static_cast<Index>(
@@ -175,6 +177,7 @@ ClaimResult test_over_parametrization(const Claim& claim, const ClaimSettings& s
       all_support += other.all_support;
       support += other.support;
     }
+    auto numbers() { return std::tie(verdicts, runs, all_support, support); }
   };
   const auto sweep_at = [&](Index d, Index sweep, std::optional<AttentionTask>& example) {
     const auto tasks = draw_tasks({.n = 5, .T = 5, .d = d}, {settings.seed, sweep * kRuns, kRuns}, threads);
@@ -204,6 +207,7 @@ ClaimResult test_over_parametrization(const Claim& claim, const ClaimSettings& s
   };
   Tally tally(claim, settings);
   std::array<Seen, kSizes.size()> all{};
+  tally.continues(all);
   tally.for_each_draw([&](Index sweep) {
     std::array<Seen, kSizes.size()> seen;
     std::optional<AttentionTask> example;

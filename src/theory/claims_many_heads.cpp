@@ -37,6 +37,7 @@ std::map<std::string, Array> head_extras(const HeadsRun& heads) {
 ClaimResult test_heads(const Claim& claim, const ClaimSettings& settings, Threads& threads) {
   Tally tally(claim, settings);
   std::array<std::vector<double>, 2> distances;
+  tally.continues(distances);
   tally.for_batches(0, [&](Index first, Index count) {
     const Draws draws{settings.seed, first, count};
     const auto tasks = draw_tasks(kHeadTasks, draws, threads);
@@ -66,6 +67,7 @@ ClaimResult test_heads_level(const Claim& claim, const ClaimSettings& settings, 
   constexpr double kLevel = 1e-3;  // 1 − correlation
   Tally tally(claim, settings);
   std::vector<double> shared_level, own_level;
+  tally.continues(shared_level, own_level);
   tally.for_batches(0, [&](Index first, Index count) {
     const Draws draws{settings.seed, first, count};
     const auto tasks = draw_tasks(kHeadTasks, draws, threads);
@@ -93,6 +95,7 @@ ClaimResult test_heads_divide(const Claim& claim, const ClaimSettings& settings,
   Tally tally(claim, settings);
   Mean together, apart, trained;
   Index same = 0, all = 0, distinct = 0, heads = 0;
+  tally.continues(together, apart, trained, same, all, distinct, heads);
   struct Outcome {
     HeadsRun run;
     HeadDivision apart, trained;

@@ -48,6 +48,7 @@ ClaimResult test_separability(const Claim& claim, const ClaimSettings& settings,
   struct Below {  // tasks one below the condition
     std::string label;
     Index selections = 0, refused = 0;
+    auto numbers() { return std::tie(selections, refused); }
   };
   std::array below{Below{"share without a W, cross, d = T-2"}, Below{"share without a W, cross, dz = n-1"},
                    Below{"share without a W, prompt, d = n(T-1)-1"}};
@@ -58,6 +59,7 @@ ClaimResult test_separability(const Claim& claim, const ClaimSettings& settings,
   };
   Tally tally(claim, settings);
   Index selections = 0;
+  tally.continues(below, selections);
   tally.for_batches(0, [&](Index first, Index count) {
     for (Index k = first; k < first + count; ++k) {
       const Recipe& recipe = kSizes[static_cast<std::size_t>(k) % kSizes.size()];
@@ -94,6 +96,7 @@ ClaimResult test_rank(const Claim& claim, const ClaimSettings& settings, Threads
   Tally tally(claim, settings);
   Mean frobenius, nuclear;
   Index draws = 0, without = 0, certified = 0;
+  tally.continues(frobenius, nuclear, draws, without, certified);
   tally.for_batches(kMostDraws * tally.wanted(), [&](Index first, Index count) {
     std::vector<AttentionTask> tasks;
     std::vector<Index> bounds;

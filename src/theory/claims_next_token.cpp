@@ -58,6 +58,7 @@ ClaimResult test_next_token(const Claim& claim, const ClaimSettings& settings, T
   constexpr double kAngle = 0.05, kFinite = 0.01;
   Tally tally(claim, settings);
   std::vector<double> angles, finites, nuclear, frobenius;
+  tally.continues(angles, finites, nuclear, frobenius);
   tally.for_batches(0, [&](Index first, Index count) {
     const Draws draws{settings.seed, first, count};
     const auto tasks = draw_tasks(kNextTokenTasks, draws, threads);

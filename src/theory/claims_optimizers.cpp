@@ -79,6 +79,7 @@ ClaimResult judge_descents(std::span<const Descent> descents, Parametrization pa
   Tally tally(claim, settings);
   std::vector<Mean> own(descents.size()), next(descents.size());
   Index not_separable = 0;
+  tally.continues(own, next, not_separable);
   tally.for_batches(0, [&](Index first, Index count) {
     const auto tasks = draw_tasks(kOptimizerTasks, {settings.seed, first, count}, threads);
     std::vector<double> worst(tasks.size(), -kUnmeasured);
@@ -157,6 +158,7 @@ ClaimResult test_adam_pace(const Claim& claim, const ClaimSettings& settings, Th
   Tally tally(claim, settings);
   std::vector<double> misses;
   Index failed = 0, changed = 0;
+  tally.continues(misses, failed, changed);
   tally.for_batches(0, [&](Index first, Index count) {
     const auto tasks = draw_tasks(kOptimizerTasks, {settings.seed, first, count}, threads);
     std::vector<double> worst(tasks.size(), 0);
@@ -190,6 +192,7 @@ ClaimResult test_adam_turn(const Claim& claim, const ClaimSettings& settings, Th
   constexpr double kStep = 0.03, kFast = 0.9, kSlow = 0.995, kThere = 0.85, kNotThere = 0.7;
   Tally tally(claim, settings);
   Mean fast_share, slow_share, fast_faded, slow_faded;
+  tally.continues(fast_share, slow_share, fast_faded, slow_faded);
   tally.for_batches(0, [&](Index first, Index count) {
     const auto tasks = draw_tasks(kOptimizerTasks, {settings.seed, first, count}, threads);
     const std::vector<AdamRun> fast = run_adam(tasks, kStep, kFast, kSteps, threads),

@@ -43,6 +43,7 @@ ClaimResult test_path(const Recipe& recipe, Parametrization param, const Claim& 
   double stationarity = 0;
   Mean minima;
   std::vector<double> distances;
+  tally.continues(draws, unique, stationarity, minima, distances);
   tally.for_batches(kMostDraws * tally.wanted(), [&](Index first, Index count) {
     const auto tasks = draw_tasks(recipe, {settings.seed, first, std::min(count, tally.wanted())}, threads);
     const auto best = optimal_of(tasks);
@@ -161,6 +162,9 @@ struct JointPath {
     suffices_aligned += enough && relaxed ? 1 : 0;
     return aligned;
   }
+  auto numbers() {
+    return std::tie(to_p, to_v, to_relaxed, aligned_ones, aligned_relaxed, suffices, suffices_aligned, exact);
+  }
 };
 
 ClaimResult test_joint(bool tight, const Claim& claim, const ClaimSettings& settings, Threads& threads) {
@@ -171,6 +175,7 @@ ClaimResult test_joint(bool tight, const Claim& claim, const ClaimSettings& sett
   if (!tight) kinds.insert(kinds.end(), {{.ratio = 10}, {.ratio = 100}});
   Index draws = 0, met = 0;
   double stationarity = 0;
+  tally.continues(kinds, draws, met, stationarity);
   tally.for_batches(kMostDraws * tally.wanted(), [&](Index first, Index count) {
     const auto tasks = draw_tasks(recipe, {settings.seed, first, count}, threads);
     std::vector<std::optional<JointPrediction>> predicted(tasks.size());

@@ -77,6 +77,7 @@ ClaimResult test_positions(const Claim& claim, const ClaimSettings& settings, Th
   Tally tally(claim, settings);
   std::array<std::vector<double>, kPlacedKinds.size()> off;
   double most = 0;
+  tally.continues(off, most);
   tally.for_batches(0, [&](Index first, Index count) {
     std::vector<AttentionTask> tasks;
     for (Index k = first; k < first + count; ++k) tasks.push_back(repeating_words(settings.seed, k));

@@ -40,6 +40,7 @@ ClaimResult test_entropy_direction(const Claim& claim, const ClaimSettings& sett
   std::array<std::vector<double>, kBetas.size()> distances, growth;
   std::array<Index, kBetas.size()> global{}, same{};
   Index tasks_done = 0;
+  tally.continues(distances, growth, global, same, tasks_done);
   tally.for_batches(0, [&](Index first, Index count) {
     const auto tasks = draw_tasks(kRouterTasks, {settings.seed, first, count}, threads);
     const auto best = optimal_of(tasks);
@@ -88,6 +89,7 @@ ClaimResult test_entropy_locks(const Claim& claim, const ClaimSettings& settings
   constexpr std::uint32_t kLockStream = 930;
   Tally tally(claim, settings);
   Index stay_with = 0, stay_without = 0, runs_done = 0;
+  tally.continues(stay_with, stay_without, runs_done);
   tally.for_batches(kMostDraws * tally.wanted(), [&](Index first, Index count) {
     const auto drawn = draw_tasks(kRecipe, {settings.seed, first, count}, threads);
     std::vector<MarginSolution> svms(drawn.size());
@@ -151,9 +153,11 @@ ClaimResult test_noise(const Claim& claim, const ClaimSettings& settings, Thread
   struct Seen {
     Index global = 0, gained = 0, lost = 0, same = 0;  // beside the softmax
     std::vector<double> distances{};
+    auto numbers() { return std::tie(global, gained, lost, same, distances); }
   };
   std::array<Seen, kinds.size()> all;
   Index done = 0;
+  tally.continues(all, done);
   tally.for_each_draw([&](Index sweep) {
     const auto tasks = draw_tasks(kRouterTasks, {settings.seed, sweep * kRuns, kRuns}, threads);
     const auto best = optimal_of(tasks);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include "attsvm/verify.h"
@@ -17,5 +18,8 @@ using TellVerify = std::function<void(const VerifyProgress&)>;
 /// attsvm::verify(), which calls `tell` often.
 Verification verify(const AttentionTask& task, const StoredSolution& solution, const VerifySettings& settings,
                     const TellVerify& tell);
+
+/// What verify() remarks on an answer of solve(); empty: nothing.
+std::string remark_on(const AttentionTask& task, const StoredSolution& solution);
 
 }  // namespace attsvm::internal

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from page_data import data_of
+
 
 @dataclass
 class Result:
@@ -155,3 +157,18 @@ def refused_bytes(refused, tmp_path):
         refused(tmp_path / name, *words)
 
     return check
+
+
+@pytest.fixture
+def report(attsvm, tmp_path):
+    """report(task, "--run", run): the data of the page that this writes."""
+
+    def write(*args):
+        out = tmp_path / "report.html"
+        result = attsvm("report", *args, "-o", out, "--force", "--json")
+        assert result.code == 0, result.err
+        said = result.json()
+        assert said["command"] == "report" and said["file"] == str(out) and said["bytes"] == out.stat().st_size
+        return data_of(out)
+
+    return write

@@ -1,6 +1,11 @@
 """attsvm claims and attsvm demo."""
 
 import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
 
 import numpy as np
 import pytest
@@ -13,7 +18,7 @@ def tested(attsvm, tmp_path):
     """tested("rank", "--tasks", 3): the JSON fields; counter-examples go to tmp_path/out."""
 
     def run(*args):
-        result = attsvm("claims", *args, "--json", "--out", tmp_path / "out")
+        result = attsvm("claims", *args, "--json", "--no-resume", "--out", tmp_path / "out")
         assert result.code == 0 and result.out.count("\n") == 1 and result.err == "", result
         return result.json()
 
@@ -28,7 +33,7 @@ def test_json_fields(tested, tmp_path):
         assert all(field in claim for field in FIELDS)
         assert claim["tasks"] == claim["held"] == 6 and claim["counterexample"] is None
         assert claim["worst"] <= 0 and claim["seconds"] > 0 and claim["figures"]
-    assert not (tmp_path / "out").exists()
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["runs.sqlite3"], "no counter-example"
 
 
 def test_a_failed_claim_leaves_a_task(attsvm, tested, tmp_path):
@@ -72,16 +77,132 @@ def test_unknown_names_and_bad_numbers_are_refused(attsvm):
     assert "separability" in attsvm("claims", "xyz").err
 
 
+def answer(result):
+    """The JSON without what may differ: times, threads and the folder."""
+    assert result.code == 0, result
+    fields = result.json()
+    for part in (fields, *fields["claims"]):
+        part.pop("seconds")
+    for one in fields["claims"]:
+        one["counterexample"] = one["counterexample"] and os.path.basename(one["counterexample"])
+    return {name: value for name, value in fields.items() if name not in ("threads", "out", "store")}
+
+
+def examples_in(folder):
+    return {path.name: path.read_bytes() for path in folder.glob("*.npz")}
+
+
+def stored_batches(folder):
+    """(set, batch) of every batch in the store, which must be sound."""
+    with sqlite3.connect(folder / "runs.sqlite3") as store:
+        assert store.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        if not store.execute("SELECT name FROM sqlite_master WHERE name = 'runs'").fetchall():
+            return set()  # killed before it was set up
+        return set(store.execute("SELECT set_id, instance FROM runs").fetchall())
+
+
 def test_json_is_the_same_for_any_number_of_threads(attsvm, tmp_path):
-    seen = []
-    for threads in (1, 2):
-        fields = attsvm("claims", "p-W-lemma", "first-gradient", "--tasks", 2, "--json", "--threads", threads,
-                        "--out", tmp_path).json()
-        for part in (fields, *fields["claims"]):
-            part.pop("seconds")
-        fields.pop("threads")
-        seen.append(fields)
-    assert seen[0] == seen[1]
+    one, two = (answer(attsvm("claims", "p-W-lemma", "first-gradient", "--tasks", 2, "--json", "--threads", threads,
+                              "--out", tmp_path / str(threads))) for threads in (1, 2))
+    assert one == two
+
+
+# Claims with counter-examples, medians of long lists, and draws that do not count; of 3 to 30 batches each.
+LONG = ["claims", "global", "rank", "first-gradient", "direction", "--tasks", 200, "--seed", 1, "--json"]
+
+
+@pytest.fixture(scope="module")
+def calm(attsvm, tmp_path_factory):
+    """What LONG says and writes where nothing stops it."""
+    folder = tmp_path_factory.mktemp("calm")
+    said = answer(attsvm(*LONG, "--threads", 1, "--out", folder))
+    assert examples_in(folder)
+    return said, examples_in(folder), folder
+
+
+def test_kills_at_random_moments_leave_no_trace(attsvm, calm, tmp_path):
+    store, moments, before, kills = tmp_path / "runs.sqlite3", random.Random(5), set(), 0
+    for attempt in range(30):
+        words = [os.environ["ATTSVM_PROGRAM"], *LONG, "--quiet", "--threads", 1 + attempt % 2, "--out", tmp_path]
+        process = subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL)
+        changes, last = moments.randrange(1, 4), None  # of the store, until the kill
+        while changes > 0 and process.poll() is None:
+            now = store.stat().st_mtime_ns if store.exists() else None
+            changes -= now != last
+            last = now
+        process.kill()
+        if process.wait() == 0:
+            break
+        kills += 1
+        if store.exists():
+            rows = stored_batches(tmp_path)
+            assert before <= rows, "what is done is kept"
+            before = rows
+    assert kills >= 3 and before
+    assert answer(attsvm(*LONG, "--threads", 2, "--out", tmp_path)) == calm[0]
+    assert examples_in(tmp_path) == calm[1]
+    assert before <= stored_batches(tmp_path) == stored_batches(calm[2])
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_signals_and_time_limits_leave_no_trace(attsvm, stopped, calm, tmp_path, how):
+    result = stopped(*LONG, "--out", tmp_path, sign=r"global: [1-9]\d* of 200 tasks", how=how)
+    assert result.code == 130 and result.err == "attsvm: the same command continues from here\n"
+    tasks = result.json()["claims"][0]["tasks"]
+    assert 0 < tasks < 200
+    limited = attsvm(*LONG, "--time-limit", 1e-3, "--out", tmp_path)
+    assert limited.code == 4 and limited.json()["claims"][0]["tasks"] >= tasks
+    done = attsvm(*LONG, "--out", tmp_path)
+    assert (answer(done), examples_in(tmp_path)) == calm[:2]
+    again = attsvm(*LONG, "--out", tmp_path)
+    assert answer(again) == calm[0] and again.json()["seconds"] < again.json()["claims"][0]["seconds"]
+    shown = [attsvm(*LONG[:-1], "--out", tmp_path).out for _ in range(2)]
+    assert [line for line in shown[0].splitlines() if " s" not in line] == [
+        line for line in shown[1].splitlines() if " s" not in line]
+
+
+def test_another_setting_is_tested_afresh(attsvm, tmp_path):
+    for settings in (["--tasks", 40], ["--tasks", 41], ["--tasks", 40, "--seed", 1], ["--tasks", 40, "--no-resume"]):
+        first, shared = (answer(attsvm("claims", "rank", *settings, "--json", "--out", tmp_path / folder))
+                         for folder in ("-".join(map(str, settings)), "shared"))
+        assert first == shared
+    with sqlite3.connect(tmp_path / "shared/runs.sqlite3") as store:
+        assert len(store.execute("SELECT id FROM sets").fetchall()) == 3
+        numbers = "UPDATE runs SET result = replace(result, '\"numbers\":\"32 ', '\"numbers\":\"31 ')"
+        assert store.execute(numbers).rowcount
+    spoilt = answer(attsvm("claims", "rank", "--tasks", 40, "--json", "--out", tmp_path / "shared"))
+    assert spoilt["claims"][0]["tasks"] == 40, "what is stored is believed, batch by batch"
+    fresh = answer(attsvm("claims", "rank", "--tasks", 40, "--no-resume", "--json", "--out", tmp_path / "shared"))
+    assert fresh["claims"][0]["tasks"] == 40 and fresh["resume"] is False
+
+
+def test_a_store_that_cannot_be_used_is_one_line(attsvm, tmp_path):
+    command = ["claims", "rank", "--tasks", 3, "--json", "--out", tmp_path]
+    store = tmp_path / "runs.sqlite3"
+    assert attsvm(*command).code == 0
+    whole = store.read_bytes()
+
+    def refused(*words):
+        result = attsvm(*command)
+        assert result.code == 2 and result.out == "" and len(result.err.splitlines()) == 1, result
+        assert all(word in result.err for word in (str(store), *words)), result.err
+
+    with sqlite3.connect(store) as tables:
+        tables.execute("""UPDATE runs SET result = '{"numbers": "1", "seconds": 1}'""")
+    refused("damaged", "'rank'", "--no-resume")
+    with sqlite3.connect(store) as tables:
+        tables.execute("UPDATE runs SET result = '{'")
+    refused("damaged")
+    store.write_bytes(whole[:1000] + b"?" * 3000)
+    refused("run store")
+    store.write_bytes(b"no store")
+    refused("run store")
+    store.write_bytes(whole)
+    in_use = sqlite3.connect(store, isolation_level=None)
+    in_use.execute("BEGIN EXCLUSIVE")
+    refused("another process")
+    in_use.close()
+    assert attsvm(*command).code == 0
 
 
 def test_time_limit_and_interrupt_give_what_is_done(attsvm, stopped, tmp_path):
@@ -90,7 +211,7 @@ def test_time_limit_and_interrupt_give_what_is_done(attsvm, stopped, tmp_path):
     assert result.code == 4 and result.json()["claims"][-1]["tasks"] < 10**6
     result = stopped("claims", "p-W-lemma", "over-parametrization", "--tasks", 10**6, "--json", "--out", tmp_path,
                      sign=r": [1-9]\d* of 1000000 tasks")
-    assert result.code == 130 and result.err == "" and 0 < result.json()["claims"][0]["tasks"] < 10**6
+    assert result.code == 130 and 0 < result.json()["claims"][0]["tasks"] < 10**6
 
 
 def test_demo(attsvm, tmp_path):

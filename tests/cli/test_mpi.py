@@ -92,6 +92,19 @@ def test_claims_have_the_bytes_of_one_process(attsvm, tmp_path):
     assert files(tmp_path / "three") == written
 
 
+def test_claims_go_on_with_other_ranks(attsvm, tmp_path):
+    command = ("claims", "global", "direction", "rank", "--tasks", 300, "--seed", 1, "--json")
+    for name in ("one", "many"):
+        (tmp_path / name).mkdir()
+    one = attsvm(*command, cwd=tmp_path / "one")
+    for count, limit in ((3, 0.4), (2, 0.3)):
+        part = ranks(count, *command, "--threads", 1, "--time-limit", limit, cwd=tmp_path / "many")
+        assert part.returncode in (0, 4), part.stderr
+    done = attsvm(*command, cwd=tmp_path / "many")
+    assert answer(done.out) == answer(one.out)
+    assert files(tmp_path / "many") == files(tmp_path / "one")
+
+
 def test_other_verbs_run_once_and_all_ranks_end_with_their_code(attsvm, tmp_path):
     assert attsvm("generate", "random", "--seed", 1, "-o", tmp_path / "task.npz").code == 0
     assert attsvm("solve", tmp_path / "task.npz", "-o", tmp_path / "one.npz").code == 0

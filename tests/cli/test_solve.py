@@ -166,7 +166,7 @@ def test_equal_tokens_conflict_exactly(solve, task_file):
     assert "the two tokens are equal" in fields["words"][0]
 
 
-def test_warm_start(solve, draw, tmp_path):
+def test_warm_start(attsvm, solve, draw, tmp_path):
     task = draw("separable", "--n", 20)
     cold, before, _ = solve(task, out="cold.npz")
     warm, after, _ = solve(task, "--warm-start", tmp_path / "cold.npz")
@@ -174,6 +174,12 @@ def test_warm_start(solve, draw, tmp_path):
     assert np.abs(before["W"] - after["W"]).max() <= 1e-10 * cold["objective"]
     other, _, _ = solve(draw("separable", "--n", 19, name="other.npz"), "--warm-start", tmp_path / "cold.npz")
     assert other["warm_started"] is False
+    many = draw("separable", "--n", 100, "--T", 20, "--d", 4, name="many.npz")  # for the interior point method
+    solve(many, out="first.npz")
+    assert solve(many, "--warm-start", tmp_path / "first.npz")[0]["warm_started"] is False
+    told = [attsvm("solve", one, "--warm-start", tmp_path / start, "-o", tmp_path / "x.npz", "--force").out
+            for one, start in ((task, "cold.npz"), (many, "first.npz"))]
+    assert told[0].endswith(", warm started\n") and told[1].endswith(", not from the warm start\n")
 
 
 @pytest.mark.parametrize("kind", ["separable", "causal", "infeasible", "ragged"])

@@ -241,6 +241,16 @@ def test_any_thread_count_gives_the_same_bytes(attsvm, draw, tmp_path, options):
     assert told[0] == told[1] == told[2]
 
 
+def test_a_batch_of_all_queries_is_none(attsvm, draw, tmp_path):
+    task, told = draw("random", "--n", 6), []
+    for batch in ([], ["--batch", 6], ["--batch", 1000]):
+        result = attsvm("train", task, "-o", tmp_path / "r.npz", "--force", "--json", "--steps", 20, *batch)
+        assert result.code == 0, result
+        told.append((result.json()["batch"], (tmp_path / "r.npz").read_bytes()))
+    assert told[0][0] is None and told[0] == told[1] == told[2]
+    assert attsvm("train", task, "-o", tmp_path / "r.npz", "--force", "--json", "--batch", 5).json()["batch"] == 5
+
+
 # --- runs that are stopped ---
 
 LONG = ["--steps", 60000, "--record", "every:1000", "--param", "KQ", "--batch", 4, "--dropout", 0.1, "--optimizer", "adam"]

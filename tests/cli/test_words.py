@@ -109,6 +109,32 @@ def test_claims_are_counted_by_tasks(attsvm, tmp_path, monkeypatch):
     assert "of 1 claims" not in out
 
 
+def test_names_of_files_cannot_speak(attsvm, tmp_path):
+    """Control characters and line ends in a name reach neither the terminal nor a reader of lines."""
+    folder = tmp_path / "\x1b[31ma\nb"
+    folder.mkdir()
+    task, run, solution, stack = (folder / f"{name}\r.npz" for name in ("task", "run", "solution", "stack"))
+    commands = [
+        ["generate", "random", "--n", 3, "--d", 8, "--attention", "prompt", "-o", task],
+        ["info", task], ["solve", task, "-o", solution], ["info", solution], ["verify", task, solution],
+        ["train", task, "--steps", 20, "-o", run], ["check", task], ["check", task, "--run", run],
+        ["path", task, "--radius", "1,10", "-o", folder / "path\n.npz"],
+        ["stack", task, "--steps", 20, "-o", stack],
+        ["report", task, "--solution", solution, "--run", run, "-o", folder / "page\n.html"],
+        ["positions", task, "--kind", "sinusoidal", "-o", folder / "placed\n.npz"],
+        ["split", task, "--parts", 2, "-o", folder / "parts\n"],
+        ["claims", "global", "--tasks", 12, "--seed", 2, "--out", folder / "claims\n"],
+        ["reproduce", "single-input", "--runs", 1, "--out", folder / "figures\n"],
+        ["solve", task, "--warm-start", solution, "-o", folder / "absent" / "x.npz"],
+    ]
+    for words in commands:
+        result = attsvm(*words)
+        assert result.code in ((2,) if "absent" in str(words[-1]) else (0, 3, 4)), result
+        for text in (result.out, result.err):
+            assert not re.search("[\x00-\x09\x0b-\x1f\x7f]", text), (words[0], text)
+            assert "\nb/" not in text, (words[0], text)
+
+
 @pytest.mark.parametrize("kind", ["bash", "zsh", "fish", "man"])
 def test_completions_know_every_option(attsvm, kind):
     text = attsvm("completion", kind).out.replace("\\", "")

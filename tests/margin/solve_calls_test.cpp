@@ -92,6 +92,17 @@ TEST(MarginSolve, AProblemKeepsItsTask) {
   EXPECT_EQ(optimum(problem).W, optimum(MarginProblem::attention(same, *same.select())).W);
 }
 
+TEST(MarginSolve, AMethodThatTakesNoWarmStartSaysSo) {
+  Threads threads(1);
+  const AttentionTask task = generate({.law = Law::separable, .n = 100, .T = 20, .d = 4}, 3).task;
+  const MarginProblem problem = MarginProblem::attention(task, *task.select());
+  const MarginSolution cold = optimum(problem), warm = proven(problem, {}, &cold);
+  EXPECT_EQ(warm.method, "interior point");
+  EXPECT_FALSE(warm.warm_started);
+  const MarginSolution nuclear = proven(problem, {.norm = Norm::nuclear()}, &cold);
+  EXPECT_FALSE(nuclear.warm_started) << nuclear.method;
+}
+
 TEST(MarginSolve, AnAnswerMayStartTheNextSolve) {
   Threads threads(1);
   const AttentionTask task = generate({.law = Law::separable, .n = 20, .T = 8, .d = 6}, 8).task;

@@ -29,6 +29,40 @@ TEST_P(EveryClaim, IsTestedOnTheTasksAskedFor) {
   }
 }
 
+/// Every number that batches change has to be kept: what one forgets is missing from the figures here.
+TEST_P(EveryClaim, GoesOnWhereItWasStopped) {
+  Threads threads(2);
+  const Claim& claim = GetParam();
+  ClaimSettings settings{.tasks = 3, .seed = 6, .batch = 1};
+  const ClaimResult whole = test_claim(claim, settings, threads);
+  std::vector<ClaimBatch> batches;
+  std::string words;
+  bool stop = false;
+  settings.progress = [&](const ClaimProgress&) { return stop; };
+  settings.keep = [&](const ClaimBatch& batch, const CounterExample* worst) {
+    batches.push_back(batch);
+    if (worst != nullptr) words = worst->words;
+    stop = true;
+  };
+  ClaimResult part;
+  do {
+    const std::vector<ClaimBatch> done = batches;
+    settings.done = done;
+    stop = false;
+    part = test_claim(claim, settings, threads);
+  } while (!part.complete);
+  EXPECT_GT(batches.size(), 1U);
+  EXPECT_EQ(part.tasks, whole.tasks);
+  EXPECT_EQ(part.held, whole.held);
+  EXPECT_EQ(part.worst, whole.worst);
+  EXPECT_EQ(words, whole.counterexample ? whole.counterexample->words : "");
+  ASSERT_EQ(part.figures.size(), whole.figures.size());
+  for (std::size_t k = 0; k < whole.figures.size(); ++k) {
+    EXPECT_EQ(part.figures[k].label, whole.figures[k].label);
+    EXPECT_EQ(part.figures[k].value, whole.figures[k].value) << whole.figures[k].label;
+  }
+}
+
 std::string test_name(const testing::TestParamInfo<Claim>& info) {
   std::string name(info.param.name);
   std::replace(name.begin(), name.end(), '-', '_');
@@ -124,6 +158,25 @@ TEST(Claims, AGradientWithoutADirectionIsTheWorstOfAll) {
 TEST(Claims, SayWhichArithmeticTheyUse) {
   // docs/claims.md: runs use exact arithmetic unless stated otherwise.
   EXPECT_NE(find_claims("equivalence-relu").front()->tested.find("plain arithmetic"), std::string_view::npos);
+}
+
+TEST(Claims, RefuseBatchesOfAnotherExperiment) {
+  Threads threads(1);
+  const Claim& claim = *find_claims("rank").front();
+  std::vector<ClaimBatch> batches;
+  ClaimSettings settings{.tasks = 4,
+                         .keep = [&](const ClaimBatch& batch, const CounterExample*) { batches.push_back(batch); }};
+  test_claim(claim, settings, threads);
+  ASSERT_EQ(batches.size(), 1U);
+  const ClaimBatch right = batches.front();
+  for (const auto spoil : {+[](ClaimBatch& batch) { batch.pop_back(); }, +[](ClaimBatch& batch) { batch.push_back(1); },
+                           +[](ClaimBatch& batch) { batch.front() = 0.5; }, +[](ClaimBatch& batch) { batch.clear(); },
+                           +[](ClaimBatch& batch) { batch.front() = -1; }}) {
+    batches = {right};
+    spoil(batches.front());
+    settings.done = batches;
+    test::expect_refusal([&] { test_claim(claim, settings, threads); }, {"not those of this experiment"});
+  }
 }
 
 TEST(Claims, RefuseToTestFewerThanNoTasks) {

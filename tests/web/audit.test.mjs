@@ -2,28 +2,27 @@
 import assert from "node:assert/strict";
 import { statSync } from "node:fs";
 import path from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import {
   assertAccessible,
-  assertAlternatives,
   assertContrast,
-  assertFits,
   assertNumbers,
   assertSchema,
+  assertShown,
   attsvm,
   dataOf,
   download,
   folder,
   openDetails,
+  pagesOf,
   python,
   showTab,
-  startBrowser,
-  visit,
-} from "./support.mjs";
+  testOn,
+} from "./pages.mjs";
 
-let browser, shown;
-before(async () => {
+let shown;
+const { on } = pagesOf(() => {
   // Two layers of three heads: previous token, first token, same word, and noise. Words that would be markup.
   python(`
 rng = np.random.default_rng(0)
@@ -45,35 +44,23 @@ np.savez("cross.npz", keys=keys[:1], queries=[queries[2][:8]], text=words[ids.ra
 `);
   shown = JSON.parse(attsvm("audit", "heads.npz", "--nulls", 2, "--page", "audit.html", "--json"));
   attsvm("audit", "cross.npz", "--nulls", 0, "--page", "cross.html");
-  browser = await startBrowser();
 });
-after(() => browser?.close());
 
 const chosen = (page) => page.locator(".heads-grid .chosen .unseen").textContent();
 
-for (const [name, viewport, colorScheme] of [
-  ["a wide screen, light", { width: 1440, height: 1000 }, "light"],
-  ["a wide screen, dark", { width: 1440, height: 1000 }, "dark"],
-  ["a phone, dark", { width: 360, height: 740 }, "dark"],
-]) {
-  test(`every view on ${name}`, async () => {
-    await visit(browser, "audit.html", { viewport, colorScheme }, async (page) => {
-      assertSchema(dataOf(page));
-      for (const tab of ["All heads", "One head"]) {
-        await showTab(page, tab);
-        await openDetails(page);
-        await assertNumbers(page);
-        await assertFits(page);
-        await assertAlternatives(page);
-        await assertContrast(page);
-        await assertAccessible(page);
-      }
-    });
+testOn(["a wide screen, light", "a wide screen, dark", "a phone, dark"], "every view", async (screen) => {
+  await on("audit.html", screen, async (page) => {
+    assertSchema(dataOf(page));
+    for (const tab of ["All heads", "One head"]) {
+      await showTab(page, tab);
+      await openDetails(page);
+      await assertShown(page);
+    }
   });
-}
+});
 
 test("the data is what --json prints, and its size is small", async () => {
-  await visit(browser, "audit.html", {}, async (page) => {
+  await on("audit.html", {}, async (page) => {
     const data = dataOf(page);
     const heads = shown.heads.map(({ seconds, ...head }) => {
       assert.ok(seconds >= 0);
@@ -87,7 +74,7 @@ test("the data is what --json prints, and its size is small", async () => {
 });
 
 test("the grid has every head, coloured by what is chosen, in both views", async () => {
-  await visit(browser, "audit.html", {}, async (page) => {
+  await on("audit.html", {}, async (page) => {
     const cells = page.locator(".heads-grid td");
     assert.equal(await cells.count(), 2 * 4, "layers 0 and 2, heads 0, 1, 2 and 5");
     assert.equal(await page.locator(".heads-grid td.empty").count(), 2);
@@ -126,7 +113,7 @@ test("the grid has every head, coloured by what is chosen, in both views", async
 });
 
 test("a head is chosen by mouse, by keyboard and by address", async () => {
-  await visit(browser, "audit.html", {}, async (page) => {
+  await on("audit.html", {}, async (page) => {
     await page.locator(".heads-grid a").nth(2).click();
     assert.equal(await page.locator(".head-title").textContent(), "Head 0.2, own choices");
     assert.match(page.url(), /#head\?head=2$/);
@@ -143,16 +130,16 @@ test("a head is chosen by mouse, by keyboard and by address", async () => {
     await showTab(page, "All heads");
     assert.equal(await chosen(page), "head 2.5: ");
   });
-  await visit(browser, "audit.html", { hash: "#head?head=1&hidden=1" }, async (page) => {
+  await on("audit.html", { hash: "#head?head=1&hidden=1" }, async (page) => {
     assert.equal(await page.locator(".head-title").textContent(), "Head 0.1, sinks hidden");
   });
-  await visit(browser, "audit.html", { hash: "#head?head=99&hidden=-1&colour=x" }, async (page) => {
+  await on("audit.html", { hash: "#head?head=99&hidden=-1&colour=x" }, async (page) => {
     assert.equal(await page.locator(".head-title").textContent(), "Head 0.0, own choices");
   });
 });
 
 test("pairs and uncertain queries are sentences in their text", async () => {
-  await visit(browser, "audit.html", { hash: "#head?head=2" }, async (page) => {
+  await on("audit.html", { hash: "#head?head=2" }, async (page) => {
     const { views } = shown.heads[2];
     const data = dataOf(page);
     const lists = page.locator(".sentences");
@@ -177,7 +164,7 @@ test("pairs and uncertain queries are sentences in their text", async () => {
 });
 
 test("charts show both views, and can be read", async () => {
-  await visit(browser, "audit.html", { hash: "#head?head=4" }, async (page) => {
+  await on("audit.html", { hash: "#head?head=4" }, async (page) => {
     const chart = page.locator(".chart").first();
     await chart.locator(".plot").focus();
     await page.keyboard.press("End");
@@ -192,7 +179,7 @@ test("charts show both views, and can be read", async () => {
 });
 
 test("what it cannot say is on the page", async () => {
-  await visit(browser, "audit.html", {}, async (page) => {
+  await on("audit.html", {}, async (page) => {
     const words = await page.locator(".view-heads").innerText();
     for (const one of ["these N queries", "the head\u2019s own", "not an effect", "max-margin"])
       assert.ok(words.includes(one), one);
@@ -200,7 +187,7 @@ test("what it cannot say is on the page", async () => {
 });
 
 test("paper has the grid and the chosen head", async () => {
-  await visit(browser, "audit.html", { hash: "#heads?head=3" }, async (page) => {
+  await on("audit.html", { hash: "#heads?head=3" }, async (page) => {
     await page.emulateMedia({ media: "print" });
     await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
     assert.equal(await page.locator(".heads-grid").isVisible(), true);
@@ -211,7 +198,7 @@ test("paper has the grid and the chosen head", async () => {
 });
 
 test("cross attention has one view without sinks, and no places from the query", async () => {
-  await visit(browser, "cross.html", { hash: "#head" }, async (page) => {
+  await on("cross.html", { hash: "#head" }, async (page) => {
     assertSchema(dataOf(page));
     assert.equal(await page.locator(".view-head .controls select").count(), 1, "the head alone can be chosen");
     assert.match(await page.locator(".sentences").first().innerText(), / at \d+/);

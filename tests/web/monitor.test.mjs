@@ -1,24 +1,10 @@
 // The page of a training monitor.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
-import {
-  assertAccessible,
-  assertAlternatives,
-  assertContrast,
-  assertFits,
-  assertNumbers,
-  assertSchema,
-  attsvm,
-  dataOf,
-  download,
-  open,
-  python,
-  startBrowser,
-} from "./support.mjs";
+import { assertSchema, assertShown, attsvm, dataOf, download, pagesOf, python, testOn } from "./pages.mjs";
 
-let browser;
-before(async () => {
+const { on } = pagesOf(() => {
   // Two layers of three and of two heads; rho at the first and the last of five measurements.
   for (const [name, points, heads] of [
     ["monitor", 5, 3],
@@ -27,9 +13,7 @@ before(async () => {
     writeFile(name, points, heads);
     attsvm("report", `${name}.npz`, "-o", `${name}.html`);
   }
-  browser = await startBrowser();
 });
-after(() => browser?.close());
 
 /** The last head of the second layer does not exist. */
 function writeFile(name, points, heads) {
@@ -49,12 +33,8 @@ np.savez("${name}.npz", step=np.arange(${points}) * 100, layer_name=["encoder.0"
          warnings=["step 400: encoder.0, head 1: its largest logit is 123.4"], **arrays)`);
 }
 
-for (const [name, viewport, colorScheme] of [
-  ["a wide screen, dark", { width: 1440, height: 1000 }, "dark"],
-  ["a phone, light", { width: 360, height: 740 }, "light"],
-]) {
-  test(`every layer on ${name}`, async () => {
-    const { page, close } = await open(browser, "monitor.html", { viewport, colorScheme });
+testOn(["a wide screen, dark", "a phone, light"], "every layer", async (screen) => {
+  await on("monitor.html", screen, async (page) => {
     const data = dataOf(page);
     assertSchema(data);
     for (const section of await page.locator(".experiment").all()) await section.scrollIntoViewIfNeeded();
@@ -62,36 +42,31 @@ for (const [name, viewport, colorScheme] of [
       [...document.querySelectorAll(".experiment")].find((one) => !one.querySelector(".chart"))?.scrollIntoView();
       return document.querySelectorAll(".chart").length === 18;
     });
-    await assertNumbers(page);
-    await assertFits(page);
-    await assertAlternatives(page);
-    await assertContrast(page);
-    await assertAccessible(page);
+    await assertShown(page);
     assert.equal(await page.locator(".shares tbody td").count(), 6);
     assert.equal((await page.locator(".shares tbody td").nth(5).textContent()) ?? "", "", "there is no such head");
     assert.equal(await page.locator("#layer-1 .chart").first().locator(".series").count(), 2);
     assert.equal(await page.locator(".badge.bad").count(), 1);
-    await close();
   });
-}
+});
 
 test("a point of a curve says its number", async () => {
-  const { page, close } = await open(browser, "monitor.html", { hash: "#layer-0" });
-  const chart = page.locator("#layer-0 .chart").first();
-  await chart.scrollIntoViewIfNeeded();
-  await chart.locator(".plot").focus();
-  await page.keyboard.press("End");
-  const shown = await chart.locator(".readout [data-path$='.4']").last().getAttribute("title");
-  assert.ok(dataOf(page).measures.gap_50[0].some((curve) => String(curve[4]) === shown));
-  await close();
+  await on("monitor.html", { hash: "#layer-0" }, async (page) => {
+    const chart = page.locator("#layer-0 .chart").first();
+    await chart.scrollIntoViewIfNeeded();
+    await chart.locator(".plot").focus();
+    await page.keyboard.press("End");
+    const shown = await chart.locator(".readout [data-path$='.4']").last().getAttribute("title");
+    assert.ok(dataOf(page).measures.gap_50[0].some((curve) => String(curve[4]) === shown));
+  });
 });
 
 test("of two measurements every head has its points, also those whose lines would be thin", async () => {
-  const { page, close } = await open(browser, "two.html", { hash: "#layer-1" });
-  const chart = page.locator("#layer-1 .chart").first();
-  await chart.scrollIntoViewIfNeeded();
-  const { text } = await download(page, chart.locator("[data-download=svg]"));
-  const drawn = [...text.matchAll(/<path d="[^"]+"[^>]*clip-path/g)].length;
-  assert.equal(drawn, 10, "a path per head, with the points that were measured");
-  await close();
+  await on("two.html", { hash: "#layer-1" }, async (page) => {
+    const chart = page.locator("#layer-1 .chart").first();
+    await chart.scrollIntoViewIfNeeded();
+    const { text } = await download(page, chart.locator("[data-download=svg]"));
+    const drawn = [...text.matchAll(/<path d="[^"]+"[^>]*clip-path/g)].length;
+    assert.equal(drawn, 10, "a path per head, with the points that were measured");
+  });
 });

@@ -1,27 +1,23 @@
 // The page of a next-token task: the graph of every last token, and how close training comes.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 
 import {
-  assertAccessible,
-  assertAlternatives,
-  assertContrast,
   assertFits,
   assertNumbers,
   assertSchema,
+  assertShown,
   assertTip,
   attsvm,
   dataOf,
+  pagesOf,
   picture,
   python,
   showTab,
-  startBrowser,
-  visit,
-} from "./support.mjs";
+  testOn,
+} from "./pages.mjs";
 
-let browser;
-
-before(async () => {
+const { on } = pagesOf(() => {
   python(`
 open("story.txt", "w").write("the cat saw the dog and the dog saw the cat and the cat ran and the dog ran")
 E = np.array([[1., 0], [0, 1], [0, 1]])
@@ -44,14 +40,12 @@ np.savez("equal.npz", ids=[1, 2, 0], offsets=[0, 3], embeddings=E, next=[1], voc
     );
   attsvm("report", "story.npz", "--run", "W.npz", "--run", "KQ.npz", "-o", "story.html");
   attsvm("report", "equal.npz", "-o", "equal.html");
-  browser = await startBrowser();
 });
-after(() => browser?.close());
 
 const graph = (page) => page.locator(".chart", { has: page.locator("[aria-roledescription=graph]") });
 
 test("numbers are those of check", () =>
-  visit(browser, "story.html", {}, async (page) => {
+  on("story.html", {}, async (page) => {
     const data = dataOf(page);
     assertSchema(data);
     for (const [r, param] of ["W", "KQ"].entries()) {
@@ -84,25 +78,17 @@ test("numbers are those of check", () =>
     await assertNumbers(page);
   }));
 
-for (const [name, viewport, colorScheme] of [
-  ["a wide screen, light", { width: 1440, height: 1000 }, "light"],
-  ["a phone, dark", { width: 360, height: 740 }, "dark"],
-]) {
-  test(`every view on ${name}`, () =>
-    visit(browser, "story.html", { viewport, colorScheme, hasTouch: true }, async (page) => {
-      for (const view of await page.getByRole("tab").allTextContents()) {
-        await showTab(page, view);
-        await assertNumbers(page);
-        await assertFits(page);
-        await assertAlternatives(page);
-        await assertContrast(page);
-        await assertAccessible(page);
-      }
-    }));
-}
+testOn(["a wide screen, light", "a phone, dark"], "every view", (screen) =>
+  on("story.html", { ...screen, hasTouch: true }, async (page) => {
+    for (const view of await page.getByRole("tab").allTextContents()) {
+      await showTab(page, view);
+      await assertShown(page);
+    }
+  }),
+);
 
 test("a last token is chosen, by list and by address, and its boxes are read by keys and touch", () =>
-  visit(browser, "story.html", { hasTouch: true }, async (page) => {
+  on("story.html", { hasTouch: true }, async (page) => {
     const data = dataOf(page);
     assert.ok(data.graphs[0].components > 0, "graphs with tied tokens come first");
     await page.getByText(data.graphs[0].words[0]).waitFor();
@@ -123,7 +109,7 @@ test("a last token is chosen, by list and by address, and its boxes are read by 
   }));
 
 test("orders that no W keeps are said in words, and words are no markup", () =>
-  visit(browser, "equal.html", {}, async (page) => {
+  on("equal.html", {}, async (page) => {
     assertSchema(dataOf(page));
     await page.getByRole("heading", { name: "No W keeps these orders" }).waitFor();
     await showTab(page, "Proof");
@@ -135,7 +121,7 @@ test("orders that no W keeps are said in words, and words are no markup", () =>
 test("a large vocabulary is drawn in part, and the page says so", () => {
   attsvm("generate", "nexttoken", "--n", 4000, "--T", 10, "--vocabulary", 350, "--d", 4, "-o", "large.npz");
   attsvm("report", "large.npz", "-o", "large.html");
-  return visit(browser, "large.html", { viewport: { width: 360, height: 740 } }, async (page) => {
+  return on("large.html", { viewport: { width: 360, height: 740 } }, async (page) => {
     const data = dataOf(page);
     assertSchema(data);
     assert.ok(data.counts.graphs > 300 && data.graphs.length === 300);
@@ -149,7 +135,7 @@ test("a large vocabulary is drawn in part, and the page says so", () => {
 });
 
 test("the graph is printed and saved", () =>
-  visit(browser, "story.html", {}, async (page) => {
+  on("story.html", {}, async (page) => {
     await page.emulateMedia({ media: "print" });
     await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
     const marks = await graph(page).first().locator(".printed [clip-path]").count();

@@ -169,6 +169,10 @@ test("tokens that no W keeps: the headline, what contradicts what, and ways out"
     assertSchema(data);
     await page.getByRole("heading", { name: "No W keeps these tokens" }).waitFor();
     const card = page.locator(".way-out");
+    const { conflict } = data.solutions.find((one) => one.conflict);
+    const named = await card.locator("ul").first().locator("li").count();
+    const words = conflict.total > named ? `the ${named} heaviest of them:` : "the heaviest first:";
+    assert.match(await card.textContent(), new RegExp(`${conflict.total} contradict each other, ${words}`));
     const { leave, instead } = data.way_out;
     for (const { query, token } of instead)
       assert.match(await card.textContent(), new RegExp(`for query ${query} token ${token} instead of`));

@@ -3,7 +3,7 @@ import { Chart } from "./chart";
 import type { Series } from "./chart_spec";
 import type { JudgedHead, Stack } from "./data";
 import { h } from "./dom";
-import { brief, counted, num, share, text } from "./format";
+import { brief, counted, num, text } from "./format";
 import { pageTop, whenNear } from "./index_page";
 import { madeCard, taskCard } from "./overview";
 import { early } from "./runs";
@@ -107,7 +107,7 @@ function cell(data: Stack, store: Store<Place>, k: number): HTMLElement {
     h("br"),
     line("\u03c1", "rho"),
     h("br"),
-    h("span", {}, "attention ", share(`judged.${k}.attention_min`, head.attention_min)),
+    h("span", {}, "attention ", brief(`judged.${k}.attention_min`, head.attention_min, true)),
     head.status === "optimal" ? null : h("span", { class: "differs" }, h("br"), `SVM: ${head.status ?? "\u2013"}`),
   );
 }

@@ -158,6 +158,7 @@ function wayOut(data: Report, store: Store): HTMLElement | null {
     conflict = data.solutions[s]?.conflict;
   if (!conflict) return null;
   const rows = data.solutions[s]?.constraints ?? 0;
+  const named = conflictWords(data, store, s, most);
   const { way_out: way, task } = data;
   const links = (queries: number[]): Child[] =>
     queries.flatMap((query, k) => [k > 0 ? ", " : "", queryLink(store, query)]);
@@ -224,9 +225,9 @@ function wayOut(data: Report, store: Store): HTMLElement | null {
       {},
       conflict.total === 1
         ? `${rows === 1 ? "The only row" : `Of ${rows} rows one`} cannot be met:`
-        : `Of ${rows} rows, ${conflict.total} contradict each other, the heaviest first:`,
+        : `Of ${rows} rows, ${conflict.total} contradict each other, ${conflict.total > named.length ? `the ${named.length} heaviest of them:` : "the heaviest first:"}`,
     ),
-    h("ul", {}, ...conflictWords(data, store, s, most)),
+    h("ul", {}, ...named),
     h("p", {}, h("a", { href: store.address({ view: "proof" }) }, "The proof"), " shows all, and as a drawing."),
     list.length > 0 ? h("h3", {}, "Ways out") : null,
     list.length > 0 ? h("ul", {}, ...list) : null,
