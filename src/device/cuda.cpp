@@ -24,7 +24,7 @@ constexpr unsigned kOwnPace = 1;                // a stream that does not wait f
 struct Cuda::Driver {
   void* library = nullptr;
   void* context = nullptr;
-  void* module = nullptr;
+  std::vector<void*> modules;
   int shared_memory = 0;
   std::mutex names;
   std::map<std::string, void*> functions;
@@ -108,7 +108,9 @@ struct Cuda::Driver {
   void* named(const std::string& kernel) {
     const std::lock_guard lock(names);
     const auto [at, added] = functions.try_emplace(kernel, nullptr);
-    if (added && function(&at->second, module, kernel.c_str()) != 0) at->second = nullptr;
+    for (std::size_t k = 0; k < modules.size() && added && at->second == nullptr; ++k) {
+      if (function(&at->second, modules[k], kernel.c_str()) != 0) at->second = nullptr;
+    }
     return at->second;
   }
 };
@@ -127,8 +129,9 @@ struct Search {
 
   /// Opens the driver and fills `report`; one line in words.
   std::string look(Cuda::Driver& driver) {
-    const KernelImage image = built_kernels();
-    if (image.size == 0) return "none used: this attsvm was built without nvcc, so it has no kernels";
+    std::vector<KernelImage> images = built_kernels();
+    std::erase(images, nullptr);
+    if (images.empty()) return "none used: this attsvm was built without nvcc, so it has no kernels";
     driver.library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (driver.library == nullptr) return "none: there is no CUDA driver (libcuda.so.1)";
     if (const char* missing = driver.bind()) return fmt::format("none used: the CUDA driver has no {}", missing);
@@ -146,10 +149,11 @@ struct Search {
     report.name = name;
     report.memory = memory;
     if (major < 8) return fmt::format("none used: {} is older than what the kernels are made for (compute 8.0)", name);
-    for (const int error : {driver.retain(&driver.context, device), driver.use(driver.context),
-                            driver.load(&driver.module, image.data)}) {
-      if (error != 0) return fmt::format("none used: {} says: {}", name, driver.words(error));
-    }
+    int error = driver.retain(&driver.context, device);
+    if (error == 0) error = driver.use(driver.context);
+    for (std::size_t k = 0; k < images.size() && error == 0; ++k)
+      error = driver.load(&driver.modules.emplace_back(), images[k]);
+    if (error != 0) return fmt::format("none used: {} says: {}", name, driver.words(error));
     report.found = true;
     return fmt::format("{}, {:.0f} GB", name, static_cast<double>(memory) / 1e9);
   }
