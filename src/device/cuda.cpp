@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -22,9 +23,13 @@ constexpr int kMajor = 75;  // the attribute of the compute capability's first n
 struct Cuda::Driver {
   void* library = nullptr;
   void* context = nullptr;
-  void* module = nullptr;
+  std::vector<void*> modules;
   std::mutex names;
   std::map<std::string, void*> functions;
+  std::mutex clock;  // of the next three
+  bool running = false;
+  std::chrono::steady_clock::time_point started{};
+  double busy = 0;
 
   int (*init)(unsigned) = nullptr;
   int (*device_count)(int*) = nullptr;
@@ -89,7 +94,9 @@ struct Cuda::Driver {
   void* named(const std::string& kernel) {
     const std::lock_guard lock(names);
     const auto [at, added] = functions.try_emplace(kernel, nullptr);
-    if (added && function(&at->second, module, kernel.c_str()) != 0) at->second = nullptr;
+    for (std::size_t k = 0; k < modules.size() && added && at->second == nullptr; ++k) {
+      if (function(&at->second, modules[k], kernel.c_str()) != 0) at->second = nullptr;
+    }
     return at->second;
   }
 };
@@ -108,8 +115,9 @@ struct Search {
 
   /// Opens the driver and fills `report`; one line in words.
   std::string look(Cuda::Driver& driver) {
-    const KernelImage image = built_kernels();
-    if (image.size == 0) return "none used: this attsvm was built without nvcc, so it has no kernels";
+    std::vector<KernelImage> images = built_kernels();
+    std::erase(images, nullptr);
+    if (images.empty()) return "none used: this attsvm was built without nvcc, so it has no kernels";
     driver.library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (driver.library == nullptr) return "none: there is no CUDA driver (libcuda.so.1)";
     if (const char* missing = driver.bind()) return fmt::format("none used: the CUDA driver has no {}", missing);
@@ -126,10 +134,11 @@ struct Search {
     report.name = name;
     report.memory = memory;
     if (major < 8) return fmt::format("none used: {} is older than what the kernels are made for (compute 8.0)", name);
-    for (const int error : {driver.retain(&driver.context, device), driver.use(driver.context),
-                            driver.load(&driver.module, image.data)}) {
-      if (error != 0) return fmt::format("none used: {} says: {}", name, driver.words(error));
-    }
+    int error = driver.retain(&driver.context, device);
+    if (error == 0) error = driver.use(driver.context);
+    for (std::size_t k = 0; k < images.size() && error == 0; ++k)
+      error = driver.load(&driver.modules.emplace_back(), images[k]);
+    if (error != 0) return fmt::format("none used: {} says: {}", name, driver.words(error));
     report.found = true;
     return fmt::format("{}, {:.0f} GB", name, static_cast<double>(memory) / 1e9);
   }
@@ -165,13 +174,27 @@ void Cuda::launch(const std::string& kernel, unsigned blocks, unsigned threads, 
   driver_->enter();
   void* function = driver_->named(kernel);
   if (function == nullptr) throw DeviceError(fmt::format("the GPU has no kernel {}", kernel));
+  {
+    const std::lock_guard lock(driver_->clock);
+    if (!std::exchange(driver_->running, true)) driver_->started = std::chrono::steady_clock::now();
+  }
   driver_->check(driver_->start(function, blocks, 1, 1, threads, 1, 1, 0, nullptr, arguments, nullptr),
                  "start a kernel");
 }
 
 void Cuda::wait() {
   driver_->enter();
-  driver_->check(driver_->synchronize(), "end its work");
+  const int error = driver_->synchronize();
+  const std::lock_guard lock(driver_->clock);
+  if (std::exchange(driver_->running, false)) {
+    driver_->busy += std::chrono::duration<double>(std::chrono::steady_clock::now() - driver_->started).count();
+  }
+  driver_->check(error, "end its work");
+}
+
+double Cuda::busy() const {
+  const std::lock_guard lock(driver_->clock);
+  return driver_->busy;
 }
 
 Cuda::Room::Room(Cuda& cuda, std::size_t bytes) : cuda_(&cuda) {

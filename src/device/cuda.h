@@ -5,6 +5,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "attsvm/device.h"
 
@@ -15,12 +16,9 @@ struct DeviceError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The kernels of this program as nvcc made them (build/…/kernels.fatbin), empty if the build had no nvcc.
-struct KernelImage {
-  const void* data = nullptr;
-  std::size_t size = 0;
-};
-KernelImage built_kernels();
+/// Kernels of this program as nvcc made them (build/…/*_kernels.fatbin), null if the build had no nvcc.
+using KernelImage = const void*;
+std::vector<KernelImage> built_kernels();  ///< one per file of kernels
 
 /// The GPU, reached through the driver's library, which is loaded when the first object is asked for. May be used by
 /// several threads at once.
@@ -51,7 +49,8 @@ class Cuda {
   bool has(const std::string& kernel);
   /// Starts a kernel. `arguments` point at the values of its parameters.
   void launch(const std::string& kernel, unsigned blocks, unsigned threads, void** arguments);
-  void wait();  ///< until all launches have ended
+  void wait();          ///< until all launches have ended
+  double busy() const;  ///< seconds from launches to the end of their wait(), all together
 
  private:
   struct Driver;

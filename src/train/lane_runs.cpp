@@ -17,12 +17,6 @@ constexpr double kLargestSize = 1e20,
                  kSmallestSize = 1e-20;  // range of sizes whose products and squares do not overflow
 constexpr double kBlurred = 1e-5;        // score gaps below this share of the largest score lose five of sixteen digits
 
-/// Whether the arrays need not be stored whole: the steps are along the gradient.
-bool along_gradient(const StepRule& rule) {
-  return !rule.averages() && rule.weight_decay == 0 &&
-         (rule.kind == StepKind::scaled || (rule.kind == StepKind::steepest && rule.norm.is_frobenius()));
-}
-
 /// T of the lanes: the most tokens that a query sees.
 Index most_seen(const AttentionTask& task) {
   Index most = 0;
@@ -103,6 +97,11 @@ bool bounded(const AttentionTask& task, const TrainSettings& settings, const Par
 }
 
 }  // namespace
+
+bool along_gradient(const StepRule& rule) {
+  return !rule.averages() && rule.weight_decay == 0 &&
+         (rule.kind == StepKind::scaled || (rule.kind == StepKind::steepest && rule.norm.is_frobenius()));
+}
 
 std::optional<LaneInput> lane_input(const AttentionTask& task, const TrainSettings& settings, const Head& head,
                                     const Parameters& start) {

@@ -29,6 +29,9 @@ struct LaneInput {
 std::optional<LaneInput> lane_input(const AttentionTask& task, const TrainSettings& settings, const Head& head,
                                     const Parameters& start);
 
+/// Whether the steps of a rule are along the gradient, so that the trained arrays need not be stored whole.
+bool along_gradient(const StepRule& rule);
+
 /// Runs of one shape that take their steps together.
 class LaneRuns {
  public:
