@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <mutex>
@@ -226,8 +227,21 @@ void Cuda::Room::read(void* to, std::size_t bytes) const {
   cuda_->driver_->check(cuda_->driver_->copy_out(to, address_, bytes), "give data back");
 }
 
+namespace {
+
+std::atomic<std::uint64_t> total_on_gpu, total_on_cpu;
+
+}  // namespace
+
+void count_batch(std::size_t on_gpu, std::size_t on_cpu) {
+  total_on_gpu += on_gpu;
+  total_on_cpu += on_cpu;
+}
+
 }  // namespace internal
 
 const DeviceReport& device_report() { return internal::search().report; }
+
+DeviceCounts device_counts() { return {internal::total_on_gpu, internal::total_on_cpu}; }
 
 }  // namespace attsvm

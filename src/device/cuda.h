@@ -20,6 +20,9 @@ struct DeviceError : std::runtime_error {
 using KernelImage = const void*;
 std::vector<KernelImage> built_kernels();  ///< one per file of kernels
 
+/// Adds to device_counts().
+void count_batch(std::size_t on_gpu, std::size_t on_cpu);
+
 /// The GPU, reached through the driver's library, which is loaded when the first object is asked for. May be used by
 /// several threads at once.
 class Cuda {

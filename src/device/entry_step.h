@@ -100,7 +100,8 @@ ATTSVM_LANE void adam_step(const EntryRule& rule, const StepSize& step, const Wi
   double block = common_block(gradient, {most, at.block});
   const double g = in_block(gradient.x, gradient.block, block);
   double m = fma(rule.past1, in_block(at.mean, at.block, block), (1 - rule.past1) * g);
-  double s = fma(rule.past2, in_block(in_block(at.square, at.block, block), at.block, block), ((1 - rule.past2) * g) * g);
+  double s =
+      fma(rule.past2, in_block(in_block(at.square, at.block, block), at.block, block), ((1 - rule.past2) * g) * g);
   for (int round = 0; round < 3; ++round) {
     const bool high = s >= kWideHighest * kWideHighest, low = s < kWideLowest * kWideLowest && s > 0;
     const double change = high ? kWideInverse : low ? kWideBlock : 1.0;

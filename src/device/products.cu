@@ -124,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(64, 8) run_KQ_any(LaneArrays arrays
   run_any<false>(arrays, runs, rule, steps, count, number, sizes, {});
 }
 
-extern "C" __global__ void __launch_bounds__(64, 8) run_entries_any(LaneArrays arrays, long long runs, LaneRule rule,
+extern "C" __global__ void __launch_bounds__(64, 6) run_entries_any(LaneArrays arrays, long long runs, LaneRule rule,
                                                                  const StepSize* steps, int count, double number,
                                                                  AnySizes sizes, EntryRule entries) {
   run_any<true>(arrays, runs, rule, steps, count, number, sizes, entries);

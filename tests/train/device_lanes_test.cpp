@@ -1,5 +1,4 @@
-// The code of the GPU's kernels, compiled for the CPU, against the CPU's lanes; and, where there is a GPU, the GPU.
-#include "attsvm/device.h"
+// The code of the GPU's kernels, compiled for the CPU, against the CPU's lanes.
 #include "base/simd.h"
 #include "device/product_lane.h"
 #include "support.h"
@@ -279,31 +278,6 @@ TEST(DeviceLanes, SaturatedRunsKeepTheirBits) {
   settings.step = 3;
   settings.param = Parametrization::KQ;
   expect_kernel_like_lanes<FixedKQ>(task, settings);
-}
-
-TEST(DeviceLanes, AGpuGivesTheBitsOfTheCpu) {
-  if (!device_report().found) GTEST_SKIP() << "no GPU to test: " << device_report().words;
-  std::vector<AttentionTask> tasks;
-  for (std::uint32_t k = 0; k < 300; ++k) tasks.push_back(generate({.n = 6, .T = 8, .d = 10}, 7, k).task);
-  for (std::uint32_t k = 0; k < 100; ++k) tasks.push_back(generate({.n = 9, .T = 5, .d = 7, .shortest = 2}, 8, k).task);
-  for (std::uint32_t k = 0; k < 20; ++k) tasks.push_back(generate({.n = 60, .T = 5, .d = 7}, 8, k).task);
-  for (const Optimizer optimizer : {Optimizer::ngd, Optimizer::gd}) {
-    const TrainSettings settings{.optimizer = optimizer, .steps = 700, .record = {.at = {0, 3, 500, 700}}};
-    Threads cpu, gpu;
-    cpu.set_device(Device::cpu);
-    gpu.set_device(Device::cuda);
-    const auto a = train_many(tasks, settings, cpu), b = train_many(tasks, settings, gpu);
-    for (std::size_t k = 0; k < tasks.size(); ++k) {
-      ASSERT_EQ(a[k].W, b[k].W) << k;
-      ASSERT_EQ(a[k].steps, b[k].steps);
-      ASSERT_EQ(a[k].stop, b[k].stop);
-      ASSERT_EQ(a[k].records.size(), b[k].records.size());
-      for (std::size_t r = 0; r < a[k].records.size(); ++r) {
-        ASSERT_EQ(a[k].records[r].log_gradient, b[k].records[r].log_gradient);
-        ASSERT_EQ(a[k].records[r].log_loss, b[k].records[r].log_loss);
-      }
-    }
-  }
 }
 
 }  // namespace
