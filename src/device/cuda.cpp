@@ -17,7 +17,9 @@ namespace {
 
 // The driver's interface, as far as it is used: numbers and names of CUDA's stable C interface.
 using Address = std::uint64_t;
-constexpr int kMajor = 75;  // the attribute of the compute capability's first number
+constexpr int kMajor = 75, kSharedMemory = 97;  // attributes of a device: compute capability, bytes a block may share
+constexpr int kSharedBytes = 8;                 // the attribute of a kernel that permits more of them than 48 KB
+constexpr unsigned kOwnPace = 1;                // a stream that does not wait for launches without a stream
 
 }  // namespace
 
@@ -25,6 +27,7 @@ struct Cuda::Driver {
   void* library = nullptr;
   void* context = nullptr;
   std::vector<void*> modules;
+  int shared_memory = 0;
   std::mutex names;
   std::map<std::string, void*> functions;
   std::mutex clock;  // of the next three
@@ -49,7 +52,15 @@ struct Cuda::Driver {
   int (*function)(void**, void*, const char*) = nullptr;
   int (*start)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
                void**) = nullptr;
+  int (*function_attribute)(void*, int, int) = nullptr;
   int (*synchronize)() = nullptr;
+  int (*create_stream)(void**, unsigned) = nullptr;
+  int (*destroy_stream)(void*) = nullptr;
+  int (*synchronize_stream)(void*) = nullptr;
+  int (*copy_in_later)(Address, const void*, std::size_t, void*) = nullptr;
+  int (*copy_out_later)(void*, Address, std::size_t, void*) = nullptr;
+  int (*pin)(void**, std::size_t) = nullptr;
+  int (*unpin)(void*) = nullptr;
   int (*error_text)(int, const char**) = nullptr;
 
   /// Finds all functions; the name of one that is missing, or null.
@@ -75,7 +86,15 @@ struct Cuda::Driver {
     find(load, "cuModuleLoadData");
     find(function, "cuModuleGetFunction");
     find(start, "cuLaunchKernel");
+    find(function_attribute, "cuFuncSetAttribute");
     find(synchronize, "cuCtxSynchronize");
+    find(create_stream, "cuStreamCreate");
+    find(destroy_stream, "cuStreamDestroy_v2");
+    find(synchronize_stream, "cuStreamSynchronize");
+    find(copy_in_later, "cuMemcpyHtoDAsync_v2");
+    find(copy_out_later, "cuMemcpyDtoHAsync_v2");
+    find(pin, "cuMemAllocHost_v2");
+    find(unpin, "cuMemFreeHost");
     find(error_text, "cuGetErrorString");
     return missing;
   }
@@ -132,6 +151,7 @@ struct Search {
     driver.device_name(name, sizeof name, device);
     driver.device_memory(&memory, device);
     driver.device_attribute(&major, kMajor, device);
+    driver.device_attribute(&driver.shared_memory, kSharedMemory, device);
     report.name = name;
     report.memory = memory;
     if (major < 8) return fmt::format("none used: {} is older than what the kernels are made for (compute 8.0)", name);
@@ -171,15 +191,23 @@ std::size_t Cuda::free_memory() {
 
 bool Cuda::has(const std::string& kernel) { return driver_->named(kernel) != nullptr; }
 
-void Cuda::launch(const std::string& kernel, unsigned blocks, unsigned threads, void** arguments) {
+std::size_t Cuda::shared_memory() const { return static_cast<std::size_t>(driver_->shared_memory); }
+
+void Cuda::launch(const std::string& kernel, unsigned blocks, unsigned threads, void** arguments, std::size_t shared,
+                  const Stream* stream) {
   driver_->enter();
   void* function = driver_->named(kernel);
   if (function == nullptr) throw DeviceError(fmt::format("the GPU has no kernel {}", kernel));
-  {
+  if (shared > 0) {
+    driver_->check(driver_->function_attribute(function, kSharedBytes, static_cast<int>(shared)),
+                   "share that much memory within a block");
+  }
+  if (stream == nullptr) {
     const std::lock_guard lock(driver_->clock);
     if (!std::exchange(driver_->running, true)) driver_->started = std::chrono::steady_clock::now();
   }
-  driver_->check(driver_->start(function, blocks, 1, 1, threads, 1, 1, 0, nullptr, arguments, nullptr),
+  driver_->check(driver_->start(function, blocks, 1, 1, threads, 1, 1, static_cast<unsigned>(shared),
+                                stream != nullptr ? stream->handle() : nullptr, arguments, nullptr),
                  "start a kernel");
 }
 
@@ -196,6 +224,32 @@ void Cuda::wait() {
 double Cuda::busy() const {
   const std::lock_guard lock(driver_->clock);
   return driver_->busy;
+}
+
+Cuda::Stream::Stream(Cuda& cuda) : cuda_(&cuda) {
+  cuda.driver_->enter();
+  cuda.driver_->check(cuda.driver_->create_stream(&handle_, kOwnPace), "begin a stream");
+}
+
+Cuda::Stream::~Stream() {
+  cuda_->driver_->use(cuda_->driver_->context);
+  cuda_->driver_->synchronize_stream(handle_);  // its memory may be freed next
+  cuda_->driver_->destroy_stream(handle_);
+}
+
+void Cuda::Stream::wait() const {
+  cuda_->driver_->enter();
+  cuda_->driver_->check(cuda_->driver_->synchronize_stream(handle_), "end its work");
+}
+
+Cuda::Pinned::Pinned(Cuda& cuda, std::size_t bytes) : cuda_(&cuda) {
+  cuda.driver_->enter();
+  cuda.driver_->check(cuda.driver_->pin(&data_, bytes), "reach that much of the host's memory");
+}
+
+Cuda::Pinned::~Pinned() {
+  cuda_->driver_->use(cuda_->driver_->context);
+  cuda_->driver_->unpin(data_);
 }
 
 Cuda::Room::Room(Cuda& cuda, std::size_t bytes) : cuda_(&cuda) {
@@ -227,6 +281,7 @@ void Cuda::Room::read(void* to, std::size_t bytes) const {
   cuda_->driver_->check(cuda_->driver_->copy_out(to, address_, bytes), "give data back");
 }
 
+<<<<<<< HEAD
 namespace {
 
 std::atomic<std::uint64_t> total_on_gpu, total_on_cpu;
@@ -236,6 +291,16 @@ std::atomic<std::uint64_t> total_on_gpu, total_on_cpu;
 void count_batch(std::size_t on_gpu, std::size_t on_cpu) {
   total_on_gpu += on_gpu;
   total_on_cpu += on_cpu;
+=======
+void Cuda::Room::fill(const Pinned& from, std::size_t bytes, const Stream& stream) {
+  cuda_->driver_->enter();
+  cuda_->driver_->check(cuda_->driver_->copy_in_later(address_, from.data(), bytes, stream.handle()), "take data");
+}
+
+void Cuda::Room::read(const Pinned& to, std::size_t bytes, const Stream& stream) const {
+  cuda_->driver_->enter();
+  cuda_->driver_->check(cuda_->driver_->copy_out_later(to.data(), address_, bytes, stream.handle()), "give data back");
+>>>>>>> b0c1355880c46101205be04b71d2507dc7cb53c9
 }
 
 }  // namespace internal

@@ -30,6 +30,35 @@ class Cuda {
   /// The GPU, or null: device_report() says why. A forked child has none, because CUDA does not survive a fork.
   static Cuda* find();
 
+  /// Copies and launches that follow each other, beside those of other streams.
+  class Stream {
+   public:
+    explicit Stream(Cuda& cuda);
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+    ~Stream();
+    void* handle() const { return handle_; }
+    void wait() const;  ///< until all of it has ended
+
+   private:
+    Cuda* cuda_;
+    void* handle_ = nullptr;
+  };
+
+  /// Memory of the host from and to which streams copy.
+  class Pinned {
+   public:
+    Pinned(Cuda& cuda, std::size_t bytes);
+    Pinned(const Pinned&) = delete;
+    Pinned& operator=(const Pinned&) = delete;
+    ~Pinned();
+    std::byte* data() const { return static_cast<std::byte*>(data_); }
+
+   private:
+    Cuda* cuda_;
+    void* data_ = nullptr;
+  };
+
   /// Memory on the GPU.
   class Room {
    public:
@@ -41,6 +70,9 @@ class Cuda {
     std::uint64_t address() const { return address_; }
     void fill(const void* from, std::size_t bytes);  ///< copies to the GPU
     void read(void* to, std::size_t bytes) const;    ///< copies from the GPU, after all launches before
+    /// The same in a stream, whose wait() tells when it is done.
+    void fill(const Pinned& from, std::size_t bytes, const Stream& stream);
+    void read(const Pinned& to, std::size_t bytes, const Stream& stream) const;
 
    private:
     Cuda* cuda_ = nullptr;
@@ -48,12 +80,20 @@ class Cuda {
   };
 
   std::size_t free_memory();
+  std::size_t shared_memory() const;  ///< bytes that the threads of a block can share
   /// Whether there is a kernel of this name.
   bool has(const std::string& kernel);
   /// Starts a kernel. `arguments` point at the values of its parameters.
   void launch(const std::string& kernel, unsigned blocks, unsigned threads, void** arguments);
   void wait();          ///< until all launches have ended
-  double busy() const;  ///< seconds from launches to the end of their wait(), all together
+  double busy() const;  ///< seconds from launches without a stream to the end of their wait(), all together
+=======
+  /// Starts a kernel. `arguments` point at the values of its parameters; `shared` bytes are for each block; a launch
+  /// without a stream follows all launches and copies without one.
+  void launch(const std::string& kernel, unsigned blocks, unsigned threads, void** arguments, std::size_t shared = 0,
+              const Stream* stream = nullptr);
+  void wait();  ///< until all launches have ended
+>>>>>>> b0c1355880c46101205be04b71d2507dc7cb53c9
 
  private:
   struct Driver;

@@ -1,0 +1,153 @@
+#include "margin/device/solves.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <optional>
+
+namespace attsvm::internal {
+namespace {
+
+constexpr std::size_t kChunkBytes = 32U << 20;  // that are copied to or from the GPU at a time
+constexpr double kShare = 0.8;                  // of the card's free memory, at most
+constexpr double kWorthwhile = 2.5e8;           // squared rows that take a core about a second
+constexpr std::size_t kStreams = 2;
+constexpr std::size_t kCertified = 16;  // problems that a thread certifies at a time
+
+/// The problems in chunks for each kernel.
+std::vector<SvmChunk> chunks_of(std::span<const MarginProblem> problems, std::size_t shared, std::size_t bytes,
+                                Threads& threads) {
+  std::vector<device::SvmShape> shapes(problems.size());
+  const std::size_t portion = 4096, portions = (problems.size() + portion - 1) / portion;
+  threads.for_each(static_cast<std::int64_t>(portions), [&](std::int64_t part) {
+    const std::size_t first = static_cast<std::size_t>(part) * portion;
+    for (std::size_t k = first; k < std::min(problems.size(), first + portion); ++k)
+      shapes[k] = device_shape(problems[k], shared);
+  });
+  std::vector<SvmChunk> chunks;
+  for (int rounds = 1; rounds * device::kTeam <= device::kMostRows; ++rounds) {
+    bool open = false;
+    for (std::size_t k = 0; k < problems.size(); ++k) {
+      if ((shapes[k].rows + device::kTeam - 1) / device::kTeam != rounds) continue;
+      if (!open) chunks.emplace_back(rounds);
+      SvmChunk& chunk = chunks.back();
+      chunk.add(k, shapes[k]);
+      open = std::max(chunk.input_bytes(), chunk.answer_bytes()) < bytes;
+    }
+  }
+  return chunks;
+}
+
+/// What one stream works with.
+struct Lane {
+  Lane(Cuda& cuda, std::size_t input_bytes, std::size_t answer_bytes)
+      : input(cuda, input_bytes),
+        answers(cuda, answer_bytes),
+        card_input(cuda, input_bytes),
+        card_answers(cuda, answer_bytes),
+        stream(cuda) {}
+
+  Cuda::Pinned input, answers;
+  Cuda::Room card_input, card_answers;
+  Cuda::Stream stream;
+  const SvmChunk* chunk = nullptr;  // that is under way
+};
+
+void start(Cuda& cuda, const SvmChunk& chunk, Lane& lane) {
+  lane.card_input.fill(lane.input, chunk.input_bytes(), lane.stream);
+  device::SvmBatch batch = chunk.batch(reinterpret_cast<const std::byte*>(lane.card_input.address()),
+                                       reinterpret_cast<double*>(lane.card_answers.address()), kDeviceGap);
+  std::array<void*, 1> arguments{&batch};
+  cuda.launch(fmt::format("solve_svms_{}", chunk.rounds()), static_cast<unsigned>(chunk.problems().size()),
+              device::kTeam, arguments.data(), chunk.shared_bytes(), &lane.stream);
+  lane.card_answers.read(lane.answers, chunk.answer_bytes(), lane.stream);
+  lane.chunk = &chunk;
+}
+
+}  // namespace
+
+Cuda* device_for(const SolveSettings& settings, const Threads& threads) {
+  if (threads.device() == Device::cpu || !settings.norm.is_frobenius() || !settings.soft.empty() ||
+      settings.iteration_limit > 0)
+    return nullptr;
+  return Cuda::find();
+}
+
+bool worth_a_device(std::span<const MarginProblem> problems) {
+  double squares = 0;
+  for (const MarginProblem& problem : problems) {
+    squares += static_cast<double>(problem.rows()) * static_cast<double>(problem.rows());
+    if (squares >= kWorthwhile) return true;
+  }
+  return false;
+}
+
+bool take_answer(const MarginProblem& problem, const SolveSettings& settings, const double* answer,
+                 SolverMemory& memory, MarginSolution& solution) {
+  const Index entries = problem.d() * problem.dz(), rows = problem.rows();
+  const double *dual = answer + entries, *facts = dual + rows;
+  if (!(facts[device::kGap] >= 0)) return false;
+  StopRule stop(settings);
+  solution.penalty.clear();
+  solution.xi.resize(0);
+  Pursuit pursuit(memory, problem, settings.norm, settings.tolerance, nullptr, stop, solution);
+  MarginSolution& candidate = pursuit.fresh();
+  candidate.W = Eigen::Map<const RowMatrix>(answer, problem.d(), problem.dz());
+  candidate.dual = ConstVector(dual, rows);
+  pursuit.offer(kDeviceMethod, static_cast<Index>(facts[device::kTries]));
+  if (!pursuit.settled || !(solution.gap <= kDeviceGap)) return false;
+  solution.iterations = pursuit.iterations;
+  solution.warm_started = false;
+  solution.history.push_back({solution.iterations, solution.objective, solution.dual_objective, stop.seconds()});
+  return true;
+}
+
+std::vector<std::uint8_t> solve_on_device(Cuda& cuda, std::span<const MarginProblem> problems,
+                                          const SolveSettings& settings, Threads& threads,
+                                          std::span<MarginSolution> solutions) {
+  std::vector<std::uint8_t> solved(problems.size(), 0);
+  const auto finish = [&](Lane& lane) {
+    if (lane.chunk == nullptr) return;
+    lane.stream.wait();
+    const SvmChunk& chunk = *lane.chunk;
+    lane.chunk = nullptr;
+    std::atomic<std::size_t> next = 0;
+    threads.for_each(threads.count(), [&](std::int64_t) {
+      Threads alone(1);
+      SolverMemory memory(alone);
+      for (std::size_t first;
+           (first = next.fetch_add(kCertified, std::memory_order_relaxed)) < chunk.problems().size();) {
+        for (std::size_t k = first; k < std::min(chunk.problems().size(), first + kCertified); ++k) {
+          const std::size_t at = chunk.problems()[k];
+          const double* answer = chunk.answer(k, lane.answers.data());
+          solved[at] = take_answer(problems[at], settings, answer, memory, solutions[at]) ? 1 : 0;
+        }
+      }
+    });
+  };
+  try {
+    const double free = kShare * static_cast<double>(cuda.free_memory()) / (2 * kStreams);
+    const auto bytes = static_cast<std::size_t>(std::min(free, static_cast<double>(kChunkBytes)));
+    const std::vector<SvmChunk> chunks = chunks_of(problems, cuda.shared_memory(), bytes, threads);
+    std::size_t input_bytes = 0, answer_bytes = 0;
+    for (const SvmChunk& chunk : chunks) {
+      input_bytes = std::max(input_bytes, chunk.input_bytes());
+      answer_bytes = std::max(answer_bytes, chunk.answer_bytes());
+    }
+    std::array<std::optional<Lane>, kStreams> lanes;
+    for (std::size_t k = 0; k < std::min(kStreams, chunks.size()); ++k)
+      lanes[k].emplace(cuda, input_bytes, answer_bytes);
+    for (std::size_t k = 0; k < chunks.size() + kStreams; ++k) {
+      std::optional<Lane>& lane = lanes[k % kStreams];
+      if (!lane) continue;
+      finish(*lane);
+      if (k >= chunks.size()) continue;
+      chunks[k].write(problems, threads, lane->input.data());
+      start(cuda, chunks[k], *lane);
+    }
+  } catch (const DeviceError&) {  // what is not solved is left to the CPU
+  }
+  return solved;
+}
+
+}  // namespace attsvm::internal
