@@ -281,7 +281,16 @@ void Cuda::Room::read(void* to, std::size_t bytes) const {
   cuda_->driver_->check(cuda_->driver_->copy_out(to, address_, bytes), "give data back");
 }
 
-<<<<<<< HEAD
+void Cuda::Room::fill(const Pinned& from, std::size_t bytes, const Stream& stream) {
+  cuda_->driver_->enter();
+  cuda_->driver_->check(cuda_->driver_->copy_in_later(address_, from.data(), bytes, stream.handle()), "take data");
+}
+
+void Cuda::Room::read(const Pinned& to, std::size_t bytes, const Stream& stream) const {
+  cuda_->driver_->enter();
+  cuda_->driver_->check(cuda_->driver_->copy_out_later(to.data(), address_, bytes, stream.handle()), "give data back");
+}
+
 namespace {
 
 std::atomic<std::uint64_t> total_on_gpu, total_on_cpu;
@@ -291,16 +300,6 @@ std::atomic<std::uint64_t> total_on_gpu, total_on_cpu;
 void count_batch(std::size_t on_gpu, std::size_t on_cpu) {
   total_on_gpu += on_gpu;
   total_on_cpu += on_cpu;
-=======
-void Cuda::Room::fill(const Pinned& from, std::size_t bytes, const Stream& stream) {
-  cuda_->driver_->enter();
-  cuda_->driver_->check(cuda_->driver_->copy_in_later(address_, from.data(), bytes, stream.handle()), "take data");
-}
-
-void Cuda::Room::read(const Pinned& to, std::size_t bytes, const Stream& stream) const {
-  cuda_->driver_->enter();
-  cuda_->driver_->check(cuda_->driver_->copy_out_later(to.data(), address_, bytes, stream.handle()), "give data back");
->>>>>>> b0c1355880c46101205be04b71d2507dc7cb53c9
 }
 
 }  // namespace internal

@@ -83,17 +83,12 @@ class Cuda {
   std::size_t shared_memory() const;  ///< bytes that the threads of a block can share
   /// Whether there is a kernel of this name.
   bool has(const std::string& kernel);
-  /// Starts a kernel. `arguments` point at the values of its parameters.
-  void launch(const std::string& kernel, unsigned blocks, unsigned threads, void** arguments);
-  void wait();          ///< until all launches have ended
-  double busy() const;  ///< seconds from launches without a stream to the end of their wait(), all together
-=======
   /// Starts a kernel. `arguments` point at the values of its parameters; `shared` bytes are for each block; a launch
   /// without a stream follows all launches and copies without one.
   void launch(const std::string& kernel, unsigned blocks, unsigned threads, void** arguments, std::size_t shared = 0,
               const Stream* stream = nullptr);
-  void wait();  ///< until all launches have ended
->>>>>>> b0c1355880c46101205be04b71d2507dc7cb53c9
+  void wait();          ///< until all launches have ended
+  double busy() const;  ///< seconds from launches without a stream to the end of their wait(), all together
 
  private:
   struct Driver;

@@ -148,7 +148,7 @@ class DeviceRuns {
                                         {kZ, from.Z},
                                         {kTheta, from.K},
                                         {kThetaQ, from.Q}}) {
-      copy(run, name, [&](double& there, Index k) { there = numbers[k]; });
+      copy(run, name, [all = numbers](double& there, Index k) { there = all[k]; });
     }
   }
 
@@ -195,7 +195,7 @@ class DeviceRuns {
   void get(Index run, LaneGroup& to) {
     for (const auto& [name, numbers] :
          {std::pair{kAdded, to.added}, {kF, to.f}, {kC, to.c}, {kG, to.g}, {kTheta, to.K}, {kThetaQ, to.Q}}) {
-      copy(run, name, [&](const double& there, Index k) { numbers[k] = there; });
+      copy(run, name, [all = numbers](const double& there, Index k) { all[k] = there; });
     }
     *to.top = arrays_[kTop].host[place(run, 0, kTop, 0)];
   }
