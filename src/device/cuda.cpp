@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -28,6 +30,10 @@ struct Cuda::Driver {
   int shared_memory = 0;
   std::mutex names;
   std::map<std::string, void*> functions;
+  std::mutex clock;  // of the next three
+  bool running = false;
+  std::chrono::steady_clock::time_point started{};
+  double busy = 0;
 
   int (*init)(unsigned) = nullptr;
   int (*device_count)(int*) = nullptr;
@@ -196,6 +202,10 @@ void Cuda::launch(const std::string& kernel, unsigned blocks, unsigned threads, 
     driver_->check(driver_->function_attribute(function, kSharedBytes, static_cast<int>(shared)),
                    "share that much memory within a block");
   }
+  if (stream == nullptr) {
+    const std::lock_guard lock(driver_->clock);
+    if (!std::exchange(driver_->running, true)) driver_->started = std::chrono::steady_clock::now();
+  }
   driver_->check(driver_->start(function, blocks, 1, 1, threads, 1, 1, static_cast<unsigned>(shared),
                                 stream != nullptr ? stream->handle() : nullptr, arguments, nullptr),
                  "start a kernel");
@@ -203,7 +213,17 @@ void Cuda::launch(const std::string& kernel, unsigned blocks, unsigned threads, 
 
 void Cuda::wait() {
   driver_->enter();
-  driver_->check(driver_->synchronize(), "end its work");
+  const int error = driver_->synchronize();
+  const std::lock_guard lock(driver_->clock);
+  if (std::exchange(driver_->running, false)) {
+    driver_->busy += std::chrono::duration<double>(std::chrono::steady_clock::now() - driver_->started).count();
+  }
+  driver_->check(error, "end its work");
+}
+
+double Cuda::busy() const {
+  const std::lock_guard lock(driver_->clock);
+  return driver_->busy;
 }
 
 Cuda::Stream::Stream(Cuda& cuda) : cuda_(&cuda) {
@@ -271,8 +291,21 @@ void Cuda::Room::read(const Pinned& to, std::size_t bytes, const Stream& stream)
   cuda_->driver_->check(cuda_->driver_->copy_out_later(to.data(), address_, bytes, stream.handle()), "give data back");
 }
 
+namespace {
+
+std::atomic<std::uint64_t> total_on_gpu, total_on_cpu;
+
+}  // namespace
+
+void count_batch(std::size_t on_gpu, std::size_t on_cpu) {
+  total_on_gpu += on_gpu;
+  total_on_cpu += on_cpu;
+}
+
 }  // namespace internal
 
 const DeviceReport& device_report() { return internal::search().report; }
+
+DeviceCounts device_counts() { return {internal::total_on_gpu, internal::total_on_cpu}; }
 
 }  // namespace attsvm

@@ -20,6 +20,9 @@ struct DeviceError : std::runtime_error {
 using KernelImage = const void*;
 std::vector<KernelImage> built_kernels();  ///< one per file of kernels
 
+/// Adds to device_counts().
+void count_batch(std::size_t on_gpu, std::size_t on_cpu);
+
 /// The GPU, reached through the driver's library, which is loaded when the first object is asked for. May be used by
 /// several threads at once.
 class Cuda {
@@ -84,7 +87,8 @@ class Cuda {
   /// without a stream follows all launches and copies without one.
   void launch(const std::string& kernel, unsigned blocks, unsigned threads, void** arguments, std::size_t shared = 0,
               const Stream* stream = nullptr);
-  void wait();  ///< until all launches have ended
+  void wait();          ///< until all launches have ended
+  double busy() const;  ///< seconds from launches without a stream to the end of their wait(), all together
 
  private:
   struct Driver;

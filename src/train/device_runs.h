@@ -4,6 +4,7 @@
 #include <span>
 
 #include "device/cuda.h"
+#include "device/entry_step.h"
 #include "train/lane_runs.h"
 
 namespace attsvm::internal {
@@ -17,6 +18,10 @@ struct DeviceEntrant {
   const Parameters& start;
   TrainedRun& out;
 };
+
+/// What the GPU's kernels need to know of an optimizer that moves the entries of arrays, and of a step.
+device::EntryRule entry_rule(const TrainSettings& settings, Index queries);
+device::StepSize step_size(const TrainSettings& settings, Index step);
 
 /// The GPU for batches of runs with these settings, or null: if the threads are for the CPU alone, there is none, its
 /// kernels do not know the optimizer, or (Device::automatic) this CPU has no fused multiply-add, so that results would

@@ -17,12 +17,6 @@ constexpr double kLargestSize = 1e20,
                  kSmallestSize = 1e-20;  // range of sizes whose products and squares do not overflow
 constexpr double kBlurred = 1e-5;        // score gaps below this share of the largest score lose five of sixteen digits
 
-/// Whether the arrays need not be stored whole: the steps are along the gradient.
-bool along_gradient(const StepRule& rule) {
-  return !rule.averages() && rule.weight_decay == 0 &&
-         (rule.kind == StepKind::scaled || (rule.kind == StepKind::steepest && rule.norm.is_frobenius()));
-}
-
 /// T of the lanes: the most tokens that a query sees.
 Index most_seen(const AttentionTask& task) {
   Index most = 0;
@@ -30,7 +24,7 @@ Index most_seen(const AttentionTask& task) {
   return most;
 }
 
-bool fits(const TrainSettings& settings, const AttentionTask& task, const Head& head) {
+bool fits(const TrainSettings& settings, const AttentionTask& task, const Head& head, Index most_numbers) {
   const StepRule rule = rule_of(settings);
   const bool known = along_gradient(rule) || lanes_can_step(rule);
   if (rule.norm == Norm::spectral() && std::max(task.key_size(), task.query_size()) > kMostPolarColumns) return false;
@@ -40,7 +34,7 @@ bool fits(const TrainSettings& settings, const AttentionTask& task, const Head& 
          settings.entropy == 0 && settings.temperature == TrainSettings{}.temperature && settings.ridge == 0 &&
          settings.label_smoothing == 0 && settings.step * rule.weight_decay <= 1 &&
          settings.arithmetic == Arithmetic::exact && task.queries() <= kMostQueries &&
-         task.queries() * most_seen(task) * task.key_size() <= kMostLaneNumbers;
+         task.queries() * most_seen(task) * task.key_size() <= most_numbers;
 }
 
 /// Writes the scores of query i, label included; tied scores get equal bits. False if a gap is too small (kBlurred) or
@@ -104,9 +98,14 @@ bool bounded(const AttentionTask& task, const TrainSettings& settings, const Par
 
 }  // namespace
 
+bool along_gradient(const StepRule& rule) {
+  return !rule.averages() && rule.weight_decay == 0 &&
+         (rule.kind == StepKind::scaled || (rule.kind == StepKind::steepest && rule.norm.is_frobenius()));
+}
+
 std::optional<LaneInput> lane_input(const AttentionTask& task, const TrainSettings& settings, const Head& head,
-                                    const Parameters& start) {
-  if (!fits(settings, task, head)) return std::nullopt;
+                                    const Parameters& start, Index most_numbers) {
+  if (!fits(settings, task, head, most_numbers)) return std::nullopt;
   Threads alone(1);
   TokenScores scores;
   scores.compute(task, head.v, alone);
