@@ -46,7 +46,7 @@ Json line_of(const char* name, const Options& options, std::size_t problems, con
 void measure_kernel(const Options& options, std::span<const MarginProblem> problems, Threads& threads, Cuda& cuda) {
   std::optional<SvmChunk> chunk;
   for (std::size_t k = 0; k < problems.size(); ++k) {
-    const device::SvmShape shape = device_shape(problems[k], cuda.shared_memory());
+    const device::SvmShape shape = device_shape(problems[k], cuda.shared_memory(), RoomForAnswer::usual);
     if (shape.rows == 0) throw std::runtime_error("the kernel does not take this size");
     if (!chunk) chunk.emplace((shape.rows + device::kTeam - 1) / device::kTeam);
     chunk->add(k, shape);
@@ -71,11 +71,11 @@ void measure_kernel(const Options& options, std::span<const MarginProblem> probl
   std::size_t unsolved = 0;
   double worst = 0, tries = 0;
   for (std::size_t k = 0; k < problems.size(); ++k) {
-    const double* facts = chunk->answer(k, reinterpret_cast<const std::byte*>(answers.data())) +
-                          device::answer_size(chunk->shape(k)) - device::kFacts;
-    tries += facts[device::kTries];
-    if (facts[device::kGap] >= 0) {
-      worst = std::max(worst, facts[device::kGap]);
+    const double* answer = chunk->answer(k, reinterpret_cast<const std::byte*>(answers.data()));
+    const double gap = SvmChunk::fact(problems[k], answer, device::kGap);
+    tries += SvmChunk::fact(problems[k], answer, device::kTries);
+    if (gap >= 0) {
+      worst = std::max(worst, gap);
     } else {
       ++unsolved;
     }

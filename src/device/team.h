@@ -47,6 +47,12 @@ struct LoopTeam {
     for (int i = 0; i < rows; ++i)
       for (int j = 0; j < columns; ++j) body(i, j);
   }
+  /// Calls body(i, j) for the entries of a matrix with j ≤ i.
+  template <class Body>
+  void triangle(int rows, const Body& body) const {
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j <= i; ++j) body(i, j);
+  }
   /// Calls body(lane) once for every lane, without meeting the others.
   template <class Body>
   void lanes(const Body& body) const {
@@ -111,6 +117,17 @@ struct WarpTeam {
       i += down;
       j += right;
       if (j >= columns) ++i, j -= columns;
+    }
+    __syncwarp();
+  }
+  template <class Body>
+  __device__ __forceinline__ void triangle(int rows, const Body& body) const {
+    int i = 0, j = mine();
+    while (true) {
+      ATTSVM_ROLLED while (j > i) j -= ++i;
+      if (i >= rows) break;
+      body(i, j);
+      j += kTeam;
     }
     __syncwarp();
   }

@@ -46,10 +46,10 @@ std::vector<double> emulated(const SvmChunk& chunk, std::span<const MarginProble
   return answers;
 }
 
-SvmChunk chunk_of(std::span<const MarginProblem> problems) {
+SvmChunk chunk_of(std::span<const MarginProblem> problems, RoomForAnswer room = RoomForAnswer::usual) {
   SvmChunk chunk(4);
   for (std::size_t k = 0; k < problems.size(); ++k) {
-    const device::SvmShape shape = device_shape(problems[k], kShared);
+    const device::SvmShape shape = device_shape(problems[k], kShared, room);
     if (shape.rows > 0) chunk.add(k, shape);
   }
   return chunk;
@@ -123,7 +123,9 @@ TEST(DeviceSolves, NeighboursAndKernelsDoNotChangeBits) {
 }
 
 TEST(DeviceSolves, TheKernelLeavesToTheCpuWhatItDoesNotKnow) {
-  const auto takes = [](const MarginProblem& problem) { return device_shape(problem, kShared).rows > 0; };
+  const auto takes = [](const MarginProblem& problem) {
+    return device_shape(problem, kShared, RoomForAnswer::usual).rows > 0;
+  };
   const AttentionTask task = separable({.n = 6, .T = 8, .d = 10});
   EXPECT_TRUE(takes(selected(task)));
   EXPECT_TRUE(takes(MarginProblem::value(task, *task.select())));
@@ -139,6 +141,24 @@ TEST(DeviceSolves, TheKernelLeavesToTheCpuWhatItDoesNotKnow) {
   EXPECT_EQ(device_for({.norm = Norm::nuclear()}, threads), nullptr);
   EXPECT_EQ(device_for({.soft = {1}}, threads), nullptr);
   EXPECT_EQ(device_for({.iteration_limit = 3}, threads), nullptr);
+}
+
+TEST(DeviceSolves, AnswersThatNeedMoreRoomGetIt) {
+  const MarginProblem problem = of_optimal_tokens(generate({.n = 5, .T = 8, .d = 40}, 7).task);
+  Threads threads(1);
+  SolverMemory memory(threads);
+  for (const RoomForAnswer room : {RoomForAnswer::usual, RoomForAnswer::full}) {
+    const std::vector<double> answer = emulated(chunk_of(std::span(&problem, 1), room), std::span(&problem, 1), 2);
+    MarginSolution found;
+    if (room == RoomForAnswer::usual) {
+      EXPECT_EQ(SvmChunk::fact(problem, answer.data(), device::kGap), device::kCramped);
+      EXPECT_FALSE(take_answer(problem, {}, answer.data(), memory, found));
+    } else {
+      ASSERT_TRUE(take_answer(problem, {}, answer.data(), memory, found));
+      expect_like_cpu(problem, found);
+      EXPECT_GT(found.support, 3 * problem.rows() / 4);
+    }
+  }
 }
 
 TEST(DeviceSolves, OnlyProvenAnswersAreTaken) {
@@ -177,6 +197,7 @@ TEST(DeviceSolves, OnlyProvenAnswersAreTaken) {
 TEST(DeviceSolves, AGpuSolvesWhatTheCpuSolves) {
   if (!device_report().found) GTEST_SKIP() << "no GPU to test: " << device_report().words;
   std::vector<MarginProblem> problems = assorted();
+  problems.push_back(of_optimal_tokens(generate({.n = 5, .T = 8, .d = 40}, 7).task));  // needs more room than usual
   const std::size_t taken = problems.size();
   problems.push_back(selected(separable({.n = 19, .T = 8, .d = 10})));
   problems.push_back(selected(generate({.law = Law::infeasible, .n = 6, .T = 4, .d = 5}, 1).task));
