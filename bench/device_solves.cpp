@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "bench.h"
+#include "margin/device/chunk.h"
 #include "margin/device/solves.h"
 #include "measure.h"
 

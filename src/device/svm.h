@@ -52,10 +52,10 @@ ATTSVM_LANE int larger(int a, int b) { return a > b ? a : b; }
 
 /// What one problem needs of shared memory, as offsets in doubles.
 struct SvmRoom {
-  int unit, angles;                               // rows, and products of ζ, in single precision
-  int gram;                                       // products of rows in single precision; before that, the rows
-  int delta, W, g, hold, value, factor, inverse;  // after the guess, in the same place
-  int zeta, products, rhs, x, ints;               // from beginning to end
+  int unit, angles;  // rows, and products of ζ, in single precision
+  int gram;          // products of rows in single precision, times the relaxation; before that, the rows
+  int delta, W, g, value, factor, inverse;  // after the guess, in the same place
+  int zeta, products, rhs, x, ints;         // from beginning to end
   int end;
 
   ATTSVM_LANE explicit SvmRoom(const SvmShape& s) {
@@ -66,11 +66,10 @@ struct SvmRoom {
     delta = 0;
     W = delta + rows;
     g = W + s.d * s.dz;
-    hold = g + s.groups * s.d;
-    value = hold + larger(s.groups * s.d, s.most);
+    value = g + larger(s.groups * s.d, s.most);
     factor = value + s.rows;
     inverse = factor + (s.most + 1) * (s.most + 2) / 2;
-    zeta = larger(gram + larger(rows, squares), inverse + s.most);
+    zeta = larger(gram + larger(s.rows * s.d, squares), inverse + s.most);
     products = zeta + s.groups * s.dz;
     rhs = products + s.groups * s.groups;
     x = rhs + s.rows;
@@ -95,8 +94,7 @@ class SmallSvm {
     raw_ = memory + room.gram;
     delta_ = memory + room.delta;
     W_ = memory + room.W;
-    g_ = memory + room.g;
-    u_ = scaled_ = rest_ = memory + room.hold;
+    g_ = u_ = scaled_ = rest_ = memory + room.g;  // which are used one after the other
     value_ = memory + room.value;
     factor_ = memory + room.factor;
     inverse_ = memory + room.inverse;
@@ -119,9 +117,9 @@ class SmallSvm {
   }
 
  private:
-  static constexpr double kMeet = 0x1p-48;    // as in margin/rows/tolerances.h
-  static constexpr double kLoose = 64;        // factor on it before the multipliers are refined
-  static constexpr double kFastPivot = 1e-7;  // as there
+  static constexpr double kMeet = 0x1p-48;        // as in margin/rows/tolerances.h
+  static constexpr double kLoose = 64;            // factor on it before the multipliers are refined
+  static constexpr double kLargestInverse = 1e7;  // of kFastPivot there
   static constexpr float kRelaxation = 1.3F;
   static constexpr int kFirstSweeps = 3, kSweepLimit = 16;
   static constexpr int kPatience = 4, kTryLimit = 60, kPasses = 3;
@@ -130,8 +128,11 @@ class SmallSvm {
   /// the squares.
   ATTSVM_LANE bool prepare(const double* numbers, const int* starts) {
     const int d = s_.d, dz = s_.dz, rows = s_.rows;
-    team_.each(rows, d, [&](int k, int j) { raw_[k * stride_ + j] = numbers[k * d + j]; });
-    team_.each(s_.groups * dz, [&](int k) { zeta_[k] = numbers[rows * d + k]; });
+    team_.fetch(
+        1, rows * d, [&](int, int k) { return numbers[k]; }, [&](int, int k, double number) { raw_[k] = number; });
+    team_.fetch(
+        1, s_.groups * dz, [&](int, int k) { return numbers[rows * d + k]; },
+        [&](int, int k, double number) { zeta_[k] = number; });
     team_.each(s_.groups + 1, [&](int k) { first_[k] = starts[k]; });
     team_.each(s_.groups, [&](int i) {
       double square = 0;
@@ -150,7 +151,7 @@ class SmallSvm {
         return;
       }
       double square = 0;
-      const double* row = raw_ + k * stride_;
+      const double* row = raw_ + k * d;
       ATTSVM_PAIRED for (int j = 0; j < d; ++j) square = fma(row[j], row[j], square);
       const double norm = sqrt(square), inverse = 1 / norm;
       ATTSVM_PAIRED for (int j = 0; j < d; ++j) unit_[j * unit_stride + k] = static_cast<float>(row[j] * inverse);
@@ -161,7 +162,7 @@ class SmallSvm {
       double product = 0;
       ATTSVM_PAIRED for (int j = 0; j < dz; ++j) product = fma(zeta_[a * dz + j], zeta_[b * dz + j], product);
       products_[a * s_.groups + b] = product;
-      angles_[a * s_.groups + b] = static_cast<float>(product);
+      angles_[a * s_.groups + b] = kRelaxation * static_cast<float>(product);
     });
     if (team_.sum(rows, [&](int k) { return rhs_[k] > 1e-120 && rhs_[k] < 1e120 ? 0.0 : 1.0; }) != 0) return false;
     const double top = team_.largest(rows, [&](int k) { return rhs_[k]; });
@@ -218,26 +219,27 @@ class SmallSvm {
     multiply_rows();
     const int rows = s_.rows;
     typename Team::template Held<float, kRounds> x, left;
+    typename Team::template Held<int, kRounds> at;  // lanes without a row repeat the last one, whom nobody asks
     typename Team::template Held<bool, kRounds> was;
     team_.lanes([&](int lane) {
       ATTSVM_UNROLL for (int r = 0; r < kRounds; ++r) {
-        left.of(r, lane) = r * kTeam + lane < rows ? static_cast<float>(rhs_[r * kTeam + lane]) : 0.0F;
+        const int k = r * kTeam + lane;
+        at.of(r, lane) = k < rows ? k : rows - 1;
+        left.of(r, lane) = kRelaxation * static_cast<float>(rhs_[at.of(r, lane)]);
       }
     });
     ATTSVM_ROLLED for (int sweep = 1; sweep <= kSweepLimit; ++sweep) {
+      const float* row = gram_;
       ATTSVM_UNROLL for (int r = 0; r < kRounds; ++r) {
         const int count = rows - r * kTeam < kTeam ? rows - r * kTeam : kTeam;
 #ifdef __CUDACC__
 #pragma unroll 4
 #endif
-        for (int i = 0; i < count; ++i) {
-          const float step =
-              team_.from(i, [&](int lane) { return fmaxf(-x.of(r, lane), kRelaxation * left.of(r, lane)); });
-          const float* row = gram_ + (r * kTeam + i) * rows;
+        for (int i = 0; i < count; ++i, row += rows) {
+          const float step = team_.from(i, [&](int lane) { return fmaxf(-x.of(r, lane), left.of(r, lane)); });
           team_.lanes([&](int lane) {
             ATTSVM_UNROLL for (int q = 0; q < kRounds; ++q) {
-              const int l = q * kTeam + lane;
-              if (l < rows) left.of(q, lane) = fmaf(-step, row[l], left.of(q, lane));
+              left.of(q, lane) = fmaf(-step, row[at.of(q, lane)], left.of(q, lane));
             }
             if (lane == i) x.of(r, lane) += step;
           });
@@ -254,7 +256,9 @@ class SmallSvm {
       });
       if (sweep >= kFirstSweeps && !moved) break;
     }
-    team_.each(rows, s_.d, [&](int k, int j) { delta_[k * stride_ + j] = numbers[k * s_.d + j] * x_[k]; });
+    team_.fetch(
+        rows, s_.d, [&](int k, int j) { return numbers[k * s_.d + j]; },
+        [&](int k, int j, double number) { delta_[k * stride_ + j] = number * x_[k]; });
     team_.lanes([&](int lane) {
       ATTSVM_UNROLL for (int r = 0; r < kRounds; ++r) {
         const int k = r * kTeam + lane;
@@ -288,10 +292,9 @@ class SmallSvm {
         if (k < j) even = fma(-row[k], scaled_[k], even);
         row[j] = even + odd;
       });
-      if (!(own[j] > kFastPivot)) return false;
     }
     team_.each(1, [&](int) { inverse_[size - 1] = 1 / factor_row(size - 1)[size - 1]; });
-    return true;
+    return team_.sum(size, [&](int k) { return inverse_[k] > 0 && inverse_[k] < kLargestInverse ? 0.0 : 1.0; }) == 0;
   }
 
   /// rest_ ← L⁻¹ rest_.

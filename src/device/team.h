@@ -47,6 +47,12 @@ struct LoopTeam {
     for (int i = 0; i < rows; ++i)
       for (int j = 0; j < columns; ++j) body(i, j);
   }
+  /// Calls take(i, j, value(i, j)) for the entries of a matrix, where value reads slow memory.
+  template <class Value, class Take>
+  void fetch(int rows, int columns, const Value& value, const Take& take) const {
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j) take(i, j, value(i, j));
+  }
   /// Calls body(i, j) for the entries of a matrix with j ≤ i.
   template <class Body>
   void triangle(int rows, const Body& body) const {
@@ -117,6 +123,32 @@ struct WarpTeam {
       i += down;
       j += right;
       if (j >= columns) ++i, j -= columns;
+    }
+    __syncwarp();
+  }
+  template <class Value, class Take>
+  __device__ __forceinline__ void fetch(int rows, int columns, const Value& value, const Take& take) const {
+    constexpr int kAtOnce = 8;  // so that the loads wait together
+    const int down = kTeam / columns, right = kTeam % columns;
+    int i = mine() / columns, j = mine() % columns;
+    ATTSVM_ROLLED while (i < rows) {
+      double values[kAtOnce];
+      int ahead_i = i, ahead_j = j;
+      const auto step = [&](int& a, int& b) {
+        a += down;
+        b += right;
+        if (b >= columns) ++a, b -= columns;
+      };
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        if (ahead_i < rows) values[k] = value(ahead_i, ahead_j);
+        step(ahead_i, ahead_j);
+      }
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        if (i < rows) take(i, j, values[k]);
+        step(i, j);
+      }
     }
     __syncwarp();
   }

@@ -35,7 +35,7 @@ device::SvmShape device_shape(const MarginProblem& problem, std::size_t shared, 
                          static_cast<int>(problem.d()), static_cast<int>(problem.dz()),
                          static_cast<int>(std::min(problem.rows(), problem.d() * problem.dz()))};
   const auto bytes = [&] { return static_cast<std::size_t>(device::SvmRoom(shape).end) * sizeof(double); };
-  if (room == RoomForAnswer::usual && bytes() > kSmall) shape.most = std::min(shape.most, 3 * shape.rows / 4);
+  if (room == RoomForAnswer::usual && bytes() > kSmall) shape.most = std::min(shape.most, 7 * shape.rows / 10);
   return bytes() <= shared ? shape : device::SvmShape{};
 }
 

@@ -10,7 +10,7 @@ namespace attsvm::internal {
 
 /// How much of its memory a GPU sets aside for the rows that carry an answer.
 enum class RoomForAnswer : std::uint8_t {
-  usual,  ///< for three quarters of the rows, unless that gains nothing: more problems are solved at a time
+  usual,  ///< for seven tenths of the rows, unless that gains nothing: more problems are solved at a time
   full,   ///< for as many as there can be
 };
 

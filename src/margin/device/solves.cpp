@@ -6,12 +6,14 @@
 #include <optional>
 #include <utility>
 
+#include "margin/device/chunk.h"
+
 namespace attsvm::internal {
 namespace {
 
-constexpr std::size_t kChunkBytes = 32U << 20;  // that are copied to or from the GPU at a time
-constexpr double kShare = 0.8;                  // of the card's free memory, at most
-constexpr double kWorthwhile = 2.5e8;           // squared rows that take a core about a second
+constexpr std::size_t kChunkBytes = 8U << 20;  // that are copied to or from the GPU at a time; measured
+constexpr double kShare = 0.8;                 // of the card's free memory, at most
+constexpr double kWorthwhile = 2.5e8;          // squared rows that take a core about a second
 constexpr std::size_t kStreams = 2;
 constexpr std::size_t kSized = 4096, kCertified = 16;  // problems that a thread sizes up, or certifies, at a time
 
@@ -101,6 +103,12 @@ bool take_answer(const MarginProblem& problem, const SolveSettings& settings, co
 
 namespace {
 
+/// What a thread certifies with.
+struct Worker {
+  Threads alone{1};
+  SolverMemory memory{alone};
+};
+
 /// Solves the problems of one call.
 class DeviceCall {
  public:
@@ -111,7 +119,8 @@ class DeviceCall {
         settings_(settings),
         threads_(threads),
         solutions_(solutions),
-        fates_(problems.size(), Fate::open) {}
+        fates_(problems.size(), Fate::open),
+        workers_(static_cast<std::size_t>(threads.count())) {}
 
   /// Solves the open or cramped problems, two chunks at a time: one on the card, one in the hands of the CPU.
   void run(Fate wanted) {
@@ -143,9 +152,9 @@ class DeviceCall {
     lane.stream.wait();
     const SvmChunk& chunk = *std::exchange(lane.chunk, nullptr);
     std::atomic<std::size_t> next = 0;
-    threads_.for_each(threads_.count(), [&](std::int64_t) {
-      Threads alone(1);
-      SolverMemory memory(alone);
+    threads_.for_each(threads_.count(), [&](std::int64_t turn) {
+      std::unique_ptr<Worker>& worker = workers_[static_cast<std::size_t>(turn)];
+      if (!worker) worker = std::make_unique<Worker>();
       for (std::size_t first;
            (first = next.fetch_add(kCertified, std::memory_order_relaxed)) < chunk.problems().size();) {
         for (std::size_t k = first; k < std::min(chunk.problems().size(), first + kCertified); ++k) {
@@ -153,7 +162,7 @@ class DeviceCall {
           const double* answer = chunk.answer(k, lane.answers.data());
           if (SvmChunk::fact(problems_[at], answer, device::kGap) == device::kCramped) {
             fates_[at] = Fate::cramped;
-          } else if (take_answer(problems_[at], settings_, answer, memory, solutions_[at])) {
+          } else if (take_answer(problems_[at], settings_, answer, worker->memory, solutions_[at])) {
             fates_[at] = Fate::solved;
           }
         }
@@ -167,6 +176,7 @@ class DeviceCall {
   Threads& threads_;
   std::span<MarginSolution> solutions_;
   std::vector<Fate> fates_;
+  std::vector<std::unique_ptr<Worker>> workers_;  // one per turn of a loop over the threads
 };
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include "attsvm/margin.h"
 #include "device/cuda.h"
-#include "margin/device/chunk.h"
 #include "margin/pursuit.h"
 
 namespace attsvm::internal {

@@ -2,6 +2,7 @@
 #include "margin/device/solves.h"
 
 #include "attsvm/device.h"
+#include "margin/device/chunk.h"
 #include "margin_support.h"
 
 namespace attsvm {
@@ -156,7 +157,7 @@ TEST(DeviceSolves, AnswersThatNeedMoreRoomGetIt) {
     } else {
       ASSERT_TRUE(take_answer(problem, {}, answer.data(), memory, found));
       expect_like_cpu(problem, found);
-      EXPECT_GT(found.support, 3 * problem.rows() / 4);
+      EXPECT_GT(found.support, 7 * problem.rows() / 10);
     }
   }
 }
