@@ -110,7 +110,7 @@ TEST_F(DeviceBatches, GiveTheBitsOfTheCpuInFewSteps) {
 
 TEST_F(DeviceBatches, TakeTheFixtures) {
   std::vector<AttentionTask> tasks;
-  for (const std::string& path : fixture_tasks()) tasks.push_back(load_task(path, cpu_));
+  for (const std::string& path : test::fixture_tasks()) tasks.push_back(load_task(path, cpu_));
   const DeviceCounts before = device_counts();
   for (const Parametrization param : {Parametrization::W, Parametrization::KQ}) {
     const TrainSettings settings{.param = param, .steps = 200, .record = {.at = {0, 100, 200}}};
