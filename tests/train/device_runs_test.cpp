@@ -182,6 +182,17 @@ TEST_F(DeviceBatches, GoToTheCpuWhileTheCardIsFull) {
   EXPECT_EQ(device_counts().on_gpu - before.on_gpu, tasks.size());
 }
 
+// For scripts/test_device, which kills it.
+TEST_F(DeviceBatches, DISABLED_TrainForEver) {
+  TrainSettings settings{.steps = 1'000'000'000};
+  settings.progress = [](const TrainProgress& now) {
+    if (now.step > 0 && now.step <= 256) std::printf("%d steps\n", static_cast<int>(now.step));
+    std::fflush(stdout);
+    return false;
+  };
+  on_gpu(assorted(1000), settings);
+}
+
 TEST_F(DeviceBatches, StopWhenAsked) {
   const std::vector<AttentionTask> tasks = assorted(5);
   TrainSettings settings{.steps = 1'000'000'000};
