@@ -24,6 +24,7 @@ Cuda::Room::~Room() = default;
 void Cuda::Room::fill(const void*, std::size_t) {}
 void Cuda::Room::read(void*, std::size_t) const {}
 void Cuda::Room::fill(const Pinned&, std::size_t, const Stream&) {}
+void Cuda::Room::clear(const Stream&) {}
 void Cuda::Room::read(const Pinned&, std::size_t, const Stream&) const {}
 
 void count_batch(std::size_t, std::size_t) {}
