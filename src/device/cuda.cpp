@@ -59,6 +59,7 @@ struct Cuda::Driver {
   int (*synchronize_stream)(void*) = nullptr;
   int (*copy_in_later)(Address, const void*, std::size_t, void*) = nullptr;
   int (*copy_out_later)(void*, Address, std::size_t, void*) = nullptr;
+  int (*set_bytes)(Address, unsigned char, std::size_t, void*) = nullptr;
   int (*pin)(void**, std::size_t) = nullptr;
   int (*unpin)(void*) = nullptr;
   int (*error_text)(int, const char**) = nullptr;
@@ -93,6 +94,7 @@ struct Cuda::Driver {
     find(synchronize_stream, "cuStreamSynchronize");
     find(copy_in_later, "cuMemcpyHtoDAsync_v2");
     find(copy_out_later, "cuMemcpyDtoHAsync_v2");
+    find(set_bytes, "cuMemsetD8Async");
     find(pin, "cuMemAllocHost_v2");
     find(unpin, "cuMemFreeHost");
     find(error_text, "cuGetErrorString");
@@ -252,16 +254,19 @@ Cuda::Pinned::~Pinned() {
   cuda_->driver_->unpin(data_);
 }
 
-Cuda::Room::Room(Cuda& cuda, std::size_t bytes) : cuda_(&cuda) {
+Cuda::Room::Room(Cuda& cuda, std::size_t bytes) : cuda_(&cuda), bytes_(bytes) {
+  if (bytes == 0) return;
   cuda.driver_->enter();
   cuda.driver_->check(cuda.driver_->allocate(&address_, bytes), "give memory");
 }
 
-Cuda::Room::Room(Room&& other) noexcept : cuda_(other.cuda_), address_(std::exchange(other.address_, 0)) {}
+Cuda::Room::Room(Room&& other) noexcept
+    : cuda_(other.cuda_), address_(std::exchange(other.address_, 0)), bytes_(std::exchange(other.bytes_, 0)) {}
 
 Cuda::Room& Cuda::Room::operator=(Room&& other) noexcept {
   std::swap(cuda_, other.cuda_);
   std::swap(address_, other.address_);
+  std::swap(bytes_, other.bytes_);
   return *this;
 }
 
@@ -289,6 +294,12 @@ void Cuda::Room::fill(const Pinned& from, std::size_t bytes, const Stream& strea
 void Cuda::Room::read(const Pinned& to, std::size_t bytes, const Stream& stream) const {
   cuda_->driver_->enter();
   cuda_->driver_->check(cuda_->driver_->copy_out_later(to.data(), address_, bytes, stream.handle()), "give data back");
+}
+
+void Cuda::Room::clear(const Stream& stream) {
+  if (bytes_ == 0) return;
+  cuda_->driver_->enter();
+  cuda_->driver_->check(cuda_->driver_->set_bytes(address_, 0, bytes_, stream.handle()), "clear its memory");
 }
 
 namespace {

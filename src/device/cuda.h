@@ -73,10 +73,12 @@ class Cuda {
     /// The same in a stream, whose wait() tells when it is done.
     void fill(const Pinned& from, std::size_t bytes, const Stream& stream);
     void read(const Pinned& to, std::size_t bytes, const Stream& stream) const;
+    void clear(const Stream& stream);  ///< sets all bytes to zero
 
    private:
     Cuda* cuda_ = nullptr;
     std::uint64_t address_ = 0;
+    std::size_t bytes_ = 0;
   };
 
   std::size_t free_memory();

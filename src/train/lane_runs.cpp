@@ -64,7 +64,7 @@ bool tokens_differ(const AttentionTask& task, Index i) {
   const ConstRows X = task.seen_keys(i);
   for (Index t = 0; t < X.rows(); ++t) {
     for (Index s = 0; s < t; ++s) {
-      if (X.row(t) == X.row(s)) return false;
+      if (X(t, 0) == X(s, 0) && X.row(t) == X.row(s)) return false;
     }
   }
   return true;
@@ -78,8 +78,8 @@ bool bounded(const AttentionTask& task, const TrainSettings& settings, const Par
   double score = 0, key = 0, query = 0, point = 0;
   for (const double value : gamma) score = std::max(score, std::abs(value));
   for (Index i = 0; i < task.queries(); ++i) {
-    key = std::max(key, task.seen_keys(i).rowwise().stableNorm().maxCoeff());
-    query = std::max(query, task.query(i).stableNorm());
+    key = std::max(key, task.seen_keys(i).rowwise().norm().maxCoeff());
+    query = std::max(query, task.query(i).norm());
   }
   for (const RowMatrix& array : start.arrays) point = std::max(point, array.cwiseAbs().maxCoeff());
   const StepRule rule = rule_of(settings);
@@ -195,7 +195,7 @@ void LaneRuns::advance(double size, Index step) {
   for (LaneArray& array : whole_) lane_step(taken, group_.lanes, array);
 }
 
-void LaneRuns::put(Index lane, const AttentionTask& task, const LaneInput& input, const Parameters& start) {
+void LaneRuns::put(Index lane, const AttentionTask& task, const LaneInput& input, const Parameters& start, bool keys) {
   const Index n = shape_.n, T = shape_.T, d = shape_.d, dz = shape_.dz, r = shape_.r;
   const auto set = [&](double* array, Index k, double value) { at(array, k, lane) = value; };
   RowMatrix& Z = Z_[static_cast<std::size_t>(lane)];
@@ -205,8 +205,10 @@ void LaneRuns::put(Index lane, const AttentionTask& task, const LaneInput& input
     set(group_.visible, i, static_cast<double>(task.visible(i)));
     group_.ragged = group_.ragged || task.visible(i) < T;
     const ConstRows X = task.seen_keys(i);
-    for (Index t = 0; t < X.rows(); ++t) {
-      for (Index j = 0; j < d; ++j) set(group_.X, (i * T + t) * d + j, X(t, j));
+    for (Index t = 0; keys && t < X.rows(); ++t) {
+      const double* row = X.row(t).data();
+      double* to = group_.X + (i * T + t) * d * group_.lanes + lane;
+      for (Index j = 0; j < d; ++j) to[j * group_.lanes] = row[j];
     }
     for (Index t = 0; t < T; ++t) set(group_.gamma, i * T + t, input.gamma[static_cast<std::size_t>(i * T + t)]);
     for (Index k = 0; k <= i; ++k) {

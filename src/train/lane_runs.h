@@ -39,8 +39,9 @@ class LaneRuns {
   /// `lanes` as in LaneGroup.
   LaneRuns(const LaneShape& shape, Index lanes, const TrainSettings& settings);
 
-  /// Puts a run into a lane, copying task and start. Every lane needs a run before evaluate().
-  void put(Index lane, const AttentionTask& task, const LaneInput& input, const Parameters& start);
+  /// Puts a run into a lane, copying task and start; without its keys if the lane is for record() alone. Every lane
+  /// needs a run before evaluate().
+  void put(Index lane, const AttentionTask& task, const LaneInput& input, const Parameters& start, bool keys = true);
 
   LaneGroup& group() { return group_; }       ///< the numbers of the runs, for those who take the steps elsewhere
   void evaluate() { lane_gradient(group_); }  ///< gradients at the present points

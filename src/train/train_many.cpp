@@ -98,12 +98,13 @@ std::vector<bool> train_on_device_if_any(std::span<const AttentionTask> tasks, c
     Cuda* cuda = device_for(settings, threads);
     if (cuda == nullptr) break;
     std::vector<DeviceEntrant> chosen;
+    chosen.reserve(runs.size());
     for (const std::size_t run : runs) {
       const Entrant& entrant = entrants[run];
       chosen.push_back({tasks[run], entrant.settings, entrant.head, *entrant.input, entrant.point, out[run]});
     }
-    const std::size_t trained = train_on_device(*cuda, chosen, threads);
-    for (std::size_t k = 0; k < trained; ++k) done[runs[k]] = true;
+    train_on_device(*cuda, chosen, threads);
+    for (std::size_t k = 0; k < chosen.size(); ++k) done[runs[k]] = chosen[k].done;
     tried = true;
   }
   const auto on_gpu = static_cast<std::size_t>(std::count(done.begin(), done.end(), true));

@@ -20,12 +20,20 @@ class DeviceBatches : public testing::Test {
   std::vector<TrainedRun> on_gpu(std::span<const AttentionTask> tasks, const TrainSettings& settings) {
     return train_many(tasks, settings, gpu_);
   }
+  /// Whether, since `before`, the GPU has computed nearly all of `runs` (scores may be too close), and the CPU the
+  /// rest.
+  static bool most_on_gpu(const DeviceCounts& before, std::size_t runs) {
+    const std::size_t gpu = device_counts().on_gpu - before.on_gpu, cpu = device_counts().on_cpu - before.on_cpu;
+    return gpu + cpu == runs && gpu >= runs * 8 / 10;
+  }
   std::vector<TrainedRun> on_cpu(std::span<const AttentionTask> tasks, const TrainSettings& settings) {
     return train_many(tasks, settings, cpu_);
   }
 
   Threads cpu_, gpu_;
 };
+
+bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 void expect_same_run(const TrainedRun& a, const TrainedRun& b) {
   ASSERT_EQ(a.W, b.W);
@@ -37,8 +45,8 @@ void expect_same_run(const TrainedRun& a, const TrainedRun& b) {
   for (std::size_t r = 0; r < a.records.size(); ++r) {
     ASSERT_EQ(a.records[r].step, b.records[r].step);
     ASSERT_EQ(a.records[r].W, b.records[r].W);
-    ASSERT_EQ(a.records[r].log_gradient, b.records[r].log_gradient);
-    ASSERT_EQ(a.records[r].log_loss, b.records[r].log_loss);
+    ASSERT_PRED2(same, a.records[r].log_gradient, b.records[r].log_gradient);
+    ASSERT_PRED2(same, a.records[r].log_loss, b.records[r].log_loss);
   }
 }
 
@@ -83,7 +91,7 @@ std::vector<TrainSettings> all_kernels(Index steps) {
   };
   for (std::size_t k = 0, count = all.size(); k < count; ++k) {
     all[k].steps = steps;
-    all[k].record = {.at = {0, 3, steps - 1, steps}};
+    all[k].record = {.at = {0, 1, steps - 1, steps}};
     all.push_back(all[k]);
     all.back().param = Parametrization::KQ;
   }
@@ -96,8 +104,7 @@ TEST_F(DeviceBatches, GiveTheBitsOfTheCpu) {
     const DeviceCounts before = device_counts();
     expect_same_runs(on_gpu(tasks, settings), on_cpu(tasks, settings));
     if (HasFatalFailure()) FAIL() << name_of(settings.optimizer) << " " << name_of(settings.param);
-    EXPECT_EQ(device_counts().on_gpu - before.on_gpu, tasks.size());
-    EXPECT_EQ(device_counts().on_cpu, before.on_cpu);
+    EXPECT_TRUE(most_on_gpu(before, tasks.size()));
   }
 }
 
@@ -110,7 +117,10 @@ TEST_F(DeviceBatches, GiveTheBitsOfTheCpuInFewSteps) {
 
 TEST_F(DeviceBatches, TakeTheFixtures) {
   std::vector<AttentionTask> tasks;
-  for (const std::string& path : fixture_tasks()) tasks.push_back(load_task(path, cpu_));
+  for (const std::string& path : test::fixture_tasks()) {
+    AttentionTask task = load_task(path, cpu_);
+    if (task.head().kind != HeadKind::none) tasks.push_back(std::move(task));
+  }
   const DeviceCounts before = device_counts();
   for (const Parametrization param : {Parametrization::W, Parametrization::KQ}) {
     const TrainSettings settings{.param = param, .steps = 200, .record = {.at = {0, 100, 200}}};
@@ -153,7 +163,7 @@ TEST_F(DeviceBatches, AgreeWithTheCpuOnLargerTasks) {
       const TrainSettings settings{.param = param, .steps = 100};
       const DeviceCounts before = device_counts();
       const std::vector<TrainedRun> a = on_gpu(tasks, settings), b = on_cpu(tasks, settings);
-      EXPECT_EQ(device_counts().on_gpu - before.on_gpu, tasks.size());
+      EXPECT_TRUE(most_on_gpu(before, tasks.size()));
       for (std::size_t k = 0; k < tasks.size(); ++k) EXPECT_LE((a[k].W - b[k].W).norm(), 1e-12 * b[k].W.norm());
     }
   }
@@ -179,7 +189,18 @@ TEST_F(DeviceBatches, GoToTheCpuWhileTheCardIsFull) {
   }
   const DeviceCounts before = device_counts();
   expect_same_runs(on_gpu(tasks, settings), expected);
-  EXPECT_EQ(device_counts().on_gpu - before.on_gpu, tasks.size());
+  EXPECT_TRUE(most_on_gpu(before, tasks.size()));
+}
+
+// For scripts/test_device, which kills it.
+TEST_F(DeviceBatches, DISABLED_TrainForEver) {
+  TrainSettings settings{.steps = 1'000'000'000};
+  settings.progress = [](const TrainProgress& now) {
+    if (now.step > 0 && now.step <= 256) std::printf("%d steps\n", static_cast<int>(now.step));
+    std::fflush(stdout);
+    return false;
+  };
+  on_gpu(assorted(1000), settings);
 }
 
 TEST_F(DeviceBatches, StopWhenAsked) {

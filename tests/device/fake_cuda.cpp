@@ -1,0 +1,230 @@
+// A driver of a card that there is not: a libcuda.so.1 whose kernels are those of src/device, run on the host. With it,
+// tests without a GPU go through all that the host does for one. Its memory is small, and nothing is asynchronous.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "device/product_lane.h"
+
+namespace {
+
+using namespace attsvm::internal::device;
+
+constexpr std::size_t kMemory = 4 << 20;
+constexpr int kOutOfMemory = 2, kNotFound = 500;
+constexpr int kLanes = 64;  // queries of a tile
+
+std::mutex room;
+std::map<std::uint64_t, std::size_t> taken;
+
+std::size_t left() {
+  std::size_t sum = 0;
+  for (const auto& [at, bytes] : taken) sum += bytes;
+  return kMemory - sum;
+}
+
+/// The parameters of a kernel.
+struct Call {
+  LaneArrays arrays;
+  long long runs;
+  LaneRule rule;
+  const StepSize* steps;
+  int count;
+  double number;
+  AnySizes sizes;
+  EntryRule entries;
+};
+
+double* part(const double* array, long long tile, int size, int lanes) {
+  return array == nullptr ? nullptr : const_cast<double*>(array) + tile * size * lanes;
+}
+
+RunArray run_array(const WholeArrays& arrays, long long tile, int rows, int size, int fit, int slot) {
+  const auto at = [&](double* array, int count) {
+    return array == nullptr ? nullptr : part(array, tile, count, fit) + slot;
+  };
+  return {at(arrays.theta, size),
+          at(arrays.change, size),
+          at(arrays.squares, rows),
+          at(arrays.mean, size),
+          at(arrays.square, size),
+          at(arrays.block, size),
+          fit};
+}
+
+template <class Sizes>
+bool move(std::vector<QueryLane<Sizes>>& lanes, const Call& call, int k) {
+  const double square = lanes[0].square();
+  for (auto& lane : lanes) lane.move(call.rule, square, call.steps[k].size);
+  return square > 0;
+}
+template <class Sizes, bool kWhole>
+bool move(std::vector<ProductLane<Sizes, kWhole>>& lanes, const Call& call, int k) {
+  const double K = lanes[0].square_K(), Q = lanes[0].square_Q();
+  for (auto& lane : lanes) {
+    if constexpr (kWhole) {
+      lane.move(call.entries, call.steps[k]);
+    } else {
+      lane.move(call.rule, K, Q, call.steps[k].size);
+    }
+  }
+  const bool moves = kWhole && (call.entries.decay != 0 || (remembers(call.entries) && call.number + k > 0));
+  return K > 0 || Q > 0 || moves;
+}
+
+/// One run, as the lanes of its block take it. `make` makes the lane of a query.
+template <class Lane, class Make>
+void take_steps(const Call& call, const Board& board, long long tile, int first, const Make& make) {
+  const int n = call.sizes.n, T = call.sizes.T, d = call.sizes.d, r = call.sizes.r;
+  std::vector<Lane> lanes;
+  for (int i = first; i < first + n; ++i) {
+    Lane lane = make(i);
+    double* scratch = part(call.arrays.scratch, tile, T + d + r, kLanes) + i;
+    lane.x = {part(call.arrays.X, tile, T * d, kLanes) + i, kLanes};
+    lane.a = {scratch, kLanes};
+    if (r > 0) {
+      lane.u = {scratch + T * kLanes, kLanes};
+      lane.change = {scratch + (T + d) * kLanes, kLanes};
+    } else {
+      lane.u = {part(call.arrays.reach, tile, d, kLanes) + i, kLanes};
+      lane.change = {scratch + T * kLanes, kLanes};
+    }
+    lane.seen = static_cast<int>(part(call.arrays.visible, tile, 1, kLanes)[i]);
+    lanes.push_back(lane);
+  }
+  double* rest = part(call.arrays.rest, tile, 1, kLanes);
+  for (int k = 0;; ++k) {
+    for (Lane& lane : lanes) lane.look(call.rule);
+    for (Lane& lane : lanes) lane.weigh(call.rule);
+    for (Lane& lane : lanes) lane.spread();
+    if (k == call.count) break;
+    const bool moved = move(lanes, call, k);
+    for (int i = first; i < first + n; ++i) {
+      if (!moved && rest[i] < 0) rest[i] = call.number + k;
+    }
+  }
+  for (int i = first; i < first + n; ++i) {
+    part(call.arrays.f, tile, 1, kLanes)[i] = lanes[static_cast<std::size_t>(i - first)].f();
+    part(call.arrays.c, tile, 1, kLanes)[i] = board.c[i];
+    part(call.arrays.top, tile, 1, kLanes)[i] = lanes[static_cast<std::size_t>(i - first)].top();
+  }
+}
+
+template <class Lane>
+void run_all(const Call& call) {
+  const int n = call.sizes.n, T = call.sizes.T, d = call.sizes.d, r = call.sizes.r, dz = call.sizes.dz;
+  const int fit = kLanes / n, width = r > 0 ? r : d;
+  std::array<double, kLanes> exponent{}, c{}, sum{};
+  const LaneArrays& arrays = call.arrays;
+  for (long long run = 0; run < call.runs; ++run) {
+    const long long tile = run / fit;
+    const int slot = static_cast<int>(run % fit);
+    const Board board{part(arrays.g, tile, d, kLanes),
+                      exponent.data(),
+                      c.data(),
+                      sum.data(),
+                      part(arrays.gamma, tile, T, kLanes),
+                      part(arrays.gram, tile, n, kLanes),
+                      part(arrays.added, tile, width, kLanes),
+                      kLanes,
+                      part(arrays.reach, tile, width, kLanes),
+                      part(arrays.m, tile, r, kLanes),
+                      part(arrays.Z, tile, dz, kLanes)};
+    take_steps<Lane>(call, board, tile, slot * n, [&](int lane) {
+      if constexpr (std::is_same_v<Lane, QueryLane<AnySizes>>) {
+        return Lane(call.sizes, board, lane, slot * n);
+      } else {
+        return Lane(call.sizes, board, lane, slot * n, run_array(arrays.K, tile, d, d * r, fit, slot),
+                    run_array(arrays.Q, tile, dz, dz * r, fit, slot));
+      }
+    });
+  }
+}
+
+using Kernel = void (*)(const Call&);
+const std::map<std::string, Kernel> kKernels{{"run_W_any", run_all<QueryLane<AnySizes>>},
+                                             {"run_KQ_any", run_all<ProductLane<AnySizes, false>>},
+                                             {"run_entries_any", run_all<ProductLane<AnySizes, true>>}};
+
+}  // namespace
+
+extern "C" {
+
+int cuInit(unsigned) { return 0; }
+int cuDeviceGetCount(int* count) { return *count = 1, 0; }
+int cuDeviceGet(int* device, int) { return *device = 0, 0; }
+int cuDeviceGetName(char* name, int size, int) {
+  return std::strncpy(name, "a card of the tests", static_cast<std::size_t>(size)), 0;
+}
+int cuDeviceTotalMem_v2(std::size_t* bytes, int) { return *bytes = kMemory, 0; }
+int cuDeviceGetAttribute(int* value, int, int) { return *value = 8, 0; }
+int cuDevicePrimaryCtxRetain(void** context, int) { return *context = nullptr, 0; }
+int cuCtxSetCurrent(void*) { return 0; }
+int cuMemGetInfo_v2(std::size_t* free, std::size_t* all) {
+  const std::lock_guard lock(room);
+  return *free = left(), *all = kMemory, 0;
+}
+int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {
+  const std::lock_guard lock(room);
+  if (bytes > left()) return kOutOfMemory;
+  *address = reinterpret_cast<std::uint64_t>(std::malloc(bytes));
+  std::memset(reinterpret_cast<void*>(*address), 0xAB, bytes);  // nothing may rely on what was there before
+  return taken[*address] = bytes, 0;
+}
+int cuMemFree_v2(std::uint64_t address) {
+  const std::lock_guard lock(room);
+  return taken.erase(address), std::free(reinterpret_cast<void*>(address)), 0;
+}
+int cuMemcpyHtoD_v2(std::uint64_t to, const void* from, std::size_t bytes) {
+  return std::memcpy(reinterpret_cast<void*>(to), from, bytes), 0;
+}
+int cuMemcpyDtoH_v2(void* to, std::uint64_t from, std::size_t bytes) {
+  return std::memcpy(to, reinterpret_cast<void*>(from), bytes), 0;
+}
+int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t bytes, void*) {
+  return cuMemcpyHtoD_v2(to, from, bytes);
+}
+int cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, std::size_t bytes, void*) {
+  return cuMemcpyDtoH_v2(to, from, bytes);
+}
+int cuMemsetD8Async(std::uint64_t to, unsigned char value, std::size_t bytes, void*) {
+  return std::memset(reinterpret_cast<void*>(to), value, bytes), 0;
+}
+int cuMemAllocHost_v2(void** data, std::size_t bytes) { return *data = std::malloc(bytes), 0; }
+int cuMemFreeHost(void* data) { return std::free(data), 0; }
+int cuStreamCreate(void** stream, unsigned) { return *stream = nullptr, 0; }
+int cuStreamDestroy_v2(void*) { return 0; }
+int cuStreamSynchronize(void*) { return 0; }
+int cuCtxSynchronize() { return 0; }
+int cuModuleLoadData(void** module, const void*) { return *module = nullptr, 0; }
+int cuModuleGetFunction(void** function, void*, const char* name) {
+  const auto found = kKernels.find(name);
+  if (found == kKernels.end()) return kNotFound;
+  *function = reinterpret_cast<void*>(found->second);
+  return 0;
+}
+int cuFuncSetAttribute(void*, int, int) { return 0; }
+int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
+                   void** at, void**) {
+  const auto value = [&]<class Value>(int k, Value) { return *static_cast<Value*>(at[k]); };
+  const Call call{value(0, LaneArrays{}),
+                  value(1, 0LL),
+                  value(2, LaneRule{}),
+                  value(3, static_cast<const StepSize*>(nullptr)),
+                  value(4, 0),
+                  value(5, 0.0),
+                  value(6, AnySizes{}),
+                  value(7, EntryRule{})};
+  reinterpret_cast<Kernel>(function)(call);
+  return 0;
+}
+int cuGetErrorString(int error, const char** text) {
+  return *text = error == kOutOfMemory ? "out of memory" : "an error of the tests", 0;
+}
+}
