@@ -14,6 +14,8 @@ CASES = [((6, 8, 10), 1_000_000, 1000, 20_000),
          ((30, 16, 32), 20_000, 1000, 200)]
 OPTIMIZERS = ("gd", "steepest:max", "signum", "adam")
 TORCH = ("batched, bmm", "batched, instances last", "batched, compiled", "batched, compiled, graph")
+#        size          problems   CPU: problems
+SOLVES = [((6, 8, 10), 1_000_000, 20_000), ((4, 6, 6), 1_000_000, 20_000), ((8, 8, 16), 200_000, 20_000), ((10, 10, 16), 200_000, 20_000)]
 TORCH_INSTANCES = 100_000  # of (6,8,10); fewer of larger sizes, with as many numbers
 
 
@@ -27,6 +29,8 @@ def run(session):
             ours(session, size, param, "ngd", count, steps, on_cpu)
         if not session.quick:
             torch(session, size)
+    for size, count, on_cpu in SOLVES:
+        solves(session, size, count // 10 if session.quick else count, on_cpu)
     for optimizer in OPTIMIZERS:
         ours(session, CASES[0][0], "W", optimizer, CASES[0][1] // 10, 1000, 2_000)
 
@@ -38,6 +42,14 @@ def ours(session, size, param, optimizer, count, steps, on_cpu):
     case = f"({n},{T},{d}) {param}, {optimizer}"
     for who, seconds in (("attsvm, kernels", "kernel_seconds"), ("attsvm, end to end", "seconds"), (f"attsvm, CPU, {line['threads']} threads", "cpu_seconds")):
         session.add("device", case, who, line[seconds], steps_per_second=1 / spread(line[seconds])["median"], instances=count, steps=steps)
+
+
+def solves(session, size, count, on_cpu):
+    n, T, d = size
+    for line in session.programs.bench("device-solves", "--n", n, "--T", T, "--d", d, "--count", count, "--cpu-count", on_cpu):
+        facts = {name: line[name] for name in ("worst_gap", "handed_over", "unsolved", "factorisations", "invalid", "threads") if name in line}
+        session.add("device", f"({n},{T},{d}) fro", f"attsvm, {line['name']}", line["seconds"],
+                    problems_per_second=1 / spread(line["seconds"])["median"], problems=line["problems"], **facts)
 
 
 def torch(session, size):

@@ -12,6 +12,7 @@ namespace attsvm::internal {
 namespace {
 
 constexpr std::size_t kChunkBytes = 8U << 20;  // that are copied to or from the GPU at a time; measured
+constexpr std::size_t kLeastBytes = 1U << 18;  // below which it is not worth it
 constexpr double kShare = 0.8;                 // of the card's free memory, at most
 constexpr double kWorthwhile = 2.5e8;          // squared rows that take a core about a second
 constexpr std::size_t kStreams = 2;
@@ -126,6 +127,7 @@ class DeviceCall {
   void run(Fate wanted) {
     const double free = kShare * static_cast<double>(cuda_.free_memory()) / (2 * kStreams);
     const auto bytes = static_cast<std::size_t>(std::min(free, static_cast<double>(kChunkBytes)));
+    if (bytes < kLeastBytes) throw DeviceError("the GPU has too little free memory");
     const std::vector<SvmChunk> chunks = chunks_of(problems_, fates_, wanted, cuda_.shared_memory(), bytes, threads_);
     std::size_t input_bytes = 0, answer_bytes = 0;
     for (const SvmChunk& chunk : chunks) {

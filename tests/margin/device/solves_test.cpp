@@ -198,6 +198,8 @@ TEST(DeviceSolves, OnlyProvenAnswersAreTaken) {
 TEST(DeviceSolves, AGpuSolvesWhatTheCpuSolves) {
   if (!device_report().found) GTEST_SKIP() << "no GPU to test: " << device_report().words;
   std::vector<MarginProblem> problems = assorted();
+  for (std::uint32_t k = 0; k < 700; ++k)  // several chunks, if the card is small
+    problems.push_back(of_optimal_tokens(generate({.n = 6, .T = 8, .d = 10}, 11, k).task));
   problems.push_back(of_optimal_tokens(generate({.n = 5, .T = 8, .d = 40}, 7).task));  // needs more room than usual
   const std::size_t taken = problems.size();
   problems.push_back(selected(separable({.n = 19, .T = 8, .d = 10})));
@@ -205,10 +207,14 @@ TEST(DeviceSolves, AGpuSolvesWhatTheCpuSolves) {
   Threads gpu, cpu;
   gpu.set_device(Device::cuda);
   cpu.set_device(Device::cpu);
+  const DeviceCounts before = device_counts();
   const std::vector<MarginSolution> found = solve_many(problems, {}, gpu), expected = solve_many(problems, {}, cpu);
+  EXPECT_EQ(device_counts().on_gpu, before.on_gpu + taken);
+  EXPECT_EQ(device_counts().on_cpu, before.on_cpu + problems.size() - taken);
   for (std::size_t k = 0; k < taken; ++k) {
     EXPECT_EQ(found[k].method, kDeviceMethod) << k;
     expect_like_cpu(problems[k], found[k]);
+    if (k % 7 != 0) continue;
     const std::vector<MarginSolution> alone = solve_many(std::span(problems).subspan(k, 1), {}, gpu);
     EXPECT_EQ(alone[0].W, found[k].W) << k;
     EXPECT_EQ(alone[0].dual, found[k].dual) << k;
@@ -218,6 +224,39 @@ TEST(DeviceSolves, AGpuSolvesWhatTheCpuSolves) {
     EXPECT_EQ(found[k].W, expected[k].W);
     EXPECT_EQ(found[k].dual, expected[k].dual);
   }
+}
+
+TEST(DeviceSolves, AGpuWithoutMemoryLeavesProblemsToTheCpu) {
+  if (!device_report().found) GTEST_SKIP() << "no GPU to test: " << device_report().words;
+  Cuda* cuda = Cuda::find();
+  std::vector<Cuda::Room> taken;
+  for (std::size_t bytes = cuda->free_memory(); bytes >= 1024;) {
+    try {
+      taken.emplace_back(*cuda, bytes);
+    } catch (const DeviceError&) {
+      bytes /= 2;
+    }
+  }
+  const std::vector<MarginProblem> problems = assorted();
+  Threads gpu, cpu;
+  gpu.set_device(Device::cuda);
+  cpu.set_device(Device::cpu);
+  const DeviceCounts before = device_counts();
+  const std::vector<MarginSolution> found = solve_many(problems, {}, gpu), expected = solve_many(problems, {}, cpu);
+  EXPECT_EQ(device_counts().on_cpu, before.on_cpu + problems.size());
+  for (std::size_t k = 0; k < problems.size(); ++k) {
+    EXPECT_EQ(found[k].method, expected[k].method);
+    EXPECT_EQ(found[k].W, expected[k].W) << k;
+  }
+}
+
+TEST(DeviceSolves, AGpuIsNotWorthAFewProblems) {
+  if (!device_report().found) GTEST_SKIP() << "no GPU to test: " << device_report().words;
+  const MarginProblem problem = of_optimal_tokens(generate({.n = 6, .T = 8, .d = 10}, 7).task);
+  Threads threads;  // Device::automatic
+  EXPECT_NE(solve_many(std::span(&problem, 1), {}, threads)[0].method, kDeviceMethod);
+  EXPECT_FALSE(worth_a_device(42 * 42 * 1e4));
+  EXPECT_TRUE(worth_a_device(42 * 42 * 1e6));
 }
 
 TEST(DeviceSolves, AGpuHasTheBitsOfTheHost) {
