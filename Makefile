@@ -2,7 +2,7 @@
 # ATTSVM_NO_INSTALL=1 installs nothing and names what is missing.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-full soak bench bench-peers build-bench bench-python audit-demo python wheels deb docs format
+.PHONY: help build demo test test-full test-device soak bench bench-device bench-peers build-bench bench-python audit-demo python wheels deb docs format
 
 RELEASE := build/release/attsvm
 
@@ -25,6 +25,12 @@ test-full:  ## the same at length: ThreadSanitizer, every test under every sanit
 	@scripts/install_packages page gpu mpi test wheels
 	@scripts/run_tests --full
 
+test-device:  ## the tests that need an NVIDIA GPU
+	@scripts/install_packages gpu test
+	@[ -f build/dev/build.ninja ] || cmake --preset dev >/dev/null
+	@cmake --build --preset dev --target attsvm_program train_tests device_tests
+	@scripts/test_device build/dev
+
 soak:  ## an hour of failing memory, kills, signals, hostile files and forgeries; goes on where it stopped (SECONDS=N)
 	@scripts/install_packages test
 	@[ -f build/dev/build.ninja ] || cmake --preset dev >/dev/null
@@ -38,6 +44,9 @@ bench-peers: build-bench  ## the same and the solvers people use today, which it
 	@scripts/install_packages peers
 	@scripts/peers_environment
 	@bench/run --peers $(if $(QUICK),--quick)
+
+bench-device: build-bench  ## measure batches on an NVIDIA GPU, beside PyTorch if python3 has it: build/results/device.json
+	@PYTHON=python3 bench/run --only device -o build/results/device.json
 
 build-bench:
 	@scripts/install_packages bench

@@ -38,6 +38,8 @@ void measure_speeds(Threads& threads, Speeds& best);
 // Each function adds its verb to the program.
 void add_batches(CLI::App& program);
 void add_calls(CLI::App& program);
+void add_device(CLI::App& program);
+void add_device_solves(CLI::App& program);
 void add_files(CLI::App& program);
 void add_kernels(CLI::App& program);
 void add_limits(CLI::App& program);

@@ -39,7 +39,8 @@ int run(int argc, char** argv) {
   using namespace attsvm::bench;
   CLI::App program("Measurements as lines of JSON; bench/run makes tables of them");
   program.require_subcommand(1);
-  for (const auto add : {add_limits, add_kernels, add_files, add_solve, add_batches, add_train, add_calls})
+  for (const auto add : {add_limits, add_kernels, add_files, add_solve, add_batches, add_train, add_calls, add_device,
+                         add_device_solves})
     add(program);
   try {
     program.parse(argc, argv);

@@ -17,7 +17,7 @@ def main():
     words = argparse.ArgumentParser(prog="bench/run", description="Measures, prints a table, writes the numbers to a file.")
     words.add_argument("--peers", action="store_true", help="also measure other solvers (make bench-peers installs them)")
     words.add_argument("--quick", action="store_true", help="fewer sizes and samples: under 5 minutes")
-    words.add_argument("--only", metavar="SECTION,...", help="sections to measure, of " + ", ".join(sections.OURS + sections.PEERS))
+    words.add_argument("--only", metavar="SECTION,...", help="sections to measure, of " + ", ".join(sections.ALL))
     words.add_argument("--case", action="append", metavar="TEXT", help="only cases of the section solvers whose title contains this; can be repeated")
     words.add_argument("--build", default=ROOT / "build/bench", help="build tree of the preset bench")
     words.add_argument("--into", metavar="FILE", help="results file in which the measured sections are replaced")
@@ -27,7 +27,7 @@ def main():
     names = chosen.only.split(",") if chosen.only else sections.OURS + (sections.PEERS if chosen.peers else ())
     if chosen.case and names != ["solvers"]:
         words.error("--case is for --only solvers")
-    if unknown := set(names) - set(sections.OURS + sections.PEERS):
+    if unknown := set(names) - set(sections.ALL):
         words.error(f"no section {', '.join(sorted(unknown))}")
     out = pathlib.Path(chosen.out or chosen.into or ROOT / "build/results" / ("peers.json" if chosen.peers else "bench.json"))
     unfinished = out.with_suffix(".unfinished.json")  # what an interrupt leaves behind; an earlier complete file stays until there is another

@@ -12,6 +12,7 @@ HEADINGS = {
     "infeasible": "rows that no W meets: who notices",
     "training": "steps in PyTorch, seconds per step and instance",
     "saturation": "error of the gradient's direction where the softmax saturates",
+    "device": "batches on a GPU, seconds per step and instance",
     "jobs": "published experiments as their authors run them, and by attsvm reproduce",
 }
 UNITS = ((1, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
@@ -58,7 +59,7 @@ def extras(row):
     if row.get("times_ours") is not None and row["who"] != "attsvm":
         words.append(("over " if row["status"] == "out of time" else "") + times(row["times_ours"]) + " ours")
     for key, text in (("speed", lambda v: f"{v / 1e9:.1f} G{row['unit']}"), ("passes", lambda v: f"{v:.0f} limit passes"), ("share", lambda v: f"{100 * v:.0f} % of the limit"),
-                      ("exponent", lambda v: f"{row['variable']}^{v:.2f}"), ("gap", lambda v: f"gap {tiny(v)}"), ("violation", lambda v: f"violation {tiny(v)}"), ("rank", lambda v: f"rank {v}"),
+                      ("steps_per_second", lambda v: f"{v:.3g}/s"), ("exponent", lambda v: f"{row['variable']}^{v:.2f}"), ("gap", lambda v: f"gap {tiny(v)}"), ("violation", lambda v: f"violation {tiny(v)}"), ("rank", lambda v: f"rank {v}"),
                       ("error_direction", lambda v: f"error {tiny(v)}"), ("ratio", lambda v: f"{times(v)}"), ("says", lambda v: "" if v == "optimal" else f"says {v}"),
                       ("verdict", str), ("wrong", lambda v: f"{v} wrong"), ("memory", lambda v: f"memory {v:.2f}"), ("extrapolated", lambda v: f"whole {duration(v)}"), ("reason", str)):
         if row.get(key) is not None:

@@ -6,27 +6,48 @@ import numpy as np
 STEPS, RATE = 20, 0.1
 
 
-def build(way, param, path, count, threads):
+def build(way, param, path, count, threads, device="cpu"):
     import torch
     from suite.worker import resident_bytes
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     torch.set_flush_denormal(True)  # long runs saturate, and subnormal numbers are slow
+    torch.set_default_device(device)
     before = resident_bytes("VmRSS:")
+    way, graph = way.removesuffix(", graph"), way.endswith(", graph")
     step = WAYS[way](torch, param == "KQ", path, count)
 
-    def call():
+    def steps():
         for _ in range(STEPS):
             step()
+    if graph:
+        steps = captured(torch, steps)
+
+    def call():
+        steps()
+        if device == "cuda":
+            torch.cuda.synchronize()
         return before
     return call
+
+
+def captured(torch, work):
+    """The same work as a CUDA graph, which starts all of its kernels at once."""
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        work()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return graph.replay
 
 
 def loaded(torch, path):
     """Tokens, queries, head and labels of a task file."""
     with np.load(path) as task:
-        return [torch.from_numpy(task[name].astype(np.float64, copy=False)) for name in ("tokens", "queries", "head", "labels")]
+        return [torch.from_numpy(task[name].astype(np.float64, copy=False)).to(torch.get_default_device()) for name in ("tokens", "queries", "head", "labels")]
 
 
 def drawn(torch, count, path):

@@ -16,4 +16,11 @@ struct DeviceReport {
 /// Looks for a GPU at the first call. CUDA is loaded at run time: nothing needs to be installed where there is none.
 const DeviceReport& device_report();
 
+/// What this process has computed in the batches that a GPU took part in.
+struct DeviceCounts {
+  std::uint64_t on_gpu = 0;  ///< runs and problems that a GPU computed
+  std::uint64_t on_cpu = 0;  ///< those of the same batches that the CPU did, because a GPU cannot or refused
+};
+DeviceCounts device_counts();
+
 }  // namespace attsvm

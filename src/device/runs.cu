@@ -1,21 +1,15 @@
-// Many small runs of one shape on a GPU, one thread per query. Compiled by nvcc to a module that the program loads at
-// run time; launches are those of runs.cpp.
+// Many small runs of one shape that train W along its gradient, one thread per query. Launches are those of
+// device_runs.cpp.
 
-#include "device/query_lane.h"
+#include "device/tiles.cuh"
 
 namespace attsvm::internal::device {
 namespace {
 
-/// The part of an array with `size` numbers per query that belongs to a tile.
-template <class Number>
-__device__ __forceinline__ Number* part(Number* array, long long tile, int size, int lanes) {
-  return array + tile * size * lanes;
-}
-
 /// Takes steps[0] … steps[count−1], which begin with step number `number`, and then finds the gradient. `wait` is called
 /// where all lanes of the run have to meet.
 template <class Sizes, class Wait>
-__device__ __forceinline__ void take_steps(QueryLane<Sizes>& query, const LaneRule& rule, const double* steps,
+__device__ __forceinline__ void take_steps(QueryLane<Sizes>& query, const LaneRule& rule, const StepSize* steps,
                                            int count, double number, double& rest, const Wait& wait) {
   for (int k = 0;; ++k) {
     query.look(rule);
@@ -27,14 +21,14 @@ __device__ __forceinline__ void take_steps(QueryLane<Sizes>& query, const LaneRu
     if (k == count) return;
     const double square = query.square();
     if (!(square > 0) && rest < 0) rest = number + k;
-    query.move(rule, square, __ldg(steps + k));
+    query.move(rule, square, __ldg(&steps[k].size));
   }
 }
 
 /// A warp is a tile: keys in registers, what queries share in shared memory.
 template <int N, int T, int D>
 __device__ __forceinline__ void run_fixed(const LaneArrays& arrays, long long runs, const LaneRule& rule,
-                                          const double* steps, int count, double number) {
+                                          const StepSize* steps, int count, double number) {
   constexpr int kLanes = 32, kTiles = 4, kFit = kLanes / N;
   __shared__ double shared[kTiles][2 * D + T + N + 3][kLanes];
   const int lane = threadIdx.x % kLanes, first = lane / N * N;
@@ -65,17 +59,15 @@ __device__ __forceinline__ void run_fixed(const LaneArrays& arrays, long long ru
     part(arrays.added, tile, D, kLanes)[j * kLanes + lane] = board.added[j * kLanes + lane];
     part(arrays.g, tile, D, kLanes)[j * kLanes + lane] = board.g[j * kLanes + lane];
   }
-  part(arrays.f, tile, 1, kLanes)[lane] = query.f();
-  part(arrays.c, tile, 1, kLanes)[lane] = board.c[lane];
-  part(arrays.top, tile, 1, kLanes)[lane] = query.top();
-  part(arrays.rest, tile, 1, kLanes)[lane] = rest;
+  report(query, arrays, tile, kLanes, lane, board.c[lane], rest);
 }
 
 }  // namespace
 
 /// A block is a tile: every lane works on its columns in the card's memory.
-extern "C" __global__ void __launch_bounds__(64) run_any(LaneArrays arrays, long long runs, LaneRule rule,
-                                                         const double* steps, int count, double number, AnySizes sizes) {
+extern "C" __global__ void __launch_bounds__(64) run_W_any(LaneArrays arrays, long long runs, LaneRule rule,
+                                                           const StepSize* steps, int count, double number,
+                                                           AnySizes sizes) {
   constexpr int kLanes = 64;
   __shared__ double exponent[kLanes], c[kLanes], sum[kLanes];
   const int lane = threadIdx.x, n = sizes.n, T = sizes.T, d = sizes.d, fit = kLanes / n;
@@ -83,33 +75,30 @@ extern "C" __global__ void __launch_bounds__(64) run_any(LaneArrays arrays, long
   // Lanes without a query repeat what lane 0 does with columns of their own, so that all meet at every barrier.
   const long long run = tile * fit + lane / n;
   const bool used = lane < fit * n && run < runs;
-  const Board board{part(arrays.g, tile, d, kLanes), exponent, c, sum,
-                    const_cast<double*>(part(arrays.gamma, tile, T, kLanes)),
-                    const_cast<double*>(part(arrays.gram, tile, n, kLanes)), part(arrays.added, tile, d, kLanes), kLanes};
+  const Board board{part(arrays.g, tile, d, kLanes), exponent, c, sum, part_read(arrays.gamma, tile, T, kLanes),
+                    part_read(arrays.gram, tile, n, kLanes), part(arrays.added, tile, d, kLanes), kLanes};
   const int first = used ? lane / n * n : lane;
   double* scratch = part(arrays.scratch, tile, T + d, kLanes) + lane;
   AnySizes own = sizes;
   if (!used) own.n = 0;
   QueryLane<AnySizes> query(own, board, lane, first);
-  query.x = {const_cast<double*>(part(arrays.X, tile, T * d, kLanes)) + lane, kLanes};
+  query.x = {part_read(arrays.X, tile, T * d, kLanes) + lane, kLanes};
   query.u = {part(arrays.reach, tile, d, kLanes) + lane, kLanes};
   query.a = {scratch, kLanes};
   query.change = {scratch + T * kLanes, kLanes};
   query.seen = static_cast<int>(part(arrays.visible, tile, 1, kLanes)[lane]);
   double rest = part(arrays.rest, tile, 1, kLanes)[lane];
   take_steps(query, rule, steps, count, number, rest, [] { __syncthreads(); });
-  part(arrays.f, tile, 1, kLanes)[lane] = query.f();
-  part(arrays.c, tile, 1, kLanes)[lane] = c[lane];
-  part(arrays.top, tile, 1, kLanes)[lane] = query.top();
-  part(arrays.rest, tile, 1, kLanes)[lane] = rest;
+  report(query, arrays, tile, kLanes, lane, c[lane], rest);
 }
 
 }  // namespace attsvm::internal::device
 
 #define ATTSVM_SHAPE(N, T, D)                                                                               \
   extern "C" __global__ void __launch_bounds__(128, 2)                                                      \
-      run_##N##_##T##_##D(attsvm::internal::device::LaneArrays arrays, long long runs,                      \
-                          attsvm::internal::device::LaneRule rule, const double* steps, int count, double number) { \
+      run_W_##N##_##T##_##D(attsvm::internal::device::LaneArrays arrays, long long runs,                    \
+                            attsvm::internal::device::LaneRule rule,                                        \
+                            const attsvm::internal::device::StepSize* steps, int count, double number) {    \
     attsvm::internal::device::run_fixed<N, T, D>(arrays, runs, rule, steps, count, number);                 \
   }
 

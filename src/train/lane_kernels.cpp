@@ -182,7 +182,9 @@ struct Lanes {
         store(hn::Mul(load(group.c + i * L), load(a + (i * rows + j) * L)), group.work + i * L);
       }
       combine(b, group.work, n, cols, row);
-      for (Index k = 0; k < cols * L; k += L) square = hn::MulAdd(load(row + k), load(row + k), square);
+      V own = hn::Zero(tag);
+      for (Index k = 0; k < cols * L; k += L) own = hn::MulAdd(load(row + k), load(row + k), own);
+      square = hn::Add(square, own);
     }
     return square;
   }

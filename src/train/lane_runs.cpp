@@ -17,12 +17,6 @@ constexpr double kLargestSize = 1e20,
                  kSmallestSize = 1e-20;  // range of sizes whose products and squares do not overflow
 constexpr double kBlurred = 1e-5;        // score gaps below this share of the largest score lose five of sixteen digits
 
-/// Whether the arrays need not be stored whole: the steps are along the gradient.
-bool along_gradient(const StepRule& rule) {
-  return !rule.averages() && rule.weight_decay == 0 &&
-         (rule.kind == StepKind::scaled || (rule.kind == StepKind::steepest && rule.norm.is_frobenius()));
-}
-
 /// T of the lanes: the most tokens that a query sees.
 Index most_seen(const AttentionTask& task) {
   Index most = 0;
@@ -30,7 +24,7 @@ Index most_seen(const AttentionTask& task) {
   return most;
 }
 
-bool fits(const TrainSettings& settings, const AttentionTask& task, const Head& head) {
+bool fits(const TrainSettings& settings, const AttentionTask& task, const Head& head, Index most_numbers) {
   const StepRule rule = rule_of(settings);
   const bool known = along_gradient(rule) || lanes_can_step(rule);
   if (rule.norm == Norm::spectral() && std::max(task.key_size(), task.query_size()) > kMostPolarColumns) return false;
@@ -40,7 +34,7 @@ bool fits(const TrainSettings& settings, const AttentionTask& task, const Head& 
          settings.entropy == 0 && settings.temperature == TrainSettings{}.temperature && settings.ridge == 0 &&
          settings.label_smoothing == 0 && settings.step * rule.weight_decay <= 1 &&
          settings.arithmetic == Arithmetic::exact && task.queries() <= kMostQueries &&
-         task.queries() * most_seen(task) * task.key_size() <= kMostLaneNumbers;
+         task.queries() * most_seen(task) * task.key_size() <= most_numbers;
 }
 
 /// Writes the scores of query i, label included; tied scores get equal bits. False if a gap is too small (kBlurred) or
@@ -70,7 +64,7 @@ bool tokens_differ(const AttentionTask& task, Index i) {
   const ConstRows X = task.seen_keys(i);
   for (Index t = 0; t < X.rows(); ++t) {
     for (Index s = 0; s < t; ++s) {
-      if (X.row(t) == X.row(s)) return false;
+      if (X(t, 0) == X(s, 0) && X.row(t) == X.row(s)) return false;
     }
   }
   return true;
@@ -84,8 +78,8 @@ bool bounded(const AttentionTask& task, const TrainSettings& settings, const Par
   double score = 0, key = 0, query = 0, point = 0;
   for (const double value : gamma) score = std::max(score, std::abs(value));
   for (Index i = 0; i < task.queries(); ++i) {
-    key = std::max(key, task.seen_keys(i).rowwise().stableNorm().maxCoeff());
-    query = std::max(query, task.query(i).stableNorm());
+    key = std::max(key, task.seen_keys(i).rowwise().norm().maxCoeff());
+    query = std::max(query, task.query(i).norm());
   }
   for (const RowMatrix& array : start.arrays) point = std::max(point, array.cwiseAbs().maxCoeff());
   const StepRule rule = rule_of(settings);
@@ -104,9 +98,14 @@ bool bounded(const AttentionTask& task, const TrainSettings& settings, const Par
 
 }  // namespace
 
+bool along_gradient(const StepRule& rule) {
+  return !rule.averages() && rule.weight_decay == 0 &&
+         (rule.kind == StepKind::scaled || (rule.kind == StepKind::steepest && rule.norm.is_frobenius()));
+}
+
 std::optional<LaneInput> lane_input(const AttentionTask& task, const TrainSettings& settings, const Head& head,
-                                    const Parameters& start) {
-  if (!fits(settings, task, head)) return std::nullopt;
+                                    const Parameters& start, Index most_numbers) {
+  if (!fits(settings, task, head, most_numbers)) return std::nullopt;
   Threads alone(1);
   TokenScores scores;
   scores.compute(task, head.v, alone);
@@ -196,7 +195,7 @@ void LaneRuns::advance(double size, Index step) {
   for (LaneArray& array : whole_) lane_step(taken, group_.lanes, array);
 }
 
-void LaneRuns::put(Index lane, const AttentionTask& task, const LaneInput& input, const Parameters& start) {
+void LaneRuns::put(Index lane, const AttentionTask& task, const LaneInput& input, const Parameters& start, bool keys) {
   const Index n = shape_.n, T = shape_.T, d = shape_.d, dz = shape_.dz, r = shape_.r;
   const auto set = [&](double* array, Index k, double value) { at(array, k, lane) = value; };
   RowMatrix& Z = Z_[static_cast<std::size_t>(lane)];
@@ -206,8 +205,10 @@ void LaneRuns::put(Index lane, const AttentionTask& task, const LaneInput& input
     set(group_.visible, i, static_cast<double>(task.visible(i)));
     group_.ragged = group_.ragged || task.visible(i) < T;
     const ConstRows X = task.seen_keys(i);
-    for (Index t = 0; t < X.rows(); ++t) {
-      for (Index j = 0; j < d; ++j) set(group_.X, (i * T + t) * d + j, X(t, j));
+    for (Index t = 0; keys && t < X.rows(); ++t) {
+      const double* row = X.row(t).data();
+      double* to = group_.X + (i * T + t) * d * group_.lanes + lane;
+      for (Index j = 0; j < d; ++j) to[j * group_.lanes] = row[j];
     }
     for (Index t = 0; t < T; ++t) set(group_.gamma, i * T + t, input.gamma[static_cast<std::size_t>(i * T + t)]);
     for (Index k = 0; k <= i; ++k) {

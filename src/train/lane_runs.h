@@ -9,7 +9,8 @@
 
 namespace attsvm::internal {
 
-inline constexpr Index kMostLaneNumbers = 4096;  ///< largest n·T·d of a run in lanes; beyond it they are slower
+// The largest n·T·d of a run in the lanes of a CPU, beyond which they are slower than other ways, and of a GPU.
+inline constexpr Index kMostLaneNumbers = 4096, kMostDeviceNumbers = 1 << 15;
 
 /// The sizes of a run. Runs of equal shape can share vectors.
 struct LaneShape {
@@ -22,12 +23,15 @@ struct LaneInput {
   std::vector<double> gamma;
 };
 
-/// Empty if lanes cannot take the run. They can if the task is small, the head linear and not trained, the arithmetic
-/// exact, the optimizer gd, ngd or one that lane_step knows, without sampling, ridge or label smoothing, and if no
-/// number can overflow in the steps of the run. The scores of a query must tie or differ by more than rounding, and no
-/// two of its keys may be equal.
+/// Empty if lanes cannot take the run. They can if n·T·d is at most `most_numbers`, queries are few, the head linear
+/// and not trained, the arithmetic exact, the optimizer gd, ngd or one that lane_step knows, without sampling, ridge or
+/// label smoothing, and if no number can overflow in the steps of the run. The scores of a query must tie or differ by
+/// more than rounding, and no two of its keys may be equal.
 std::optional<LaneInput> lane_input(const AttentionTask& task, const TrainSettings& settings, const Head& head,
-                                    const Parameters& start);
+                                    const Parameters& start, Index most_numbers = kMostLaneNumbers);
+
+/// Whether the steps of a rule are along the gradient, so that the trained arrays need not be stored whole.
+bool along_gradient(const StepRule& rule);
 
 /// Runs of one shape that take their steps together.
 class LaneRuns {
@@ -35,8 +39,9 @@ class LaneRuns {
   /// `lanes` as in LaneGroup.
   LaneRuns(const LaneShape& shape, Index lanes, const TrainSettings& settings);
 
-  /// Puts a run into a lane, copying task and start. Every lane needs a run before evaluate().
-  void put(Index lane, const AttentionTask& task, const LaneInput& input, const Parameters& start);
+  /// Puts a run into a lane, copying task and start; without its keys if the lane is for record() alone. Every lane
+  /// needs a run before evaluate().
+  void put(Index lane, const AttentionTask& task, const LaneInput& input, const Parameters& start, bool keys = true);
 
   LaneGroup& group() { return group_; }       ///< the numbers of the runs, for those who take the steps elsewhere
   void evaluate() { lane_gradient(group_); }  ///< gradients at the present points

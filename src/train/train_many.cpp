@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <map>
 
@@ -77,6 +78,8 @@ void run_together(std::span<const AttentionTask> tasks, std::vector<Entrant>& en
 
 using ShapeKey = std::array<Index, 5>;
 
+Index numbers_of(const LaneShape& shape) { return shape.n * shape.T * shape.d; }
+
 ShapeKey key_of(const LaneShape& shape) { return {shape.n, shape.T, shape.d, shape.dz, shape.r}; }
 
 /// Trains on the GPU what it can take and what is worth it; the runs that it did are marked in the result.
@@ -85,6 +88,7 @@ std::vector<bool> train_on_device_if_any(std::span<const AttentionTask> tasks, c
                                          std::vector<TrainedRun>& out) {
   std::vector<bool> done(tasks.size(), false);
   std::map<ShapeKey, std::vector<std::size_t>> shapes;
+  bool tried = false;
   for (std::size_t run = 0; run < tasks.size(); ++run) {
     if (entrants[run].input) shapes[key_of(entrants[run].input->shape)].push_back(run);
   }
@@ -94,13 +98,17 @@ std::vector<bool> train_on_device_if_any(std::span<const AttentionTask> tasks, c
     Cuda* cuda = device_for(settings, threads);
     if (cuda == nullptr) break;
     std::vector<DeviceEntrant> chosen;
+    chosen.reserve(runs.size());
     for (const std::size_t run : runs) {
       const Entrant& entrant = entrants[run];
       chosen.push_back({tasks[run], entrant.settings, entrant.head, *entrant.input, entrant.point, out[run]});
     }
-    const std::size_t trained = train_on_device(*cuda, chosen, threads);
-    for (std::size_t k = 0; k < trained; ++k) done[runs[k]] = true;
+    train_on_device(*cuda, chosen, threads);
+    for (std::size_t k = 0; k < chosen.size(); ++k) done[runs[k]] = chosen[k].done;
+    tried = true;
   }
+  const auto on_gpu = static_cast<std::size_t>(std::count(done.begin(), done.end(), true));
+  if (tried) count_batch(on_gpu, done.size() - on_gpu);
   return done;
 }
 
@@ -131,7 +139,8 @@ std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const T
       entrant.head = starting_head(tasks[run], entrant.settings, start_of(run));
       entrant.point = starting_point(tasks[run], entrant.settings, start_of(run), entrant.head);
       if (settings.stop_direction > 0) return;  // runs that may end early do not share vectors
-      entrant.input = lane_input(tasks[run], entrant.settings, entrant.head, entrant.point);
+      const Index most = threads.device() == Device::cpu ? kMostLaneNumbers : kMostDeviceNumbers;
+      entrant.input = lane_input(tasks[run], entrant.settings, entrant.head, entrant.point, most);
     });
   });
 
@@ -142,7 +151,8 @@ std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const T
   const std::vector<bool> done = train_on_device_if_any(tasks, each, threads, entrants, runs);
   for (std::size_t run = 0; run < tasks.size(); ++run) {
     if (done[run]) continue;
-    if (!entrants[run].input) {
+    if (!entrants[run].input || numbers_of(entrants[run].input->shape) > kMostLaneNumbers) {
+      entrants[run].input.reset();
       parts.push_back({run});
       continue;
     }

@@ -1,7 +1,6 @@
-// The code of the GPU's kernels, compiled for the CPU, against the CPU's lanes; and, where there is a GPU, the GPU.
-#include "attsvm/device.h"
+// The code of the GPU's kernels, compiled for the CPU, against the CPU's lanes.
 #include "base/simd.h"
-#include "device/query_lane.h"
+#include "device/product_lane.h"
 #include "support.h"
 #include "train/device_runs.h"
 #include "train/lane_runs.h"
@@ -13,34 +12,52 @@ namespace {
 /// The numbers of one run in the layout of device::LaneArrays, one lane per query.
 class EmulatedRun {
  public:
-  EmulatedRun(const LaneShape& shape, const LaneGroup& from)
-      : n_(shape.n), T_(shape.T), d_(shape.d), visible_(from.visible, from.visible + n_) {
+  EmulatedRun(const LaneShape& shape, const LaneGroup& from, bool averages, bool adam)
+      : n_(shape.n),
+        T_(shape.T),
+        d_(shape.d),
+        r_(from.r),
+        dz_(from.Q != nullptr ? from.dz : 0),
+        visible_(from.visible, from.visible + n_) {
     X_ = columns(from.X, T_ * d_);
     gamma_ = columns(from.gamma, T_);
     gram_ = columns(from.gram, n_);
-    u_ = columns(from.reach, d_);
-    for (std::vector<double>* array : {&added_, &g_, &change_}) array->assign(static_cast<std::size_t>(n_ * d_), 0);
+    reach_ = columns(from.reach, r_ > 0 ? r_ : d_);
+    Z_ = columns(from.Z, dz_);
+    const Index width = std::max(r_, d_);
+    for (std::vector<double>* array : {&added_, &g_, &change_, &m_, &u_})
+      array->assign(static_cast<std::size_t>(n_ * width), 0);
     a_.assign(static_cast<std::size_t>(n_ * T_), 0);
     for (std::vector<double>* array : {&exponent_, &c_, &sum_}) array->assign(static_cast<std::size_t>(n_), 0);
+    K_.fill(from.K, d_, r_, averages, adam);
+    Q_.fill(from.Q, dz_, r_, averages, adam);
   }
 
-  /// Calls use(lane) for a lane of each query, in the same way as a kernel makes them.
-  template <class Sizes>
-  std::vector<device::QueryLane<Sizes>> lanes(const Sizes& sizes) {
+  /// A lane for each query, made as a kernel makes it.
+  template <class Lane, class Sizes>
+  std::vector<Lane> lanes(const Sizes& sizes) {
     const device::Board board{g_.data(),     exponent_.data(), c_.data(),     sum_.data(),
-                              gamma_.data(), gram_.data(),     added_.data(), static_cast<int>(n_)};
-    std::vector<device::QueryLane<Sizes>> all;
+                              gamma_.data(), gram_.data(),     added_.data(), static_cast<int>(n_),
+                              reach_.data(), m_.data(),        Z_.data()};
+    std::vector<Lane> all;
     for (int i = 0; i < static_cast<int>(n_); ++i) {
-      device::QueryLane<Sizes> lane(sizes, board, i, 0);
+      Lane lane = [&] {
+        if constexpr (std::is_constructible_v<Lane, Sizes, device::Board, int, int>) {
+          return Lane(sizes, board, i, 0);
+        } else {
+          return Lane(sizes, board, i, 0, K_.view(), Q_.view());
+        }
+      }();
       lane.seen = static_cast<int>(visible_[static_cast<std::size_t>(i)]);
       if constexpr (std::is_same_v<Sizes, device::AnySizes>) {
         lane.x = {X_.data() + i, board.stride};
-        lane.u = {u_.data() + i, board.stride};
+        lane.u = {(r_ > 0 ? u_ : reach_).data() + i, board.stride};
         lane.a = {a_.data() + i, board.stride};
         lane.change = {change_.data() + i, board.stride};
       } else {
         for (Index k = 0; k < T_ * d_; ++k) lane.x[static_cast<int>(k)] = X_[static_cast<std::size_t>(k * n_ + i)];
-        for (Index j = 0; j < d_; ++j) lane.u[static_cast<int>(j)] = u_[static_cast<std::size_t>(j * n_ + i)];
+        for (Index j = 0; j < d_ && r_ == 0; ++j)
+          lane.u[static_cast<int>(j)] = reach_[static_cast<std::size_t>(j * n_ + i)];
       }
       all.push_back(lane);
     }
@@ -50,8 +67,28 @@ class EmulatedRun {
   double g(Index i, Index j) const { return g_[static_cast<std::size_t>(j * n_ + i)]; }
   double added(Index i, Index j) const { return added_[static_cast<std::size_t>(j * n_ + i)]; }
   double c(Index i) const { return c_[static_cast<std::size_t>(i)]; }
+  double K(Index k) const { return K_.theta[static_cast<std::size_t>(k)]; }
+  double Q(Index k) const { return Q_.theta[static_cast<std::size_t>(k)]; }
 
  private:
+  /// An array of the run with what belongs to it.
+  struct Whole {
+    std::vector<double> theta, change, squares, mean, square, block;
+    void fill(const double* from, Index rows, Index cols, bool averages, bool adam) {
+      if (from == nullptr) return;
+      const auto size = static_cast<std::size_t>(rows * cols);
+      theta.assign(from, from + size);
+      change.assign(size, 0);
+      squares.assign(static_cast<std::size_t>(rows), 0);
+      for (std::vector<double>* memory : {&mean, &block}) memory->assign(averages || adam ? size : 0, 0);
+      square.assign(adam ? size : 0, 0);
+    }
+    device::RunArray view() {
+      const auto at = [](std::vector<double>& array) { return array.empty() ? nullptr : array.data(); };
+      return {at(theta), at(change), at(squares), at(mean), at(square), at(block), 1};
+    }
+  };
+
   std::vector<double> columns(const double* from, Index size) const {
     std::vector<double> to(static_cast<std::size_t>(n_ * size));
     for (Index i = 0; i < n_; ++i) {
@@ -60,14 +97,16 @@ class EmulatedRun {
     return to;
   }
 
-  Index n_, T_, d_;
-  std::vector<double> visible_, X_, gamma_, gram_, u_, added_, g_, change_, a_, exponent_, c_, sum_;
+  Index n_, T_, d_, r_, dz_;
+  std::vector<double> visible_, X_, gamma_, gram_, reach_, Z_, added_, g_, change_, m_, u_, a_, exponent_, c_, sum_;
+  Whole K_, Q_;
 };
 
 /// Whether the CPU's lanes have fused multiply-add, so that results have the same bits.
 bool same_bits() { return chosen_instructions().starts_with("AVX"); }
 
 void expect_same(double found, double expected, double scale) {
+  if (found == expected) return;  // quicker than EXPECT_EQ, for millions of numbers
   if (same_bits()) {
     EXPECT_EQ(found, expected);
   } else {
@@ -76,14 +115,46 @@ void expect_same(double found, double expected, double scale) {
 }
 
 template <class Sizes>
-Sizes sizes_of(const LaneShape& shape) {
+Sizes sizes_of(const LaneGroup& group) {
   if constexpr (std::is_same_v<Sizes, device::AnySizes>)
-    return {static_cast<int>(shape.n), static_cast<int>(shape.T), static_cast<int>(shape.d)};
+    return {static_cast<int>(group.n), static_cast<int>(group.T), static_cast<int>(group.d), static_cast<int>(group.r),
+            static_cast<int>(group.Q != nullptr ? group.dz : 0)};
   else
     return {};
 }
 
+device::LaneRule lane_rule(const TrainSettings& settings, Index queries) {
+  const StepRule rule = rule_of(settings);
+  return {static_cast<int>(settings.loss), rule.kind == StepKind::steepest, rule.epsilon, static_cast<double>(queries)};
+}
+
+/// The squared norms that lanes compare with LaneGroup's, and a step of one of them.
 template <class Sizes>
+std::array<double, 2> squares_of(const device::QueryLane<Sizes>& lane) {
+  return {lane.square(), 0};
+}
+template <class Sizes, bool kWhole>
+std::array<double, 2> squares_of(const device::ProductLane<Sizes, kWhole>& lane) {
+  return {lane.square_K(), lane.square_Q()};
+}
+template <class Sizes>
+void move(device::QueryLane<Sizes>& lane, const TrainSettings& settings, Index queries, std::array<double, 2> squares,
+          Index step) {
+  lane.move(lane_rule(settings, queries), squares[0], scheduled_step(settings, step));
+}
+template <class Sizes>
+void move(device::ProductLane<Sizes, false>& lane, const TrainSettings& settings, Index queries,
+          std::array<double, 2> squares, Index step) {
+  lane.move(lane_rule(settings, queries), squares[0], squares[1], scheduled_step(settings, step));
+}
+template <class Sizes>
+void move(device::ProductLane<Sizes, true>& lane, const TrainSettings& settings, Index queries, std::array<double, 2>,
+          Index step) {
+  lane.move(entry_rule(settings, queries), step_size(settings, step));
+}
+
+/// Takes the steps of a run by LaneRuns and by `Lane`, and compares all numbers after each.
+template <class Lane>
 void expect_kernel_like_lanes(const AttentionTask& task, const TrainSettings& settings) {
   const Head head = task.head();
   const Parameters start = starting_point(task, settings, {}, head);
@@ -92,30 +163,32 @@ void expect_kernel_like_lanes(const AttentionTask& task, const TrainSettings& se
   const LaneShape& shape = input->shape;
   LaneRuns run(shape, 1, settings);
   run.put(0, task, *input, start);
-  EmulatedRun card(shape, run.group());
-  auto lanes = card.lanes(sizes_of<Sizes>(shape));
+  const LaneGroup& group = run.group();
   const StepRule step_rule = rule_of(settings);
-  const device::LaneRule rule{static_cast<int>(settings.loss), step_rule.kind == StepKind::steepest, step_rule.epsilon,
-                              static_cast<double>(shape.n)};
+  EmulatedRun card(shape, group, step_rule.averages(), step_rule.kind == StepKind::adam);
+  auto lanes = card.lanes<Lane>(sizes_of<typename Lane::Shape>(group));
+  const device::LaneRule rule = lane_rule(settings, shape.n);
   run.evaluate();
   for (Index step = 0;; ++step) {
     for (auto& lane : lanes) lane.look(rule);
     for (auto& lane : lanes) lane.weigh(rule);
     for (auto& lane : lanes) lane.spread();
-    const double square = lanes[0].square();
-    const LaneGroup& group = run.group();
-    expect_same(square, *group.square, *group.square);
+    const std::array<double, 2> squares = squares_of(lanes[0]);
+    expect_same(squares[0], group.square[0], group.square[0]);
+    if (group.r > 0 && (!group.whole || group.Q != nullptr)) expect_same(squares[1], group.square[1], group.square[1]);
     expect_same(lanes[0].top(), *group.top, std::abs(*group.top) + 1);
+    const double way = static_cast<double>(step + 1);
     for (Index i = 0; i < shape.n; ++i) {
       expect_same(card.c(i), group.c[i], 1);
       expect_same(lanes[static_cast<std::size_t>(i)].f(), group.f[i], 1);
-      for (Index j = 0; j < shape.d; ++j) {
-        expect_same(card.g(i, j), group.g[i * shape.d + j], 1);
-        expect_same(card.added(i, j), group.added[i * shape.d + j], static_cast<double>(step + 1));
-      }
+      for (Index j = 0; j < shape.d; ++j) expect_same(card.g(i, j), group.g[i * shape.d + j], 1);
+      const Index width = group.whole ? 0 : group.r > 0 ? group.r : shape.d;
+      for (Index j = 0; j < width; ++j) expect_same(card.added(i, j), group.added[i * width + j], way);
     }
+    for (Index k = 0; k < shape.d * group.r; ++k) expect_same(card.K(k), group.K[k], way);
+    for (Index k = 0; k < group.dz * group.r && group.Q != nullptr; ++k) expect_same(card.Q(k), group.Q[k], way);
     if (step == settings.steps || testing::Test::HasFailure()) break;
-    for (auto& lane : lanes) lane.move(rule, square, scheduled_step(settings, step));
+    for (auto& lane : lanes) move(lane, settings, shape.n, squares, step);
     run.advance(scheduled_step(settings, step), step);
     run.evaluate();
   }
@@ -135,54 +208,76 @@ AttentionTask with_a_tie(const AttentionTask& task) {
   return AttentionTask(arrays);
 }
 
-using Published = device::FixedSizes<6, 8, 10>;
+/// The kernels for W, and for K and Q, of the size of the published experiments, of any size, and entry by entry.
+using FixedW = device::QueryLane<device::FixedSizes<6, 8, 10>>;
+using FixedKQ = device::ProductLane<device::FixedSizes<6, 8, 10, 10>, false>;
+using AnyW = device::QueryLane<device::AnySizes>;
+using AnyKQ = device::ProductLane<device::AnySizes, false>;
+using Entries = device::ProductLane<device::AnySizes, true>;
+
+const std::vector<Loss> kLosses{Loss::logistic, Loss::exponential, Loss::linear};
 
 TEST(DeviceLanes, KernelsDoWhatLanesDo) {
   for (const std::uint32_t seed : {1U, 3U}) {
     const AttentionTask usual = generate({.n = 6, .T = 8, .d = 10}, seed).task;
+    const AttentionTask ragged = generate({.n = 5, .T = 7, .d = 9, .shortest = 2}, seed).task;
     for (const Optimizer optimizer : {Optimizer::ngd, Optimizer::gd}) {
-      for (const Loss loss : {Loss::logistic, Loss::exponential, Loss::linear}) {
-        const TrainSettings settings{
+      for (const Loss loss : kLosses) {
+        TrainSettings settings{
             .optimizer = optimizer, .step = 0.3, .steps = 25, .epsilon = seed == 3 ? 0.01 : 0, .loss = loss};
-        expect_kernel_like_lanes<Published>(usual, settings);
-        expect_kernel_like_lanes<device::AnySizes>(usual, settings);
-        expect_kernel_like_lanes<Published>(with_a_tie(usual), settings);
+        expect_kernel_like_lanes<FixedW>(usual, settings);
+        expect_kernel_like_lanes<AnyW>(usual, settings);
+        expect_kernel_like_lanes<FixedW>(with_a_tie(usual), settings);
+        settings.param = Parametrization::KQ;
+        expect_kernel_like_lanes<FixedKQ>(usual, settings);
+        expect_kernel_like_lanes<AnyKQ>(ragged, settings);
+        settings.width = 11;  // more than two blocks of eight, and not a multiple
+        expect_kernel_like_lanes<AnyKQ>(with_a_tie(usual), settings);
       }
     }
-    const AttentionTask ragged = generate({.n = 5, .T = 7, .d = 9, .shortest = 2}, seed).task;
-    expect_kernel_like_lanes<device::AnySizes>(ragged, {.step = 1, .steps = 20});
-    expect_kernel_like_lanes<device::AnySizes>(with_a_tie(ragged), {.step = 1, .steps = 20});
+    expect_kernel_like_lanes<AnyW>(ragged, {.step = 1, .steps = 20});
+    expect_kernel_like_lanes<AnyW>(with_a_tie(ragged), {.step = 1, .steps = 20});
+  }
+}
+
+TEST(DeviceLanes, KernelsDoWhatLanesDoEntryByEntry) {
+  const AttentionTask usual = generate({.n = 6, .T = 8, .d = 10}, 5).task;
+  const AttentionTask ragged = generate({.n = 5, .T = 7, .d = 9, .shortest = 2}, 5).task;
+  const std::vector<TrainSettings> optimizers{
+      {.optimizer = Optimizer::steepest, .norm = Norm::largest()},
+      {.optimizer = Optimizer::signum},
+      {.optimizer = Optimizer::lion, .weight_decay = 0.1},
+      {.optimizer = Optimizer::adam},
+      {.optimizer = Optimizer::adam, .betas = {{0.5, 0.9}}, .epsilon = 0},
+      {.optimizer = Optimizer::adamw, .schedule = Schedule::sqrt},
+  };
+  for (TrainSettings settings : optimizers) {
+    settings.step = 0.05;
+    settings.steps = 40;
+    for (const Loss loss : kLosses) {
+      settings.loss = loss;
+      for (const Parametrization param : {Parametrization::W, Parametrization::KQ}) {
+        settings.param = param;
+        expect_kernel_like_lanes<Entries>(usual, settings);
+        expect_kernel_like_lanes<Entries>(with_a_tie(ragged), settings);
+      }
+    }
   }
 }
 
 TEST(DeviceLanes, SaturatedRunsKeepTheirBits) {
   const AttentionTask task = generate({.n = 6, .T = 8, .d = 10}, 4).task;
-  expect_kernel_like_lanes<Published>(task, {.step = 50, .steps = 150});
-}
-
-TEST(DeviceLanes, AGpuGivesTheBitsOfTheCpu) {
-  if (!device_report().found) GTEST_SKIP() << "no GPU to test: " << device_report().words;
-  std::vector<AttentionTask> tasks;
-  for (std::uint32_t k = 0; k < 300; ++k) tasks.push_back(generate({.n = 6, .T = 8, .d = 10}, 7, k).task);
-  for (std::uint32_t k = 0; k < 100; ++k) tasks.push_back(generate({.n = 9, .T = 5, .d = 7, .shortest = 2}, 8, k).task);
-  for (std::uint32_t k = 0; k < 20; ++k) tasks.push_back(generate({.n = 60, .T = 5, .d = 7}, 8, k).task);
-  for (const Optimizer optimizer : {Optimizer::ngd, Optimizer::gd}) {
-    const TrainSettings settings{.optimizer = optimizer, .steps = 700, .record = {.at = {0, 3, 500, 700}}};
-    Threads cpu, gpu;
-    cpu.set_device(Device::cpu);
-    gpu.set_device(Device::cuda);
-    const auto a = train_many(tasks, settings, cpu), b = train_many(tasks, settings, gpu);
-    for (std::size_t k = 0; k < tasks.size(); ++k) {
-      ASSERT_EQ(a[k].W, b[k].W) << k;
-      ASSERT_EQ(a[k].steps, b[k].steps);
-      ASSERT_EQ(a[k].stop, b[k].stop);
-      ASSERT_EQ(a[k].records.size(), b[k].records.size());
-      for (std::size_t r = 0; r < a[k].records.size(); ++r) {
-        ASSERT_EQ(a[k].records[r].log_gradient, b[k].records[r].log_gradient);
-        ASSERT_EQ(a[k].records[r].log_loss, b[k].records[r].log_loss);
-      }
-    }
-  }
+  TrainSettings settings{.step = 50, .steps = 150};
+  expect_kernel_like_lanes<FixedW>(task, settings);
+  settings.optimizer = Optimizer::adam;  // gradients down to e^{-10000} and less
+  settings.epsilon = 0;
+  expect_kernel_like_lanes<Entries>(task, settings);
+  settings.optimizer = Optimizer::signum;
+  expect_kernel_like_lanes<Entries>(task, settings);
+  settings.optimizer = Optimizer::ngd;
+  settings.step = 3;
+  settings.param = Parametrization::KQ;
+  expect_kernel_like_lanes<FixedKQ>(task, settings);
 }
 
 }  // namespace

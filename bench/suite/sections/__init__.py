@@ -7,6 +7,8 @@ from suite.results import Results
 
 OURS = ("limits", "kernels", "files", "many", "large", "steps", "scaling")
 PEERS = ("solvers", "infeasible", "training", "saturation", "jobs")
+ELSEWHERE = ("device",)  # asked for by name alone: on another machine, into a file of their own
+ALL = OURS + PEERS + ELSEWHERE
 
 
 def chosen(cases, title):
