@@ -58,7 +58,7 @@ struct Layout {
   device::AnySizes sizes{};
   std::array<Index, kArrays> numbers{};  // of each array, per query or per run
   std::string kernel{};
-  Index lanes = 64, tiles_per_block = 1, per_tile = 1;  // queries of a tile, runs of a tile
+  Index lanes = 64, tiles_per_block = 1, threads = 64, per_tile = 1;  // queries of a tile, threads of a block, runs
 
   Layout(Cuda& cuda, const LaneShape& shape, const TrainSettings& settings) {
     const StepRule rule = rule_of(settings);
@@ -99,10 +99,18 @@ struct Layout {
                remembered * Q};
     const std::string form = whole ? "run_entries" : r > 0 ? "run_KQ" : "run_W";
     const std::string fixed = fmt::format("{}_{}_{}_{}{}", form, n, T, d, r > 0 ? fmt::format("_{}", r) : "");
-    kernel = cuda.has(fixed) ? fixed : form + "_any";
-    if (kernel == fixed) {
+    const std::string split = fmt::format("run_split_{}_4", T <= 16 ? 16 : 20);
+    kernel = form + "_any";
+    if (cuda.has(fixed)) {
+      kernel = fixed;
       lanes = 32;
       tiles_per_block = r > 0 ? 2 : 4;
+      threads = lanes * tiles_per_block;
+    } else if (r == 0 && !shape.in_cpu_lanes() && n <= 32 && T <= 20 && d <= 32 && cuda.has(split)) {
+      // Eight threads per query round differently, so they take only what the CPU's lanes do not.
+      kernel = split;
+      lanes = 32;
+      threads = 8 * lanes;
     }
     per_tile = lanes / n;
   }
@@ -247,7 +255,7 @@ class Chunk {
     std::array<void*, 8> arguments{&arrays, &runs, &rule_, &steps, &count, &number, &layout_.sizes, &entries_};
     cuda_.launch(layout_.kernel,
                  static_cast<unsigned>((tiles_ + layout_.tiles_per_block - 1) / layout_.tiles_per_block),
-                 static_cast<unsigned>(layout_.lanes * layout_.tiles_per_block), arguments.data(), 0, &stream_);
+                 static_cast<unsigned>(layout_.threads), arguments.data(), 0, &stream_);
     step_ = to;
   }
 

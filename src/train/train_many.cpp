@@ -78,8 +78,6 @@ void run_together(std::span<const AttentionTask> tasks, std::vector<Entrant>& en
 
 using ShapeKey = std::array<Index, 5>;
 
-Index numbers_of(const LaneShape& shape) { return shape.n * shape.T * shape.d; }
-
 ShapeKey key_of(const LaneShape& shape) { return {shape.n, shape.T, shape.d, shape.dz, shape.r}; }
 
 /// Trains on the GPU what it can take and what is worth it; the runs that it did are marked in the result.
@@ -151,7 +149,7 @@ std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const T
   const std::vector<bool> done = train_on_device_if_any(tasks, each, threads, entrants, runs);
   for (std::size_t run = 0; run < tasks.size(); ++run) {
     if (done[run]) continue;
-    if (!entrants[run].input || numbers_of(entrants[run].input->shape) > kMostLaneNumbers) {
+    if (!entrants[run].input || !entrants[run].input->shape.in_cpu_lanes()) {
       entrants[run].input.reset();
       parts.push_back({run});
       continue;
