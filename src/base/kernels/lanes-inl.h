@@ -35,38 +35,21 @@ HWY_INLINE void each(Work work) {
   each_of(work, std::make_integer_sequence<int, kCount>{});
 }
 
-/// Calls work(size, first) for blocks of at most eight, of sizes as equal as possible; `size` is a constant.
+// Emulated vectors are loops over their lanes already: long blocks would only keep the compiler busy, clang for minutes.
+constexpr int kMostInBlock = HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR ? 2 : 8;
+
+template <class Work, int... k>
+HWY_INLINE void in_block(Index size, Index first, Work work, std::integer_sequence<int, k...>) {
+  static_cast<void>(((size == k + 1 && (work(std::integral_constant<int, k + 1>{}, first), true)) || ...));
+}
+
+/// Calls work(size, first) for blocks of at most kMostInBlock, of sizes as equal as possible; `size` is a constant.
 template <class Work>
 HWY_INLINE void in_blocks(Index count, Work work) {
   Index first = 0;
-  for (Index left = (count + 7) / 8; left > 0; --left) {
+  for (Index left = (count + kMostInBlock - 1) / kMostInBlock; left > 0; --left) {
     const Index size = (count - first + left - 1) / left;
-    switch (size) {
-      case 1:
-        work(std::integral_constant<int, 1>{}, first);
-        break;
-      case 2:
-        work(std::integral_constant<int, 2>{}, first);
-        break;
-      case 3:
-        work(std::integral_constant<int, 3>{}, first);
-        break;
-      case 4:
-        work(std::integral_constant<int, 4>{}, first);
-        break;
-      case 5:
-        work(std::integral_constant<int, 5>{}, first);
-        break;
-      case 6:
-        work(std::integral_constant<int, 6>{}, first);
-        break;
-      case 7:
-        work(std::integral_constant<int, 7>{}, first);
-        break;
-      default:
-        work(std::integral_constant<int, 8>{}, first);
-        break;
-    }
+    in_block(size, first, work, std::make_integer_sequence<int, kMostInBlock>{});
     first += size;
   }
 }
