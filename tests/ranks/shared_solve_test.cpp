@@ -40,7 +40,9 @@ std::vector<std::optional<MarginSolution>> solve_on_ranks(const AttentionTask& t
                               return ranks.together(std::move(here), merge, finish);
                             }};
     const MarginProblem problem = MarginProblem::attention(part, *part.select());
-    found[k] = solve_shared(problem, shared, settings, own);
+    SolveSettings here = settings;
+    if (!ranks.first()) here.iteration_limit = 0;  // rank 0 decides for all
+    found[k] = solve_shared(problem, shared, here, own);
     return 0;
   });
   return found;

@@ -102,7 +102,7 @@ TEST(Proximal, SolvesIllConditionedHeads) {
 TEST(Proximal, HeadsAreSolvedInBothNorms) {
   for (const double least : {1e-2, 1e-3}) {
     const MarginProblem problem = selected(like_a_head(240, 24, 16, least, 5));
-    EXPECT_LT(row_spread(problem), 0.25) << least;
+    EXPECT_LT(row_spread(problem, RowSums(problem)), 0.25) << least;
     EXPECT_EQ(test::optimum(problem).method, "proximal Newton") << least;
     const MarginSolution nuclear = test::proven(problem, {.norm = Norm::nuclear()});
     EXPECT_EQ(nuclear.status, MarginStatus::optimal) << least;
@@ -156,7 +156,7 @@ TEST(Proximal, RandomTokensAreLeftToTheWorkingSet) {
     const AttentionTask task = generate({.law = law, .n = 100, .T = 24, .d = 24}, 1).task;
     const MarginProblem problem =
         MarginProblem::attention(task, task.select() ? *task.select() : optimal_tokens(task).selection);
-    EXPECT_GT(row_spread(problem), 0.5);
+    EXPECT_GT(row_spread(problem, RowSums(problem)), 0.5);
     EXPECT_EQ(test::optimum(problem).method, "working set");
     EXPECT_EQ(test::proven(problem, {.norm = Norm::nuclear()}).method, "nuclear working set");
   }
@@ -174,8 +174,9 @@ TEST(Proximal, TheSpreadOfRows) {
       }
       for (Index j = 0; j < d; ++j) queries.push_back(j == i / axes % query_axes ? 0.5 : 0.0);
     }
-    return row_spread(selected(
-        test::make_task(n, 2, tokens, queries, std::vector<std::vector<Index>>(static_cast<std::size_t>(n), {0}))));
+    const MarginProblem problem = selected(
+        test::make_task(n, 2, tokens, queries, std::vector<std::vector<Index>>(static_cast<std::size_t>(n), {0})));
+    return row_spread(problem, RowSums(problem));
   };
   EXPECT_NEAR(spread(256, 8, 8), 1, 0.05);
   EXPECT_NEAR(spread(256, 2, 8), 0.25, 0.02);
