@@ -300,7 +300,8 @@ struct ClaimSettings {
   Index tasks = 0;                                       ///< how many random tasks to draw; 0: Claim::tasks
   std::uint64_t seed = 0;                                ///< of these draws
   double time_limit = 0;                                 ///< seconds; 0: none
-  std::function<bool(const ClaimProgress&)> progress{};  ///< called often; return true to stop
+  std::function<bool(const ClaimProgress&)> progress{};  ///< called between batches; return true to stop
+  std::function<bool()> stopped{};                       ///< called often, on any thread; return true to stop at once
   Index batch = 0;                                       ///< tasks to draw at once; 0: 32, or fewer of few tasks
   /// Called after every batch: what it left, and the worst task so far on which the claim failed, if it is of this
   /// batch; else null.

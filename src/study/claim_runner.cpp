@@ -6,6 +6,7 @@
 #include <charconv>
 #include <iterator>
 #include <optional>
+#include <stdexcept>
 
 #include "attsvm/files.h"
 #include "attsvm/version.h"
@@ -39,6 +40,12 @@ std::optional<std::vector<double>> numbers_of(std::string_view text) {
     at = next == end ? end : next + 1;
   }
   return numbers;
+}
+
+/// The same of text that to_text() made here or on another rank.
+std::vector<double> known_numbers(std::string_view text) {
+  if (auto numbers = numbers_of(text)) return *std::move(numbers);
+  throw std::logic_error("a rank's numbers cannot be read");
 }
 
 std::string to_hex(std::string_view bytes) {
@@ -108,7 +115,7 @@ class Slices {
     const TimeLimit watch(0);
     const Json given = Json::parse(portion);
     std::vector<ClaimBatch> done;
-    for (const Json& numbers : given.at(1)) done.push_back(*numbers_of(numbers.get_ref<const std::string&>()));
+    for (const Json& numbers : given.at(1)) done.push_back(known_numbers(numbers.get_ref<const std::string&>()));
     const double reading = watch.seconds();
     const auto at = given.at(0).get<std::size_t>();
     const Claim& claim = *claims_[at];
@@ -118,9 +125,9 @@ class Slices {
     settings.progress = [&](const ClaimProgress& now) {
       if (alone_ && options_.progress)
         options_.progress({static_cast<Index>(at), std::ssize(claims_), &claim, now.done, now.tasks});
-      if (options_.stopped && options_.stopped()) return true;
       return !rows.empty() && watch.seconds() - reading > std::max(kSlice, kReading * reading);
     };
+    settings.stopped = options_.stopped;
     settings.keep = [&](const ClaimBatch& batch, const CounterExample* worst) {
       const double now = watch.seconds();
       rows.push_back(to_json(batch, worst, now - before));
@@ -186,12 +193,12 @@ class ClaimRunner {
     TestedClaim& known = work.known;
     known.tasks = found.at("tasks");
     known.held = found.at("held");
-    known.worst = numbers_of(found.at("worst").get<std::string>())->front();
+    known.worst = known_numbers(found.at("worst").get<std::string>()).front();
     known.complete = found.at("complete");
     known.seconds += found.at("seconds").get<double>();
     known.figures.clear();
     for (const Json& figure : found.at("figures"))
-      known.figures.push_back({figure[0], numbers_of(figure[1].get<std::string>())->front()});
+      known.figures.push_back({figure[0], known_numbers(figure[1].get<std::string>()).front()});
     work.handed = false;
     stopped_ = stopped_ || (rows.empty() && !known.complete);  // whoever had it was told to stop
     for (; next_ < work_.size() && work_[next_].known.complete; ++next_) {

@@ -38,30 +38,53 @@ class BatchReader {
 
 }  // namespace
 
+void BatchNumbers::mark() {
+  for (Place& place : places_) {
+    if (const auto* list = std::get_if<std::vector<double>*>(&place.where)) {
+      place.kept = (*list)->size();
+    } else if (const auto* whole = std::get_if<Index*>(&place.where)) {
+      place.last = static_cast<double>(**whole);
+    } else {
+      place.last = *std::get<double*>(place.where);
+    }
+  }
+}
+
+void BatchNumbers::undo() {
+  for (const Place& place : places_) {
+    if (const auto* list = std::get_if<std::vector<double>*>(&place.where)) {
+      (*list)->resize(place.kept);
+    } else if (const auto* whole = std::get_if<Index*>(&place.where)) {
+      **whole = static_cast<Index>(place.last);
+    } else {
+      *std::get<double*>(place.where) = place.last;
+    }
+  }
+}
+
 ClaimBatch BatchNumbers::take() {
   ClaimBatch batch;
-  for (Place& place : places_) {
+  for (const Place& place : places_) {
     if (const auto* list = std::get_if<std::vector<double>*>(&place.where)) {
       const std::span<const double> added = std::span<const double>(**list).subspan(place.kept);
       batch.push_back(static_cast<double>(added.size()));
       batch.insert(batch.end(), added.begin(), added.end());
-      place.kept = (*list)->size();
     } else if (const auto* whole = std::get_if<Index*>(&place.where)) {
       batch.push_back(static_cast<double>(**whole));
     } else {
       batch.push_back(*std::get<double*>(place.where));
     }
   }
+  mark();
   return batch;
 }
 
 void BatchNumbers::put(const ClaimBatch& batch) {
   BatchReader reader(batch);
-  for (Place& place : places_) {
+  for (const Place& place : places_) {
     if (const auto* list = std::get_if<std::vector<double>*>(&place.where)) {
       const std::span<const double> added = reader.next(static_cast<std::size_t>(reader.next_whole()));
       (*list)->insert((*list)->end(), added.begin(), added.end());
-      place.kept = (*list)->size();
     } else if (const auto* whole = std::get_if<Index*>(&place.where)) {
       **whole = reader.next_whole();
     } else {
@@ -69,6 +92,7 @@ void BatchNumbers::put(const ClaimBatch& batch) {
     }
   }
   reader.end();
+  mark();
 }
 
 }  // namespace attsvm::internal

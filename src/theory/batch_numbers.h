@@ -27,6 +27,10 @@ class BatchNumbers {
     }
   }
 
+  /// Remembers what the variables are, for undo(); so do take() and put().
+  void mark();
+  /// Sets the variables to what they were.
+  void undo();
   /// What changed since the last call: each variable, and the new entries of each list behind their count.
   ClaimBatch take();
   /// Sets the variables to what take() returned, batch after batch. InputError if it is not of these variables.
@@ -35,7 +39,8 @@ class BatchNumbers {
  private:
   struct Place {
     std::variant<Index*, double*, std::vector<double>*> where;
-    std::size_t kept = 0;  // entries of a list that were taken or put
+    double last = 0;       // of a number
+    std::size_t kept = 0;  // entries of a list
   };
   std::vector<Place> places_;
 };

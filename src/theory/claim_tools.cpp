@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "attsvm/margin.h"
 #include "attsvm/task.h"
@@ -14,6 +15,9 @@ namespace {
 
 constexpr Index kBatch = 32;                        // most draws between two calls of progress
 constexpr std::uint32_t kScoreStream = 0x5c0e0001;  // different from the streams of generate()
+
+/// Thrown where a batch is given up.
+struct BatchGivenUp {};
 
 }  // namespace
 
@@ -29,15 +33,33 @@ Tally::Tally(const Claim& claim, const ClaimSettings& settings)
 void Tally::for_batches(Index limit, Index batch, const std::function<void(Index, Index)>& work) {
   if (limit == 0) limit = wanted_;
   for (const ClaimBatch& done : settings_.done) numbers_.put(done);
+  numbers_.mark();
   for (Index first = std::ssize(settings_.done) * batch; first < limit && !full(); first += batch) {
-    if (limit_.over() || (settings_.progress && settings_.progress({result_.tasks, wanted_}))) {
+    if (limit_.over() || is_stopped() || (settings_.progress && settings_.progress({result_.tasks, wanted_}))) {
       result_.complete = false;
       return;
     }
     failed_worse_ = false;
-    work(first, std::min(batch, limit - first));
+    const std::optional<CounterExample> before = result_.counterexample;
+    try {
+      work(first, std::min(batch, limit - first));
+    } catch (const BatchGivenUp&) {
+      numbers_.undo();
+      result_.counterexample = before;
+      result_.complete = false;
+      return;
+    }
     if (settings_.keep) settings_.keep(numbers_.take(), failed_worse_ ? &*result_.counterexample : nullptr);
   }
+}
+
+bool Tally::is_stopped() const { return settings_.stopped && settings_.stopped(); }
+
+void Tally::for_each_alone(Index count, Threads& threads, const std::function<void(std::size_t, Threads&)>& work) {
+  internal::for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
+    if (is_stopped()) throw BatchGivenUp{};
+    work(k, alone);
+  });
 }
 
 void Tally::add(const AttentionTask& task, bool held, double measure, std::string words,

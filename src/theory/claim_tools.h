@@ -48,6 +48,10 @@ class Tally {
     for_batches(0, 1, [&](Index first, Index) { work(first); });
   }
 
+  /// internal::for_each_alone() for the tasks of a batch. A test that is told to stop gives the batch up between two of
+  /// them. A time limit does not: then short ones would never come to an end.
+  void for_each_alone(Index count, Threads& threads, const std::function<void(std::size_t k, Threads& alone)>& work);
+
   /// A larger measure is worse; kUnmeasured where a failed task has none. Tasks beyond those wanted are not counted.
   void add(const AttentionTask& task, bool held, double measure, std::string words,
            std::map<std::string, Array> extras = {});
@@ -61,6 +65,7 @@ class Tally {
 
  private:
   void for_batches(Index limit, Index batch, const std::function<void(Index first, Index count)>& work);
+  bool is_stopped() const;
 
   const ClaimSettings& settings_;
   TimeLimit limit_;

@@ -46,7 +46,7 @@ ClaimResult test_decay(const Claim& claim, const ClaimSettings& settings, Thread
     const auto svm = solve_verified(attention_problems(tasks, optimal_of(tasks)), Norm::frobenius(), threads);
     std::vector<std::array<DecayedRun, kDecays.size()>> runs(tasks.size());
     std::vector<DecayedRun> normalized(tasks.size());
-    for_each_alone(std::ssize(tasks), threads, [&](std::size_t k, Threads& alone) {
+    tally.for_each_alone(std::ssize(tasks), threads, [&](std::size_t k, Threads& alone) {
       if (svm[k].status != MarginStatus::optimal) return;
       for (std::size_t j = 0; j < kDecays.size(); ++j)
         runs[k][j] = run_with_decay(tasks[k], Optimizer::gd, kDecayStep, kDecays[j], settings.seed, alone);
@@ -94,7 +94,7 @@ ClaimResult test_dropout(const Claim& claim, const ClaimSettings& settings, Thre
     const Draws draws{settings.seed, first, count};
     const auto tasks = draw_tasks(kSettlingTasks, draws, threads);
     std::vector<std::array<DropoutRun, kDropouts.size()>> runs(tasks.size());
-    for_each_alone(std::ssize(tasks), threads, [&](std::size_t k, Threads& alone) {
+    tally.for_each_alone(std::ssize(tasks), threads, [&](std::size_t k, Threads& alone) {
       for (std::size_t j = 0; j < kDropouts.size(); ++j)
         runs[k][j] = run_with_dropout(tasks[k], kDropouts[j], settings.seed, draws.instance(k), alone);
     });
@@ -144,7 +144,7 @@ ClaimResult test_batches(const Claim& claim, const ClaimSettings& settings, Thre
     const auto tasks = draw_tasks(kSettlingTasks, draws, threads);
     std::vector<std::array<DecayedRun, kBatchDecays.size()>> runs(tasks.size());
     std::vector<std::array<double, 2>> to_svm(tasks.size());
-    for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
+    tally.for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
       for (std::size_t j = 0; j < kBatchDecays.size(); ++j)
         runs[k][j] = run_batches_with_decay(tasks[k], kBatchDecays[j], settings.seed, draws.instance(k), alone);
       TrainSettings training{.optimizer = Optimizer::gd,
@@ -192,7 +192,7 @@ ClaimResult test_batches_normalized(const Claim& claim, const ClaimSettings& set
     const auto tasks = draw_tasks(kSettlingTasks, draws, threads);
     std::vector<RowMatrix> W(tasks.size());
     std::vector<Turned> found(tasks.size());
-    for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
+    tally.for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
       const TrainSettings training{
           .steps = 20'000, .batch = 1, .init = Init::zero, .seed = settings.seed, .instance = draws.instance(k)};
       W[k] = train(tasks[k], training, alone).W;
@@ -221,7 +221,7 @@ ClaimResult test_smoothing(const Claim& claim, const ClaimSettings& settings, Th
   tally.for_batches(0, [&](Index first, Index count) {
     const auto tasks = draw_tasks(kSettlingTasks, {settings.seed, first, count}, threads);
     std::vector<std::array<SmoothedRun, kSmoothings.size()>> runs(tasks.size());
-    for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
+    tally.for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
       for (std::size_t j = 0; j < kSmoothings.size(); ++j)
         runs[k][j] = run_with_smoothing(tasks[k], kSmoothings[j], alone);
     });

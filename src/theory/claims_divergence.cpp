@@ -61,11 +61,12 @@ struct SeenDivergence {
   std::vector<TrainedRun> runs;
 };
 
-SeenDivergence look_and_train(std::span<const AttentionTask> tasks, std::span<const MarginSolution> svm,
-                              std::uint64_t seed, Index first, Threads& threads) {
+SeenDivergence look_and_train(Tally& tally, std::span<const AttentionTask> tasks, std::span<const MarginSolution> svm,
+                              Index first, Threads& threads) {
+  const std::uint64_t seed = tally.seed();
   SeenDivergence seen;
   seen.slopes.resize(tasks.size());
-  for_each_alone(std::ssize(tasks), threads, [&](std::size_t k, Threads& alone) {
+  tally.for_each_alone(std::ssize(tasks), threads, [&](std::size_t k, Threads& alone) {
     seen.slopes[k] =
         look_at(tasks[k], svm[k].W, seed, static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(k), alone);
   });
@@ -106,7 +107,7 @@ ClaimResult test_divergence(const Claim& claim, const ClaimSettings& settings, T
     if (equal < tally.wanted() - half) {
       const auto tasks = draw_equal_scores(kEqual, {settings.seed, first, batch});
       const auto svm = solve_verified(attention_problems(tasks, optimal_of(tasks)), Norm::frobenius(), threads);
-      count(tasks, svm, look_and_train(tasks, svm, settings.seed, first, threads), tally.wanted() - half, equal);
+      count(tasks, svm, look_and_train(tally, tasks, svm, first, threads), tally.wanted() - half, equal);
     }
     if (all_support >= half) return;
     std::vector<AttentionTask> tasks;
@@ -120,7 +121,7 @@ ClaimResult test_divergence(const Claim& claim, const ClaimSettings& settings, T
       tasks.push_back(std::move(drawn[k]));
       svm.push_back(std::move(solved[k]));
     }
-    count(tasks, svm, look_and_train(tasks, svm, settings.seed, first, threads), half, all_support);
+    count(tasks, svm, look_and_train(tally, tasks, svm, first, threads), half, all_support);
   });
   // For comparison: tasks that need meet neither condition.
   const Index compared = tally.ended() ? std::min<Index>(tally.wanted(), 32) : 0;

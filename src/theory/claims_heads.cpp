@@ -115,8 +115,9 @@ ClaimResult test_equivalence(std::span<const Recipe> recipes, std::span<const Wa
       training.instance = static_cast<std::uint32_t>(first);
       const auto runs = train_many(tasks, training, threads);
       std::vector<Fitted> fits(tasks.size());
-      for_each_alone(count, threads,
-                     [&](std::size_t k, Threads& alone) { fits[k] = fit(tasks[k], runs[k].W, ways[w].gone, alone); });
+      tally.for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
+        fits[k] = fit(tasks[k], runs[k].W, ways[w].gone, alone);
+      });
       for (std::size_t k = 0; k < tasks.size(); ++k) {
         const Fitted& one = fits[k];
         if (compares) by_way[w].add(one);
@@ -175,7 +176,7 @@ ClaimResult test_lemma(const Claim& claim, const ClaimSettings& settings, Thread
     const auto prompts = draw_tasks(kRecipe, {settings.seed, first, count}, threads);
     std::vector<double> worst(prompts.size(), 0);
     std::vector<RowMatrix> queries(prompts.size());
-    for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
+    tally.for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
       const auto instance = static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(k);
       const AttentionTask& prompt = prompts[k];
       const RowMatrix u = random_matrix(Random(settings.seed, instance, kQueryStream), 1, kSize, 1.5);

@@ -76,7 +76,7 @@ ClaimResult test_layers(const LayersVariant& variant, const Claim& claim, const 
     const Draws draws{settings.seed, first, count};
     const auto tasks = draw_tasks(kLayerTasks, draws, threads);
     std::vector<LayersRun> runs(tasks.size());
-    for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
+    tally.for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
       const StackShape& shape = kShapes[draws.instance(k) % kShapes.size()];
       const StackSettings stack{
           .layers = shape.layers,

@@ -38,10 +38,11 @@ RowMatrix in_cone(const MarginProblem& problem, const RowMatrix& svm, double ahe
 /// Draws until a task has a selection of the kind wanted; picks one at random.
 using Chooser = std::function<bool(Candidate& candidate, const Random& random, Threads& alone)>;
 
-std::vector<Candidate> draw_candidates(const Recipe& recipe, std::uint64_t seed, Index first, Index count,
+std::vector<Candidate> draw_candidates(Tally& tally, const Recipe& recipe, Index first, Index count,
                                        const Chooser& choose, Threads& threads) {
+  const std::uint64_t seed = tally.seed();
   std::vector<std::optional<Candidate>> found(static_cast<std::size_t>(count));
-  for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
+  tally.for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
     const auto instance = static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(k);
     Candidate candidate{.task = draw_task(recipe, seed, instance)};
     if (choose(candidate, Random(seed, instance, kChoiceStream), alone)) found[k] = std::move(candidate);
@@ -98,7 +99,7 @@ ClaimResult test_local(const Claim& claim, const ClaimSettings& settings, Thread
     return true;
   };
   tally.for_batches(kMostDraws * tally.wanted(), [&](Index first, Index count) {
-    const auto candidates = draw_candidates(kRecipe, settings.seed, first, count, choose, threads);
+    const auto candidates = draw_candidates(tally, kRecipe, first, count, choose, threads);
     draws += count;
     with_local += static_cast<Index>(candidates.size());
     const auto runs = run_all(candidates, threads);
@@ -143,7 +144,7 @@ ClaimResult test_necessity(const Claim& claim, const ClaimSettings& settings, Th
     return true;
   };
   tally.for_batches(kMostDraws * tally.wanted(), [&](Index first, Index count) {
-    const auto candidates = draw_candidates(kRecipe, settings.seed, first, count, choose, threads);
+    const auto candidates = draw_candidates(tally, kRecipe, first, count, choose, threads);
     const auto runs = run_all(candidates, threads);
     for (std::size_t k = 0; k < candidates.size(); ++k) {
       const Candidate& one = candidates[k];
@@ -179,11 +180,12 @@ ClaimResult test_over_parametrization(const Claim& claim, const ClaimSettings& s
     }
     auto numbers() { return std::tie(verdicts, runs, all_support, support); }
   };
+  Tally tally(claim, settings);
   const auto sweep_at = [&](Index d, Index sweep, std::optional<AttentionTask>& example) {
     const auto tasks = draw_tasks({.n = 5, .T = 5, .d = d}, {settings.seed, sweep * kRuns, kRuns}, threads);
     const auto runs = train_many(tasks, {.steps = kRunSteps}, threads);
     std::vector<SelectionReport> found(tasks.size());
-    for_each_alone(kRuns, threads, [&](std::size_t k, Threads& alone) {
+    tally.for_each_alone(kRuns, threads, [&](std::size_t k, Threads& alone) {
       MarginSolver solver(alone);
       const Selection selection = Selection::single(attention_map(tasks[k], runs[k].W, alone).selected);
       found[k] = assess_selection(tasks[k], selection, {}, solver);
@@ -205,7 +207,6 @@ ClaimResult test_over_parametrization(const Claim& claim, const ClaimSettings& s
     }
     return seen;
   };
-  Tally tally(claim, settings);
   std::array<Seen, kSizes.size()> all{};
   tally.continues(all);
   tally.for_each_draw([&](Index sweep) {

@@ -42,7 +42,7 @@ ClaimResult test_heads(const Claim& claim, const ClaimSettings& settings, Thread
     const Draws draws{settings.seed, first, count};
     const auto tasks = draw_tasks(kHeadTasks, draws, threads);
     std::vector<std::array<HeadsRun, 2>> runs(tasks.size());
-    for_each_alone(std::ssize(tasks), threads, [&](std::size_t k, Threads& alone) {
+    tally.for_each_alone(std::ssize(tasks), threads, [&](std::size_t k, Threads& alone) {
       for (const bool shared : {false, true})
         runs[k].at(shared ? 1 : 0) = run_heads(tasks[k], heads_settings(draws, k, shared, 10'000), alone);
     });
@@ -72,7 +72,7 @@ ClaimResult test_heads_level(const Claim& claim, const ClaimSettings& settings, 
     const Draws draws{settings.seed, first, count};
     const auto tasks = draw_tasks(kHeadTasks, draws, threads);
     std::vector<std::array<HeadsRun, 2>> runs(tasks.size());
-    for_each_alone(std::ssize(tasks), threads, [&](std::size_t k, Threads& alone) {
+    tally.for_each_alone(std::ssize(tasks), threads, [&](std::size_t k, Threads& alone) {
       for (const bool shared : {false, true})
         runs[k].at(shared ? 1 : 0) = run_heads(tasks[k], heads_settings(draws, k, shared, 40'000), alone);
     });
@@ -105,7 +105,7 @@ ClaimResult test_heads_divide(const Claim& claim, const ClaimSettings& settings,
     const Draws draws{settings.seed, first, count};
     const auto tasks = draw_tasks(kHeadTasks, draws, threads);
     std::vector<Outcome> outcomes(tasks.size());
-    for_each_alone(std::ssize(tasks), threads, [&](std::size_t k, Threads& alone) {
+    tally.for_each_alone(std::ssize(tasks), threads, [&](std::size_t k, Threads& alone) {
       Outcome& outcome = outcomes[k];
       TrainSettings one = heads_settings(draws, k, false, 4'000);
       outcome.run = run_heads(tasks[k], one, alone);

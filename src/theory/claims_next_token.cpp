@@ -63,7 +63,7 @@ ClaimResult test_next_token(const Claim& claim, const ClaimSettings& settings, T
     const Draws draws{settings.seed, first, count};
     const auto tasks = draw_tasks(kNextTokenTasks, draws, threads);
     std::vector<NextTokenRun> runs(tasks.size());
-    for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
+    tally.for_each_alone(count, threads, [&](std::size_t k, Threads& alone) {
       runs[k] = follow(tasks[k], kSteps, settings.seed, draws.instance(k), alone);
     });
     for (std::size_t k = 0; k < tasks.size(); ++k) {

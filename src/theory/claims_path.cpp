@@ -50,7 +50,7 @@ ClaimResult test_path(const Recipe& recipe, Parametrization param, const Claim& 
     const auto svm =
         solve_verified(attention_problems(tasks, best), factored ? Norm::nuclear() : Norm::frobenius(), threads);
     std::vector<Followed> followed(tasks.size());
-    for_each_alone(std::ssize(tasks), threads, [&](std::size_t k, Threads& alone) {
+    tally.for_each_alone(std::ssize(tasks), threads, [&](std::size_t k, Threads& alone) {
       if (svm[k].status != MarginStatus::optimal || (factored && !svm[k].rank.certified)) return;
       followed[k] = {true, regularization_path(tasks[k], path_settings(param, settings.seed), alone).points};
     });
@@ -179,8 +179,8 @@ ClaimResult test_joint(bool tight, const Claim& claim, const ClaimSettings& sett
   tally.for_batches(kMostDraws * tally.wanted(), [&](Index first, Index count) {
     const auto tasks = draw_tasks(recipe, {settings.seed, first, count}, threads);
     std::vector<std::optional<JointPrediction>> predicted(tasks.size());
-    for_each_alone(count, threads,
-                   [&](std::size_t k, Threads& alone) { predicted[k] = predict_joint(tasks[k], tight, alone); });
+    tally.for_each_alone(count, threads,
+                         [&](std::size_t k, Threads& alone) { predicted[k] = predict_joint(tasks[k], tight, alone); });
     std::vector<std::size_t> chosen;
     for (std::size_t k = 0; k < tasks.size() && met < tally.wanted(); ++k) {
       ++draws;
@@ -191,7 +191,7 @@ ClaimResult test_joint(bool tight, const Claim& claim, const ClaimSettings& sett
     for (JointPath& kind : kinds) {
       std::vector<std::vector<PathPoint>> paths(chosen.size());
       std::vector<MarginSolution> leading(chosen.size());
-      for_each_alone(std::ssize(chosen), threads, [&](std::size_t k, Threads& alone) {
+      tally.for_each_alone(std::ssize(chosen), threads, [&](std::size_t k, Threads& alone) {
         PathSettings following = path_settings(Parametrization::p, settings.seed);
         following.joint = true;
         following.head_radius = kind.ratio;

@@ -82,8 +82,8 @@ ClaimResult test_positions(const Claim& claim, const ClaimSettings& settings, Th
     std::vector<AttentionTask> tasks;
     for (Index k = first; k < first + count; ++k) tasks.push_back(repeating_words(settings.seed, k));
     std::vector<PlacedRuns> runs(tasks.size());
-    for_each_alone(count, threads,
-                   [&](std::size_t k, Threads& alone) { runs[k] = train_with_positions(tasks[k], alone); });
+    tally.for_each_alone(count, threads,
+                         [&](std::size_t k, Threads& alone) { runs[k] = train_with_positions(tasks[k], alone); });
     for (std::size_t k = 0; k < tasks.size() && !tally.full(); ++k) {
       const auto& list = runs[k].off;
       const auto worst = static_cast<std::size_t>(std::max_element(list.begin(), list.end()) - list.begin());

@@ -95,7 +95,7 @@ ClaimResult test_entropy_locks(const Claim& claim, const ClaimSettings& settings
     std::vector<MarginSolution> svms(drawn.size());
     std::vector<std::vector<Index>> kept(drawn.size());
     std::vector<std::uint8_t> usable(drawn.size(), 0);
-    for_each_alone(std::ssize(drawn), threads, [&](std::size_t k, Threads& alone) {
+    tally.for_each_alone(std::ssize(drawn), threads, [&](std::size_t k, Threads& alone) {
       const Random random(settings.seed, static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(k),
                           kLockStream);
       for (Index i = 0; i < drawn[k].queries(); ++i)

@@ -33,6 +33,7 @@ LONG = {
     "capacity_projections": lambda task, folder: ["capacity", "--n", "20", "--T", "800", "--d", "600"],
     "capacity_draws": lambda task, folder: ["capacity", "--n", "300", "--T", "40", "--d", "80"],
     "claims": lambda task, folder: ["claims", "--out", folder / "out"],
+    "claims_layers": lambda task, folder: ["claims", "layers-live", "--out", folder / "out"],
     "reproduce": lambda task, folder: ["reproduce", "local-convergence", "--out", folder / "out"],
     "generate": lambda task, folder: ["generate", "separable", "--n", "20000", "--T", "50", "--d", "100",
                                       "-o", folder / "out"],

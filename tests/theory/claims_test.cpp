@@ -52,6 +52,21 @@ TEST_P(EveryClaim, GoesOnWhereItWasStopped) {
     part = test_claim(claim, settings, threads);
   } while (!part.complete);
   EXPECT_GT(batches.size(), 1U);
+  // A batch that is given up halfway leaves nothing behind.
+  for (const int questions : {2, 4}) {
+    Threads alone(1);
+    double kept = 0;  // tasks; the first number of a batch
+    const ClaimResult given_up =
+        test_claim(claim,
+                   {.tasks = 3,
+                    .seed = 6,
+                    .stopped = [questions, asked = 0]() mutable { return ++asked > questions; },
+                    .batch = 2,
+                    .keep = [&](const ClaimBatch& batch, const CounterExample*) { kept = batch.front(); }},
+                   alone);
+    EXPECT_EQ(static_cast<double>(given_up.tasks), kept) << questions;
+    EXPECT_EQ(given_up.counterexample.has_value(), given_up.held < given_up.tasks);
+  }
   EXPECT_EQ(part.tasks, whole.tasks);
   EXPECT_EQ(part.held, whole.held);
   EXPECT_EQ(part.worst, whole.worst);

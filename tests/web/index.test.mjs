@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import {
   assertNumbers,
   assertSchema,
-  assertShown,
+  assertSound,
   attsvm,
   dataOf,
   download,
@@ -47,7 +47,7 @@ testOn(["a wide screen, dark", "a phone, light"], "every experiment", async (scr
       names,
     );
     await scrollThrough(page);
-    await assertShown(page);
+    await assertSound(page, { details: false });
     assert.equal(
       await page.locator(".findings tbody tr").count(),
       data.experiments.reduce((sum, one) => sum + one.findings.length, 0),

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { assertSchema, assertShown, attsvm, dataOf, download, pagesOf, python, testOn } from "./pages.mjs";
+import { assertSchema, assertSound, attsvm, dataOf, download, pagesOf, python, testOn } from "./pages.mjs";
 
 const { on } = pagesOf(() => {
   // Two layers of three and of two heads; rho at the first and the last of five measurements.
@@ -42,7 +42,7 @@ testOn(["a wide screen, dark", "a phone, light"], "every layer", async (screen) 
       [...document.querySelectorAll(".experiment")].find((one) => !one.querySelector(".chart"))?.scrollIntoView();
       return document.querySelectorAll(".chart").length === 18;
     });
-    await assertShown(page);
+    await assertSound(page, { details: false });
     assert.equal(await page.locator(".shares tbody td").count(), 6);
     assert.equal((await page.locator(".shares tbody td").nth(5).textContent()) ?? "", "", "there is no such head");
     assert.equal(await page.locator("#layer-1 .chart").first().locator(".series").count(), 2);

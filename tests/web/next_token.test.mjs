@@ -6,7 +6,7 @@ import {
   assertFits,
   assertNumbers,
   assertSchema,
-  assertShown,
+  assertSound,
   assertTip,
   attsvm,
   dataOf,
@@ -82,7 +82,7 @@ testOn(["a wide screen, light", "a phone, dark"], "every view", (screen) =>
   on("story.html", { ...screen, hasTouch: true }, async (page) => {
     for (const view of await page.getByRole("tab").allTextContents()) {
       await showTab(page, view);
-      await assertShown(page);
+      await assertSound(page);
     }
   }),
 );

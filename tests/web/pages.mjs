@@ -1,15 +1,7 @@
-// What tests of whole pages share: the pages and a browser, the screens, and what holds of every view.
+// What tests of whole pages share: the pages, a browser and the screens.
 import { after, before, test } from "node:test";
 
-import {
-  assertAccessible,
-  assertAlternatives,
-  assertContrast,
-  assertFits,
-  assertNumbers,
-  startBrowser,
-  visit,
-} from "./support.mjs";
+import { startBrowser, visit } from "./support.mjs";
 
 export * from "./support.mjs";
 
@@ -39,13 +31,4 @@ const screens = {
 /** A test on each of the screens named, whose options for on() it gets. */
 export function testOn(names, title, use) {
   for (const name of names) test(`${title} on ${name}`, () => use(screens[name]));
-}
-
-/** What holds of everything that is shown: its numbers are those of the data, it fits, and everybody can read it. */
-export async function assertShown(page) {
-  await assertNumbers(page);
-  await assertFits(page);
-  await assertAlternatives(page);
-  await assertContrast(page);
-  await assertAccessible(page);
 }

@@ -115,7 +115,7 @@ function findings(one: Experiment, e: number): HTMLElement {
   const columns = columnsOf(one);
   return h(
     "div",
-    { class: "scroll", tabindex: 0, role: "region", "aria-label": "Findings" },
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": `Findings of ${one.experiment}` },
     h(
       "table",
       { class: "findings" },
@@ -145,7 +145,7 @@ function cells(one: Experiment, e: number): HTMLElement {
     h("summary", {}, "Settings, runs and rejections"),
     h(
       "div",
-      { class: "scroll", tabindex: 0, role: "region", "aria-label": "Settings" },
+      { class: "scroll", tabindex: 0, role: "region", "aria-label": `Settings of ${one.experiment}` },
       h(
         "table",
         {},
