@@ -256,6 +256,7 @@ class SmallSvm {
       });
       if (sweep >= kFirstSweeps && !moved) break;
     }
+    team_.meet();
     team_.fetch(
         rows, s_.d, [&](int k, int j) { return numbers[k * s_.d + j]; },
         [&](int k, int j, double number) { delta_[k * stride_ + j] = number * x_[k]; });
@@ -265,7 +266,7 @@ class SmallSvm {
         if (k < rows) x_[k] = x.of(r, lane) + left.of(r, lane) > 0 ? 1 : 0;
       }
     });
-    team_.each(0, [](int) {});
+    team_.meet();
   }
 
   ATTSVM_LANE double* factor_row(int i) const { return factor_ + i * (i + 1) / 2; }

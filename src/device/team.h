@@ -49,6 +49,8 @@ struct LoopTeam {
     for (int i = 0; i < rows; ++i)
       for (int j = 0; j <= i; ++j) body(i, j);
   }
+  /// What the lanes did so far is done, for all to see.
+  void meet() const {}
   /// Calls body(lane) once for every lane, without meeting the others.
   template <class Body>
   void lanes(const Body& body) const {
@@ -156,6 +158,7 @@ struct WarpTeam {
     }
     __syncwarp();
   }
+  __device__ __forceinline__ void meet() const { __syncwarp(); }
   template <class Body>
   __device__ __forceinline__ void lanes(const Body& body) const {
     body(mine());
