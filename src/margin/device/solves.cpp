@@ -1,8 +1,11 @@
 #include "margin/device/solves.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <memory>
 #include <optional>
 #include <utility>
 
