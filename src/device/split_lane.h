@@ -10,11 +10,11 @@ namespace attsvm::internal::device {
 
 constexpr int kEight = 8;
 
-/// Eight threads of a warp, which hold one number each of what is called a value here.
+/// Eight threads of a warp, which hold one number each of what is called a value here. All threads of the warp have to
+/// do the same.
 #ifdef __CUDACC__
 struct EightThreads {
   static constexpr int kSlots = 1;
-  unsigned members;  ///< of the warp
   __device__ __forceinline__ static int slot(int) { return 0; }
   template <class Body>
   __device__ __forceinline__ void lanes(const Body& body) const {
@@ -22,9 +22,9 @@ struct EightThreads {
   }
   /// out = the number of lane `lane xor mask`
   __device__ __forceinline__ void exchange(const double* in, double* out, int mask) const {
-    out[0] = __shfl_xor_sync(members, in[0], mask);
+    out[0] = __shfl_xor_sync(~0U, in[0], mask);
   }
-  __device__ __forceinline__ void meet() const { __syncwarp(members); }
+  __device__ __forceinline__ void meet() const { __syncwarp(); }
 };
 #endif
 

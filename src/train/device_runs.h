@@ -12,7 +12,6 @@ namespace attsvm::internal {
 /// A run that lanes can take, with what it needs and where its result goes.
 struct DeviceEntrant {
   const AttentionTask& task;
-  const TrainSettings& settings;
   const Head& head;
   const LaneInput& input;
   const Parameters& start;
@@ -34,6 +33,6 @@ bool worth_a_device(const LaneShape& shape, const TrainSettings& settings, std::
 
 /// Trains runs of one shape on the GPU, with the bits of the CPU's lanes. The GPU may refuse, for example because its
 /// memory is full; runs that are not done then are untouched.
-void train_on_device(Cuda& cuda, std::span<DeviceEntrant> entrants, Threads& threads);
+void train_on_device(Cuda& cuda, const TrainSettings& settings, std::span<DeviceEntrant> entrants, Threads& threads);
 
 }  // namespace attsvm::internal

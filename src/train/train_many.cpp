@@ -19,7 +19,6 @@ namespace {
 
 /// A run that is to be put into a lane, or to run alone if `input` is empty.
 struct Entrant {
-  TrainSettings settings;
   Head head{};
   Parameters point{};
   std::optional<LaneInput> input{};
@@ -27,8 +26,7 @@ struct Entrant {
 
 /// Trains runs that share vectors. Lanes that are left over repeat the last run.
 void run_together(std::span<const AttentionTask> tasks, std::vector<Entrant>& entrants,
-                  std::span<const std::size_t> runs, std::vector<TrainedRun>& out) {
-  const TrainSettings& settings = entrants[runs[0]].settings;
+                  std::span<const std::size_t> runs, const TrainSettings& settings, std::vector<TrainedRun>& out) {
   const Index lanes = lane_width(), used = static_cast<Index>(runs.size());
   LaneRuns group(entrants[runs[0]].input->shape, lanes, settings);
   for (Index lane = 0; lane < lanes; ++lane) {
@@ -99,9 +97,9 @@ std::vector<bool> train_on_device_if_any(std::span<const AttentionTask> tasks, c
     chosen.reserve(runs.size());
     for (const std::size_t run : runs) {
       const Entrant& entrant = entrants[run];
-      chosen.push_back({tasks[run], entrant.settings, entrant.head, *entrant.input, entrant.point, out[run]});
+      chosen.push_back({tasks[run], entrant.head, *entrant.input, entrant.point, out[run]});
     }
-    train_on_device(*cuda, chosen, threads);
+    train_on_device(*cuda, settings, chosen, threads);
     for (std::size_t k = 0; k < chosen.size(); ++k) done[runs[k]] = chosen[k].done;
     tried = true;
   }
@@ -126,19 +124,23 @@ std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const T
       return limit.over() || (settings.progress && settings.progress(now));
     };
   }
+  const auto settings_of = [&](std::size_t run) {
+    TrainSettings own = each;
+    own.instance += static_cast<std::uint32_t>(run);
+    return own;
+  };
   std::vector<Entrant> entrants(tasks.size());
   threads.for_each(static_cast<Index>(tasks.size()), [&](Index k) {
     const auto run = static_cast<std::size_t>(k);
     Entrant& entrant = entrants[run];
-    entrant.settings = each;
-    entrant.settings.instance += static_cast<std::uint32_t>(k);
+    const TrainSettings own = settings_of(run);
     with_place(fmt::format("tasks[{}]", k), [&] {
-      require_usable(entrant.settings, tasks[run]);
-      entrant.head = starting_head(tasks[run], entrant.settings, start_of(run));
-      entrant.point = starting_point(tasks[run], entrant.settings, start_of(run), entrant.head);
+      require_usable(own, tasks[run]);
+      entrant.head = starting_head(tasks[run], own, start_of(run));
+      entrant.point = starting_point(tasks[run], own, start_of(run), entrant.head);
       if (settings.stop_direction > 0) return;  // runs that may end early do not share vectors
       const Index most = threads.device() == Device::cpu ? kMostLaneNumbers : kMostDeviceNumbers;
-      entrant.input = lane_input(tasks[run], entrant.settings, entrant.head, entrant.point, most);
+      entrant.input = lane_input(tasks[run], own, entrant.head, entrant.point, most);
     });
   });
 
@@ -162,9 +164,14 @@ std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const T
   const SingleThreadBlas blas;  // one guard for all runs
   threads.for_each(static_cast<Index>(parts.size()), [&](Index k) {
     const std::vector<std::size_t>& part = parts[static_cast<std::size_t>(k)];
-    if (entrants[part[0]].input) return run_together(tasks, entrants, part, runs);
+    if (entrants[part[0]].input) return run_together(tasks, entrants, part, each, runs);
     Threads alone(1);
-    runs[part[0]] = train(tasks[part[0]], entrants[part[0]].settings, alone, start_of(part[0]));
+    runs[part[0]] = train(tasks[part[0]], settings_of(part[0]), alone, start_of(part[0]));
+  });
+  constexpr std::size_t kFreed = 1024;  // by a thread at a time
+  threads.for_each(static_cast<Index>((entrants.size() + kFreed - 1) / kFreed), [&](Index k) {
+    const std::size_t first = static_cast<std::size_t>(k) * kFreed;
+    for (std::size_t run = first; run < std::min(entrants.size(), first + kFreed); ++run) entrants[run] = {};
   });
   return runs;
 }
