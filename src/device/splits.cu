@@ -11,9 +11,8 @@ template <int kTokens, int kSlice>
 __device__ __forceinline__ void run_split(const LaneArrays& arrays, long long runs, const LaneRule& rule,
                                           const StepSize* steps, int count, double number, const AnySizes& sizes) {
   using Lane = SplitLane<EightThreads, kTokens, kSlice>;
-  constexpr int kLanes = 32, kWidth = Lane::kWidth;
-  __shared__ __align__(16) double vectors[kLanes * kWidth], added[kLanes * kWidth];
-  __shared__ double h[kLanes * Lane::kPadded], exponents[kLanes], sums[kLanes], grams[kLanes * (kLanes + 1)];
+  constexpr int kLanes = 32, kRow = Lane::kVectorRow;
+  __shared__ double vectors[kLanes * kRow], added[kLanes * kRow], h[kLanes * Lane::kTokenRow], exponents[kLanes], sums[kLanes], grams[kLanes * (kLanes + 1)];
   const int query = static_cast<int>(threadIdx.x) / kEight, lane = static_cast<int>(threadIdx.x) % kEight;
   const int n = sizes.n, T = sizes.T, d = sizes.d, fit = kLanes / n, slot = query / n;
   const long long tile = blockIdx.x;
@@ -21,7 +20,7 @@ __device__ __forceinline__ void run_split(const LaneArrays& arrays, long long ru
   const bool used = slot < fit && tile * fit + slot < runs;
   const int first = used ? slot * n : query;
   const int stride = n | 1;  // odd: rows lie in different banks
-  const SplitBoard board{vectors + first * kWidth, added + first * kWidth, h + first * Lane::kPadded,
+  const SplitBoard board{vectors + first * kRow, added + first * kRow, h + first * Lane::kTokenRow,
                          exponents + first, sums + first, grams + first * stride, used ? n : 0, stride};
   Lane mine({}, board, query - first);
   const auto of = [&](const double* array, int size, int k) { return part(array, tile, size, kLanes)[k * kLanes + query]; };
@@ -34,7 +33,7 @@ __device__ __forceinline__ void run_split(const LaneArrays& arrays, long long ru
 #pragma unroll
     for (int t = 0; t < kTokens; ++t) mine.x[t][j].at[0] = in && t < T ? of(arrays.X, T * d, t * d + at) : 0.0;
     mine.u[j].at[0] = in ? of(arrays.reach, d, at) : 0.0;
-    added[query * kWidth + at] = in ? of(arrays.added, d, at) : 0.0;
+    added[query * kRow + j * kEight + lane] = in ? of(arrays.added, d, at) : 0.0;
   }
 #pragma unroll
   for (int k = 0; k < Lane::kOwn; ++k) {
@@ -61,7 +60,7 @@ __device__ __forceinline__ void run_split(const LaneArrays& arrays, long long ru
     const int at = lane * kSlice + j;
     if (at >= d) continue;
     part(arrays.reach, tile, d, kLanes)[at * kLanes + query] = mine.u[j].at[0];
-    part(arrays.added, tile, d, kLanes)[at * kLanes + query] = added[query * kWidth + at];
+    part(arrays.added, tile, d, kLanes)[at * kLanes + query] = added[query * kRow + j * kEight + lane];
     part(arrays.g, tile, d, kLanes)[at * kLanes + query] = mine.g(lane, j);
   }
   if (lane == 0) report(mine, arrays, tile, kLanes, query, mine.c(), rest);
