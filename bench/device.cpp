@@ -10,6 +10,7 @@
 #include "bench.h"
 #include "device/cuda.h"
 #include "measure.h"
+#include "train/lane_runs.h"
 #include "train/optimizers.h"
 
 namespace attsvm::bench {
@@ -99,11 +100,18 @@ void measure_training(const Options& options) {
   const std::vector<double> whole = times(tasks, settings, gpu, options.rounds);
   const std::uint64_t on_gpu = (device_counts().on_gpu - before.on_gpu) / static_cast<std::uint64_t>(options.rounds);
   const std::vector<double> alone = times(first(options.cpu_count), settings, cpu, options.rounds);
-  // The kernels alone: the difference of two runs so long that the host's work hides behind them.
-  settings.steps = 10 * options.steps;
-  std::vector<double> kernel = times(first(options.kernel_count), settings, gpu, options.rounds);
-  settings.steps = 20 * options.steps;
-  const std::vector<double> lengthy = times(first(options.kernel_count), settings, gpu, options.rounds);
+  // The kernels alone: the difference of two long runs of tasks of which the GPU leaves none to the CPU.
+  std::vector<AttentionTask> taken;
+  for (const AttentionTask& task : first(2 * options.kernel_count)) {
+    const Head head = task.head();
+    const Parameters start = starting_point(task, settings, {}, head);
+    if (taken.size() < options.kernel_count && lane_input(task, settings, head, start, kMostDeviceNumbers))
+      taken.push_back(task);
+  }
+  settings.steps = 4 * options.steps;
+  std::vector<double> kernel = times(taken, settings, gpu, options.rounds);
+  settings.steps = 8 * options.steps;
+  const std::vector<double> lengthy = times(taken, settings, gpu, options.rounds);
   for (std::size_t k = 0; k < kernel.size(); ++k) kernel[k] = 2 * lengthy[k] - kernel[k];
   emit({{"name", "device"},
         {"device", device_report().name},

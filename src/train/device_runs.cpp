@@ -224,7 +224,8 @@ class Chunk {
   /// Starts steps number step_, …, to−1, at most kMostSteps, and finds the gradients after them.
   void advance(Index to) {
     auto* sizes_of_steps = reinterpret_cast<device::StepSize*>(steps_.data());
-    for (Index step = step_; step < to; ++step) sizes_of_steps[step - step_] = step_size(settings_, step);
+    const StepRule rule = rule_of(settings_);
+    for (Index step = step_; step < to; ++step) sizes_of_steps[step - step_] = step_size(rule, settings_, step);
     card_steps_.fill(steps_, kMostSteps * sizeof(device::StepSize), stream_);
     const auto at = [&](std::size_t name) -> double* {
       if (layout_.numbers[name] == 0) return nullptr;
@@ -353,8 +354,8 @@ device::EntryRule entry_rule(const TrainSettings& settings, Index queries) {
           .log_queries = std::log(static_cast<double>(queries))};
 }
 
-device::StepSize step_size(const TrainSettings& settings, Index step) {
-  const auto [b1, b2] = rule_of(settings).betas;
+device::StepSize step_size(const StepRule& rule, const TrainSettings& settings, Index step) {
+  const auto [b1, b2] = rule.betas;
   const double size = scheduled_step(settings, step), t = static_cast<double>(step + 1);
   return {size, size / (1 - std::pow(b1, t)), 1 / (1 - std::pow(b2, t))};
 }

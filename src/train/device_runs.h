@@ -21,7 +21,7 @@ struct DeviceEntrant {
 
 /// What the GPU's kernels need to know of an optimizer that moves the entries of arrays, and of a step.
 device::EntryRule entry_rule(const TrainSettings& settings, Index queries);
-device::StepSize step_size(const TrainSettings& settings, Index step);
+device::StepSize step_size(const StepRule& rule, const TrainSettings& settings, Index step);
 
 /// The GPU for batches of runs with these settings, or null: if the threads are for the CPU alone, there is none, its
 /// kernels do not know the optimizer, or (Device::automatic) this CPU has no fused multiply-add, so that results would

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <future>
 #include <map>
 
 #include "attsvm/train.h"
@@ -78,10 +79,11 @@ using ShapeKey = std::array<Index, 5>;
 
 ShapeKey key_of(const LaneShape& shape) { return {shape.n, shape.T, shape.d, shape.dz, shape.r}; }
 
-/// Trains on the GPU what it can take and what is worth it; the runs that it did are marked in the result.
+/// Trains on the GPU what it can take and what is worth it; the runs that it did are marked in the result. Calls
+/// `meanwhile` before the GPU begins, if it does.
 std::vector<bool> train_on_device_if_any(std::span<const AttentionTask> tasks, const TrainSettings& settings,
                                          Threads& threads, const std::vector<Entrant>& entrants,
-                                         std::vector<TrainedRun>& out) {
+                                         std::vector<TrainedRun>& out, const std::function<void()>& meanwhile) {
   std::vector<bool> done(tasks.size(), false);
   std::map<ShapeKey, std::vector<std::size_t>> shapes;
   bool tried = false;
@@ -93,6 +95,8 @@ std::vector<bool> train_on_device_if_any(std::span<const AttentionTask> tasks, c
     if (threads.device() == Device::automatic && !worth_a_device(shape, settings, runs.size())) continue;
     Cuda* cuda = device_for(settings, threads);
     if (cuda == nullptr) break;
+    if (!tried) meanwhile();
+    tried = true;
     std::vector<DeviceEntrant> chosen;
     chosen.reserve(runs.size());
     for (const std::size_t run : runs) {
@@ -101,7 +105,6 @@ std::vector<bool> train_on_device_if_any(std::span<const AttentionTask> tasks, c
     }
     train_on_device(*cuda, settings, chosen, threads);
     for (std::size_t k = 0; k < chosen.size(); ++k) done[runs[k]] = chosen[k].done;
-    tried = true;
   }
   const auto on_gpu = static_cast<std::size_t>(std::count(done.begin(), done.end(), true));
   if (tried) count_batch(on_gpu, done.size() - on_gpu);
@@ -144,29 +147,46 @@ std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const T
     });
   });
 
-  // A part is a vector of runs of one shape, or a single run that lanes cannot take.
+  std::vector<TrainedRun> runs(tasks.size());
+  const SingleThreadBlas blas;     // one guard for all runs
+  std::vector<std::size_t> alone;  // runs that no lanes can take
+  for (std::size_t run = 0; run < tasks.size(); ++run) {
+    if (!entrants[run].input) alone.push_back(run);
+  }
+  const auto train_alone = [&](Index k) {
+    const std::size_t run = alone[static_cast<std::size_t>(k)];
+    Threads one(1);
+    runs[run] = train(tasks[run], settings_of(run), one, start_of(run));
+  };
+  std::future<void> beside;  // on threads of their own while a GPU trains the others
+  const std::vector<bool> done = train_on_device_if_any(tasks, each, threads, entrants, runs, [&] {
+    if (alone.empty()) return;
+    beside = std::async(std::launch::async, [&] {
+      Threads(threads.count()).for_each(std::ssize(alone), train_alone);
+      alone.clear();
+    });
+  });
+  if (beside.valid()) beside.get();
+  // A part is a vector of runs of one shape.
   std::vector<std::vector<std::size_t>> parts;
   std::map<ShapeKey, std::size_t> open;
-  std::vector<TrainedRun> runs(tasks.size());
-  const std::vector<bool> done = train_on_device_if_any(tasks, each, threads, entrants, runs);
   for (std::size_t run = 0; run < tasks.size(); ++run) {
-    if (done[run]) continue;
-    if (!entrants[run].input || !entrants[run].input->shape.in_cpu_lanes()) {
-      entrants[run].input.reset();
-      parts.push_back({run});
+    if (done[run] || !entrants[run].input) continue;
+    const LaneShape& shape = entrants[run].input->shape;
+    if (!shape.in_cpu_lanes()) {
+      alone.push_back(run);
       continue;
     }
-    const auto [at, added] = open.try_emplace(key_of(entrants[run].input->shape), parts.size());
+    const auto [at, added] = open.try_emplace(key_of(shape), parts.size());
     if (!added && static_cast<Index>(parts[at->second].size()) == lane_width()) at->second = parts.size();
     if (at->second == parts.size()) parts.emplace_back();
     parts[at->second].push_back(run);
   }
-  const SingleThreadBlas blas;  // one guard for all runs
-  threads.for_each(static_cast<Index>(parts.size()), [&](Index k) {
-    const std::vector<std::size_t>& part = parts[static_cast<std::size_t>(k)];
-    if (entrants[part[0]].input) return run_together(tasks, entrants, part, each, runs);
-    Threads alone(1);
-    runs[part[0]] = train(tasks[part[0]], settings_of(part[0]), alone, start_of(part[0]));
+  // Both kinds in one loop, so that no thread waits between them.
+  const Index groups = std::ssize(parts);
+  threads.for_each(groups + std::ssize(alone), [&](Index k) {
+    if (k < groups) return run_together(tasks, entrants, parts[static_cast<std::size_t>(k)], each, runs);
+    train_alone(k - groups);
   });
   constexpr std::size_t kFreed = 1024;  // by a thread at a time
   threads.for_each(static_cast<Index>((entrants.size() + kFreed - 1) / kFreed), [&](Index k) {

@@ -151,7 +151,7 @@ void move(device::ProductLane<Sizes, false>& lane, const TrainSettings& settings
 template <class Sizes>
 void move(device::ProductLane<Sizes, true>& lane, const TrainSettings& settings, Index queries, std::array<double, 2>,
           Index step) {
-  lane.move(entry_rule(settings, queries), step_size(settings, step));
+  lane.move(entry_rule(settings, queries), step_size(rule_of(settings), settings, step));
 }
 
 /// Takes the steps of a run by LaneRuns and by `Lane`, and compares all numbers after each.
