@@ -15,6 +15,7 @@ inline constexpr Index kMostLaneNumbers = 4096, kMostDeviceNumbers = 1 << 15;
 /// The sizes of a run. Runs of equal shape can share vectors.
 struct LaneShape {
   Index n = 0, T = 0, d = 0, dz = 0, r = 0;  ///< r = 0: W (or p) is trained
+  bool in_cpu_lanes() const { return n * T * d <= kMostLaneNumbers; }
 };
 
 /// The shape of a run that lanes can take, and its scores (n,T), label included; tied scores have equal bits.

@@ -1,6 +1,7 @@
 // The code of the GPU's kernels, compiled for the CPU, against the CPU's lanes.
 #include "base/simd.h"
 #include "device/product_lane.h"
+#include "device/split_lane.h"
 #include "support.h"
 #include "train/device_runs.h"
 #include "train/lane_runs.h"
@@ -150,7 +151,7 @@ void move(device::ProductLane<Sizes, false>& lane, const TrainSettings& settings
 template <class Sizes>
 void move(device::ProductLane<Sizes, true>& lane, const TrainSettings& settings, Index queries, std::array<double, 2>,
           Index step) {
-  lane.move(entry_rule(settings, queries), step_size(settings, step));
+  lane.move(entry_rule(settings, queries), step_size(rule_of(settings), settings, step));
 }
 
 /// Takes the steps of a run by LaneRuns and by `Lane`, and compares all numbers after each.
@@ -263,6 +264,76 @@ TEST(DeviceLanes, KernelsDoWhatLanesDoEntryByEntry) {
       }
     }
   }
+}
+
+/// Takes the steps of a run by eight turns per query, and compares with LaneRuns, whose sums have another order.
+template <int kTokens, int kSlice>
+void expect_split_like_lanes(const AttentionTask& task, const TrainSettings& settings) {
+  using Lane = device::SplitLane<device::EightTurns, kTokens, kSlice>;
+  const Head head = task.head();
+  const Parameters start = starting_point(task, settings, {}, head);
+  const std::optional<LaneInput> input = lane_input(task, settings, head, start, kMostDeviceNumbers);
+  ASSERT_TRUE(input.has_value());
+  const LaneShape& shape = input->shape;
+  LaneRuns run(shape, 1, settings);
+  run.put(0, task, *input, start);
+  const LaneGroup& group = run.group();
+  const int n = static_cast<int>(shape.n), T = static_cast<int>(shape.T), d = static_cast<int>(shape.d);
+  const auto rows = static_cast<std::size_t>(n);
+  std::vector<double> vectors(rows * Lane::kVectorRow), added(vectors.size()), h(rows * Lane::kTokenRow),
+      exponent(rows), sum(rows), gram(group.gram, group.gram + n * n);
+  const device::SplitBoard board{vectors.data(), added.data(), h.data(), exponent.data(),
+                                 sum.data(),     gram.data(),  n,        n};
+  std::vector<Lane> lanes(rows, Lane({}, board, 0));
+  for (int i = 0; i < n; ++i) {
+    Lane& lane = lanes[static_cast<std::size_t>(i)] = Lane({}, board, i);
+    lane.seen = static_cast<int>(group.visible[i]);
+    for (int at = 0; at < Lane::kWidth; ++at) {
+      const int l = at / kSlice, j = at % kSlice;
+      lane.u[j].of(l) = at < d ? group.reach[i * d + at] : 0;
+      for (int t = 0; t < kTokens; ++t) lane.x[t][j].of(l) = at < d && t < T ? group.X[(i * T + t) * d + at] : 0;
+    }
+    for (int t = 0; t < Lane::kPadded; ++t) {
+      lane.gamma[t % Lane::kOwn].of(t / Lane::kOwn) = t < T ? group.gamma[i * T + t] : 0;
+    }
+  }
+  const device::LaneRule rule = lane_rule(settings, shape.n);
+  run.evaluate();
+  for (Index step = 0;; ++step) {
+    for (Lane& lane : lanes) lane.look(rule);
+    for (Lane& lane : lanes) lane.weigh(rule);
+    for (Lane& lane : lanes) lane.spread();
+    const double square = lanes[0].square();
+    ASSERT_NEAR(square, *group.square, 1e-11 * *group.square) << step;
+    ASSERT_NEAR(lanes[0].top(), *group.top, 1e-12 * std::abs(*group.top));
+    for (int i = 0; i < n; ++i) {
+      const Lane& lane = lanes[static_cast<std::size_t>(i)];
+      ASSERT_NEAR(lane.f(), group.f[i], 1e-12);
+      ASSERT_NEAR(lane.c(), group.c[i], 1e-11 * group.c[i]);
+      for (int j = 0; j < d; ++j) {
+        ASSERT_NEAR(lane.g(j / kSlice, j % kSlice), group.g[i * d + j], 1e-11);
+        ASSERT_NEAR(added[static_cast<std::size_t>(i * Lane::kVectorRow + j % kSlice * device::kEight + j / kSlice)],
+                    group.added[i * d + j], 1e-12 * static_cast<double>(step + 1));
+      }
+    }
+    if (step == settings.steps) break;
+    for (Lane& lane : lanes) lane.move(rule, square, scheduled_step(settings, step));
+    run.advance(scheduled_step(settings, step), step);
+    run.evaluate();
+  }
+}
+
+TEST(DeviceLanes, EightThreadsPerQueryDoWhatLanesDo) {
+  for (const Loss loss : kLosses) {
+    const TrainSettings settings{.step = 0.2, .steps = 30, .loss = loss};
+    const AttentionTask usual = generate({.n = 30, .T = 16, .d = 32}, 3).task;
+    expect_split_like_lanes<16, 4>(usual, settings);
+    const AttentionTask ragged = generate({.n = 7, .T = 18, .d = 29, .shortest = 2}, 3).task;
+    expect_split_like_lanes<20, 4>(ragged, settings);
+    expect_split_like_lanes<20, 4>(with_a_tie(ragged), settings);
+  }
+  expect_split_like_lanes<20, 4>(generate({.n = 10, .T = 20, .d = 32}, 3).task,
+                                 {.optimizer = Optimizer::gd, .steps = 50});
 }
 
 TEST(DeviceLanes, SaturatedRunsKeepTheirBits) {
