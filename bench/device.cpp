@@ -10,6 +10,7 @@
 #include "bench.h"
 #include "device/cuda.h"
 #include "measure.h"
+#include "train/lane_runs.h"
 #include "train/optimizers.h"
 
 namespace attsvm::bench {
@@ -18,7 +19,7 @@ namespace {
 struct Options {
   Size size;
   std::string param = "W", optimizer = "ngd";
-  std::uint32_t count = 100'000, cpu_count = 2'000;
+  std::uint32_t count = 100'000, kernel_count = 31'680, cpu_count = 2'000;
   Index steps = 1000;
   int rounds = 3;
 };
@@ -44,10 +45,11 @@ void measure_limits() {
   const auto rate = [&](const char* kernel, std::array<void*, 3>& arguments, double work) {
     double best = 0;
     for (int round = 0; round < 5; ++round) {
-      const double before = cuda.busy();
-      cuda.launch(kernel, kBlocks, kThreads, arguments.data());
-      cuda.wait();
-      best = std::max(best, work / (cuda.busy() - before));
+      const double seconds = seconds_of([&] {
+        cuda.launch(kernel, kBlocks, kThreads, arguments.data());
+        cuda.wait();
+      });
+      best = std::max(best, work / seconds);
     }
     return best;
   };
@@ -65,43 +67,62 @@ TrainSettings settings_of(const Options& options) {
   return settings;
 }
 
+std::vector<AttentionTask> drawn(const Options& options, Threads& threads) {
+  const Recipe recipe{.n = options.size.n, .T = options.size.T, .d = options.size.d};
+  std::vector<AttentionTask> tasks(options.count, generate(recipe, 1, 0).task);
+  threads.for_each(std::ssize(tasks), [&](Index k) {
+    tasks[static_cast<std::size_t>(k)] = generate(recipe, 1, static_cast<std::uint32_t>(k)).task;
+  });
+  return tasks;
+}
+
+/// Seconds per step and run of `rounds` calls; the results are freed outside.
+std::vector<double> times(std::span<const AttentionTask> tasks, const TrainSettings& settings, Threads& threads,
+                          int rounds) {
+  std::vector<double> seconds;
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<TrainedRun> runs;
+    seconds.push_back(seconds_of([&] { runs = train_many(tasks, settings, threads); }));
+  }
+  return divided(seconds, static_cast<double>(settings.steps) * static_cast<double>(tasks.size()));
+}
+
 void measure_training(const Options& options) {
-  Cuda& cuda = card();
+  card();
   Threads gpu, cpu;
   gpu.set_device(Device::cuda);
   cpu.set_device(Device::cpu);
-  const Size& size = options.size;
-  std::vector<AttentionTask> tasks(options.count, generate({.n = size.n, .T = size.T, .d = size.d}, 1, 0).task);
-  gpu.for_each(std::ssize(tasks), [&](Index k) {
-    const auto instance = static_cast<std::uint32_t>(k);
-    tasks[instance] = generate({.n = size.n, .T = size.T, .d = size.d}, 1, instance).task;
-  });
-  const TrainSettings settings = settings_of(options);
-  TrainSettings brief = settings;
-  brief.steps = 2;
-  train_many(std::span(tasks).first(std::min<std::size_t>(tasks.size(), 10'000)), brief, gpu);  // warms up
-  std::vector<double> whole, kernel;
+  const std::vector<AttentionTask> tasks = drawn(options, gpu);
+  const auto first = [&](std::size_t count) { return std::span(tasks).first(std::min(count, tasks.size())); };
+  TrainSettings settings = settings_of(options);
+  times(first(10'000), settings_of({.steps = 2}), gpu, 1);  // warms up
   const DeviceCounts before = device_counts();
-  for (int round = 0; round < options.rounds; ++round) {
-    const double busy = cuda.busy();
-    whole.push_back(seconds_of([&] { train_many(tasks, settings, gpu); }));
-    kernel.push_back(cuda.busy() - busy);
+  const std::vector<double> whole = times(tasks, settings, gpu, options.rounds);
+  const std::uint64_t on_gpu = (device_counts().on_gpu - before.on_gpu) / static_cast<std::uint64_t>(options.rounds);
+  const std::vector<double> alone = times(first(options.cpu_count), settings, cpu, options.rounds);
+  // The kernels alone: the difference of two long runs of tasks of which the GPU leaves none to the CPU.
+  std::vector<AttentionTask> taken;
+  for (const AttentionTask& task : first(2 * options.kernel_count)) {
+    const Head head = task.head();
+    const Parameters start = starting_point(task, settings, {}, head);
+    if (taken.size() < options.kernel_count && lane_input(task, settings, head, start, kMostDeviceNumbers))
+      taken.push_back(task);
   }
-  const std::span<const AttentionTask> few = std::span(tasks).first(std::min(options.count, options.cpu_count));
-  std::vector<double> alone;
-  for (int round = 0; round < options.rounds; ++round)
-    alone.push_back(seconds_of([&] { train_many(few, settings, cpu); }));
-  const double steps = static_cast<double>(options.steps), work = steps * options.count;
+  settings.steps = 4 * options.steps;
+  std::vector<double> kernel = times(taken, settings, gpu, options.rounds);
+  settings.steps = 8 * options.steps;
+  const std::vector<double> lengthy = times(taken, settings, gpu, options.rounds);
+  for (std::size_t k = 0; k < kernel.size(); ++k) kernel[k] = 2 * lengthy[k] - kernel[k];
   emit({{"name", "device"},
         {"device", device_report().name},
         {"param", options.param},
         {"optimizer", options.optimizer},
         {"instances", options.count},
         {"steps", options.steps},
-        {"on_gpu", device_counts().on_gpu - before.on_gpu},
-        {"seconds", divided(whole, work)},
-        {"kernel_seconds", divided(kernel, work)},
-        {"cpu_seconds", divided(alone, steps * static_cast<double>(few.size()))},
+        {"on_gpu", on_gpu},
+        {"seconds", whole},
+        {"kernel_seconds", kernel},
+        {"cpu_seconds", alone},
         {"threads", cpu.count()}});
 }
 
@@ -117,6 +138,7 @@ void add_device(CLI::App& program) {
   verb->add_option("--param", options->param, "W or KQ");
   verb->add_option("--optimizer", options->optimizer, "As attsvm train takes it");
   verb->add_option("--count", options->count, "Instances");
+  verb->add_option("--kernel-count", options->kernel_count, "Instances of the long runs that time the kernels alone");
   verb->add_option("--cpu-count", options->cpu_count, "Instances on the CPU");
   verb->add_option("--steps", options->steps, "Steps of each");
   verb->add_option("--rounds", options->rounds, "Samples");

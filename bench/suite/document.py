@@ -23,7 +23,8 @@ def main():
     if pathlib.Path(chosen.file).resolve() != kept.resolve():
         shutil.copyfile(chosen.file, kept)
     drawn = charts.draw_all(results, docs / "benchmarks")
-    (docs / "benchmarks.md").write_text(pages.whole(results, drawn))
+    device = ROOT / "docs/benchmarks_device.json"  # of bench/run --only device, on a machine with a GPU
+    (docs / "benchmarks.md").write_text(pages.whole(results, drawn, load(device) if device.exists() else None))
     if not chosen.no_readme:
         readme = chosen.root / "README.md"
         readme.write_text(placed(readme.read_text(), pages.readme(results)))

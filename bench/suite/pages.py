@@ -245,6 +245,26 @@ def limits_text(results):
     return text
 
 
+def device_text(results):
+    """From results of their own: those of a machine with a GPU."""
+    if results is None:
+        return ""
+    m, rows = results.machine, section_rows(results, "device")
+    limits = {row["who"]: row["speed"] for row in rows if row["case"] == "limits"}
+    name = next(row["device"] for row in rows if row["case"] == "limits")
+    solved = [row for row in rows if "problems_per_second" in row]
+    trained = [row for row in rows if row["case"] != "limits" and row not in solved]
+    best = {case: max((row["steps_per_second"] for row in found if row["who"].startswith("PyTorch") and row.get("steps_per_second")), default=None) for case, found in by_case(trained).items()}
+    return (f"\n## Batches on a GPU\n\n{name} ({limits['multiply'] / 1e12:.1f} TFLOP/s of FP64 multiply-adds in registers, {limits['read'] / 1e12:.1f} TB/s read, measured in the same run), {m['cores']} cores of {m['processor']}; {m['date'][:10]}, "
+            f"commit {m['commit']}. Training steps of all instances per second: of `train_many` from tasks in the host's memory to results in it, of the kernels alone (two long runs, their difference), of PyTorch in plain double arithmetic on the same card, its data ready, and of `train_many` on the CPU. "
+            "`make bench-device` repeats it.\n\n"
+            + table([("runs", lambda row: row["case"]), ("way", lambda row: row["who"]), ("instances", shown("instances", number)), ("steps per second", lambda row: f"{row['steps_per_second']:.2e}" if row.get("steps_per_second") else row["status"]),
+                     ("over the best PyTorch", lambda row: times(row["steps_per_second"] / best[row["case"]]) if best[row["case"]] and row["who"].startswith("attsvm") else "")], trained)
+            + "\n\nFrobenius problems per second: of the kernel alone, with the problems in the card's memory; of `solve_many` from problems in the host's memory to certified answers in it; and of the same on the CPU.\n\n"
+            + table([("problems", lambda row: row["case"]), ("way", lambda row: row["who"]), ("how many", shown("problems", number)), ("per second", lambda row: f"{row['problems_per_second']:.2e}"),
+                     ("worst gap", lambda row: f"{row['worst_gap']:.0e}"), ("left to the CPU", lambda row: row.get("handed_over", ""))], solved))
+
+
 def many_text(results):
     rows = section_rows(results, "many")
     if not rows:
@@ -261,7 +281,7 @@ def wrapped(text, width=120):
                        for part in text.strip().split("\n\n")) + "\n"
 
 
-def whole(results, drawn):
+def whole(results, drawn, device=None):
     head = f"""# Benchmarks
 
 `bench/document` wrote this page from [benchmarks.json](benchmarks.json), which `bench/run --peers` measured; nothing here is typed in by hand. To repeat it, run `make bench-peers` (it installs gigabytes of peers into build/peers and takes an hour or two), then `bench/document build/results/peers.json`. To repeat a part: `bench/run --peers --only solvers --case "(6,8,10)" --into build/results/peers.json`. `bench/compare A.json B.json` says what a change made slower.
@@ -271,7 +291,7 @@ def whole(results, drawn):
 
 {short(results)}"""
     return wrapped(head + aims_text(results) + solvers_text(results, drawn) + infeasible_text(results) + large_text(results) + many_text(results) + training_text(results, drawn) + saturation_text(
-        results, drawn) + jobs_text(results) + scaling_text(results, drawn) + limits_text(results))
+        results, drawn) + jobs_text(results) + device_text(device) + scaling_text(results, drawn) + limits_text(results))
 
 
 def best_peer(results, case):

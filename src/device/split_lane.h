@@ -10,11 +10,11 @@ namespace attsvm::internal::device {
 
 constexpr int kEight = 8;
 
-/// Eight threads of a warp, which hold one number each of what is called a value here.
+/// Eight threads of a warp, which hold one number each of what is called a value here. All threads of the warp have to
+/// do the same.
 #ifdef __CUDACC__
 struct EightThreads {
   static constexpr int kSlots = 1;
-  unsigned members;  ///< of the warp
   __device__ __forceinline__ static int slot(int) { return 0; }
   template <class Body>
   __device__ __forceinline__ void lanes(const Body& body) const {
@@ -22,9 +22,9 @@ struct EightThreads {
   }
   /// out = the number of lane `lane xor mask`
   __device__ __forceinline__ void exchange(const double* in, double* out, int mask) const {
-    out[0] = __shfl_xor_sync(members, in[0], mask);
+    out[0] = __shfl_xor_sync(~0U, in[0], mask);
   }
-  __device__ __forceinline__ void meet() const { __syncwarp(members); }
+  __device__ __forceinline__ void meet() const { __syncwarp(); }
 };
 #endif
 
@@ -55,6 +55,8 @@ template <class Team, int kTokens, int kSlice>
 class SplitLane {
  public:
   static constexpr int kOwn = (kTokens + kEight - 1) / kEight, kPadded = kOwn * kEight, kWidth = kEight * kSlice;
+  // Rows of the board, so long that those of the four queries of a warp lie in different banks.
+  static constexpr int kVectorRow = kWidth + kEight, kTokenRow = kPadded + 2;
 
   struct Value {
     double at[static_cast<unsigned>(Team::kSlots)];
@@ -78,7 +80,7 @@ class SplitLane {
     halve<1, kPadded / 8>(logits);
     soften(logits);
     team_.lanes([&](int lane) {
-      const double* h = board_.h + query_ * kPadded;
+      const double* h = board_.h + query_ * kTokenRow;
       ATTSVM_UNROLL for (int j = 0; j < kSlice; ++j) g_[j].of(lane) = x[0][j].of(lane) * h[0];
       ATTSVM_UNROLL for (int t = 1; t < kTokens; ++t) {
         ATTSVM_UNROLL for (int j = 0; j < kSlice; ++j) g_[j].of(lane) = fma(x[t][j].of(lane), h[t], g_[j].of(lane));
@@ -100,8 +102,8 @@ class SplitLane {
     team_.lanes([&](int lane) {
       top_ = top.of(lane);
       c_ = weight_of(rule, facts_, exponent_of(rule, facts_), top_);
-      double* own = board_.vectors + query_ * kWidth + lane * kSlice;
-      ATTSVM_UNROLL for (int j = 0; j < kSlice; ++j) own[j] = c_ * g_[j].of(lane);
+      double* own = board_.vectors + query_ * kVectorRow + lane;
+      ATTSVM_UNROLL for (int j = 0; j < kSlice; ++j) own[j * kEight] = c_ * g_[j].of(lane);
     });
   }
 
@@ -115,14 +117,14 @@ class SplitLane {
 #pragma unroll 5
 #endif
       for (int k = 0; k < board_.n; ++k) {
-        const double* v = board_.vectors + k * kWidth + lane * kSlice;
-        ATTSVM_UNROLL for (int j = 0; j < kSlice; ++j) change[j] = fma(v[j], gram[k], change[j]);
+        const double* v = board_.vectors + k * kVectorRow + lane;
+        ATTSVM_UNROLL for (int j = 0; j < kSlice; ++j) change[j] = fma(v[j * kEight], gram[k], change[j]);
       }
-      const double* own = board_.vectors + query_ * kWidth + lane * kSlice;
+      const double* own = board_.vectors + query_ * kVectorRow + lane;
       double sum = 0;
       ATTSVM_UNROLL for (int j = 0; j < kSlice; ++j) {
         change_[j].of(lane) = change[j];
-        sum = fma(own[j], change[j], sum);
+        sum = fma(own[j * kEight], change[j], sum);
       }
       part.of(lane) = sum;
     });
@@ -148,11 +150,11 @@ class SplitLane {
   ATTSVM_LANE void move(const LaneRule& rule, double square, double step) {
     const double along = step_factor(rule, square, top_, step);
     team_.lanes([&](int lane) {
-      const double* own = board_.vectors + query_ * kWidth + lane * kSlice;
-      double* added = board_.added + query_ * kWidth + lane * kSlice;
+      const double* own = board_.vectors + query_ * kVectorRow + lane;
+      double* added = board_.added + query_ * kVectorRow + lane;
       ATTSVM_UNROLL for (int j = 0; j < kSlice; ++j) {
         u[j].of(lane) = fma(along, change_[j].of(lane), u[j].of(lane));
-        added[j] = fma(along, own[j], added[j]);
+        added[j * kEight] = fma(along, own[j * kEight], added[j * kEight]);
       }
     });
   }
@@ -261,7 +263,7 @@ class SplitLane {
       const double leading = lead.of(lane) * inverse, drift = scale * leading;
       ATTSVM_UNROLL for (int k = 0; k < kOwn; ++k) {
         const double own = gap(lane, k, score);
-        board_.h[query_ * kPadded + lane * kOwn + k] = a[k].of(lane) * (nonzero(own) ? own - drift : -leading);
+        board_.h[query_ * kTokenRow + lane * kOwn + k] = a[k].of(lane) * (nonzero(own) ? own - drift : -leading);
       }
       facts_ = {score.of(lane) + drift, low.of(lane), inverse};
     });

@@ -25,7 +25,7 @@ struct SvmBatch {
   const double* numbers;
   const int* starts;
   double* answers;
-  double enough;  ///< the largest gap of an answer; others have gap −1
+  double enough;  ///< the largest gap of an answer; others are kUnsolved
 };
 
 constexpr int kMostRows = 4 * kTeam;
@@ -119,7 +119,7 @@ class SmallSvm {
  private:
   static constexpr double kMeet = 0x1p-48;        // as in margin/rows/tolerances.h
   static constexpr double kLoose = 64;            // factor on it before the multipliers are refined
-  static constexpr double kLargestInverse = 1e7;  // of kFastPivot there
+  static constexpr double kLargestInverse = 1e7;  // of a pivot: that of kFastPivot there
   static constexpr float kRelaxation = 1.3F;
   static constexpr int kFirstSweeps = 3, kSweepLimit = 16;
   static constexpr int kPatience = 4, kTryLimit = 60, kPasses = 3;
@@ -256,6 +256,7 @@ class SmallSvm {
       });
       if (sweep >= kFirstSweeps && !moved) break;
     }
+    team_.meet();
     team_.fetch(
         rows, s_.d, [&](int k, int j) { return numbers[k * s_.d + j]; },
         [&](int k, int j, double number) { delta_[k * stride_ + j] = number * x_[k]; });
@@ -265,7 +266,7 @@ class SmallSvm {
         if (k < rows) x_[k] = x.of(r, lane) + left.of(r, lane) > 0 ? 1 : 0;
       }
     });
-    team_.each(0, [](int) {});
+    team_.meet();
   }
 
   ATTSVM_LANE double* factor_row(int i) const { return factor_ + i * (i + 1) / 2; }
@@ -311,8 +312,9 @@ class SmallSvm {
     ATTSVM_ROLLED for (int j = size - 1; j >= 0; --j) {
       const double x = rest_[j] * inverse_[j];
       const double* row = factor_row(j);
-      team_.each(j + 1, [&](int k) { rest_[k] = k < j ? fma(-row[k], x, rest_[k]) : x; });
+      team_.each(j, [&](int k) { rest_[k] = fma(-row[k], x, rest_[k]); });
     }
+    team_.each(size, [&](int j) { rest_[j] *= inverse_[j]; });
   }
 
   /// W and the values of all rows from the multipliers; returns ‖W‖.

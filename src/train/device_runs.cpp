@@ -14,7 +14,9 @@
 namespace attsvm::internal {
 namespace {
 
-constexpr Index kMostAtOnce = 8192;  // runs of a chunk: more than a card works on at a time
+// Runs of a chunk, at most: a multiple of what an H200 works on at a time at (6,8,10); and bytes of the host per chunk.
+constexpr Index kMostAtOnce = 15'840;
+constexpr double kMostBytes = 128e6;
 constexpr Index kMostSteps = 256;    // per launch, so that a stop is answered soon
 constexpr double kWorthwhile = 4e9;  // multiplications that take a core about a second
 constexpr double kShare = 0.8;       // of the card's free memory, at most
@@ -154,13 +156,14 @@ class Chunk {
         card_steps_(cuda, kMostSteps * sizeof(device::StepSize)),
         stream_(cuda) {}
 
-  /// How many runs of a shape fit into the card's memory at once; DeviceError if it is none.
-  static Index fitting(Cuda& cuda, const LaneShape& shape, const TrainSettings& settings) {
+  /// How many runs a chunk should have, with room for two; DeviceError if the card has no room for any.
+  static std::size_t most(Cuda& cuda, const LaneShape& shape, const TrainSettings& settings) {
     const Layout layout(cuda, shape, settings);
-    const auto tile = static_cast<double>(layout.size(1, 0, kArrays) * sizeof(double));
-    const double tiles = std::floor(kShare * static_cast<double>(cuda.free_memory()) / tile);
-    if (tiles < 1) throw DeviceError("the GPU has too little free memory");
-    return static_cast<Index>(std::min(tiles, 1e9)) * layout.per_tile;
+    const auto bytes = [&](std::size_t last) { return static_cast<double>(layout.size(1, 0, last) * sizeof(double)); };
+    const double fitting = kShare * static_cast<double>(cuda.free_memory()) / (2 * bytes(kArrays));
+    if (fitting < 1) throw DeviceError("the GPU has too little free memory");
+    const double tiles = std::floor(std::min(fitting, std::max(1.0, kMostBytes / bytes(kScratch))));
+    return static_cast<std::size_t>(std::min(static_cast<Index>(tiles) * layout.per_tile, kMostAtOnce));
   }
 
   bool busy() const { return !entrants_.empty(); }
@@ -169,7 +172,6 @@ class Chunk {
   void begin(std::span<DeviceEntrant> entrants, Threads& threads) {
     entrants_ = entrants;
     tiles_ = layout_.tiles(std::ssize(entrants));
-    ends_.assign(entrants.size(), {});
     in_lanes(threads, true, [&](Index run, const DeviceEntrant&, LaneRuns& lane) { put(run, lane.group()); });
     card_[0].fill(tasks_, bytes(0), stream_);
     card_[1].fill(points_, bytes(1), stream_);
@@ -189,17 +191,14 @@ class Chunk {
       stream_.wait();
       in_lanes(threads, false, [&](Index run, const DeviceEntrant& entrant, LaneRuns& lane) {
         get(run, lane.group());
-        record(entrant, lane, ends_[static_cast<std::size_t>(run)], rest(run), due, last, asked);
+        record(entrant, lane, rest(run), due, last, asked);
       });
     }
     if (!last && !asked) {
       const Index next = settings_.record.next(step_ + 1, settings_.steps);
       return advance(std::min({next < 0 ? settings_.steps : next, settings_.steps, step_ + kMostSteps}));
     }
-    for (std::size_t k = 0; k < entrants_.size(); ++k) {
-      entrants_[k].out = std::move(ends_[k]);
-      entrants_[k].done = true;
-    }
+    for (DeviceEntrant& entrant : entrants_) entrant.done = true;
     entrants_ = {};
   }
 
@@ -225,7 +224,8 @@ class Chunk {
   /// Starts steps number step_, …, to−1, at most kMostSteps, and finds the gradients after them.
   void advance(Index to) {
     auto* sizes_of_steps = reinterpret_cast<device::StepSize*>(steps_.data());
-    for (Index step = step_; step < to; ++step) sizes_of_steps[step - step_] = step_size(settings_, step);
+    const StepRule rule = rule_of(settings_);
+    for (Index step = step_; step < to; ++step) sizes_of_steps[step - step_] = step_size(rule, settings_, step);
     card_steps_.fill(steps_, kMostSteps * sizeof(device::StepSize), stream_);
     const auto at = [&](std::size_t name) -> double* {
       if (layout_.numbers[name] == 0) return nullptr;
@@ -305,8 +305,8 @@ class Chunk {
   }
 
   /// Takes what a run's lane holds after step_ steps into its result.
-  void record(const DeviceEntrant& entrant, const LaneRuns& lane, TrainedRun& end, Index rest, bool due, bool last,
-              bool asked) const {
+  void record(const DeviceEntrant& entrant, const LaneRuns& lane, Index rest, bool due, bool last, bool asked) const {
+    TrainedRun& end = entrant.out;
     Parameters point = entrant.start;
     Record here = lane.record(0, step_, point);
     if (due) end.records.push_back(here);
@@ -338,7 +338,6 @@ class Chunk {
   Cuda::Room card_steps_;
   Cuda::Stream stream_;  // ends before the memory above is freed
   std::span<DeviceEntrant> entrants_{};
-  std::vector<TrainedRun> ends_{};
   Index step_ = 0;
 };
 
@@ -355,8 +354,8 @@ device::EntryRule entry_rule(const TrainSettings& settings, Index queries) {
           .log_queries = std::log(static_cast<double>(queries))};
 }
 
-device::StepSize step_size(const TrainSettings& settings, Index step) {
-  const auto [b1, b2] = rule_of(settings).betas;
+device::StepSize step_size(const StepRule& rule, const TrainSettings& settings, Index step) {
+  const auto [b1, b2] = rule.betas;
   const double size = scheduled_step(settings, step), t = static_cast<double>(step + 1);
   return {size, size / (1 - std::pow(b1, t)), 1 / (1 - std::pow(b2, t))};
 }
@@ -376,17 +375,13 @@ bool worth_a_device(const LaneShape& shape, const TrainSettings& settings, std::
   return per_step * static_cast<double>(settings.steps) * static_cast<double>(runs) >= kWorthwhile;
 }
 
-void train_on_device(Cuda& cuda, std::span<DeviceEntrant> entrants, Threads& threads) {
+void train_on_device(Cuda& cuda, const TrainSettings& settings, std::span<DeviceEntrant> entrants, Threads& threads) {
   try {
-    const TrainSettings& settings = entrants[0].settings;
     const LaneShape& shape = entrants[0].input.shape;
-    const auto fitting = static_cast<std::size_t>(Chunk::fitting(cuda, shape, settings));
-    const bool one = entrants.size() <= std::min<std::size_t>(kMostAtOnce, fitting);
-    const std::size_t most =
-        one ? entrants.size() : std::min<std::size_t>(kMostAtOnce, std::max<std::size_t>(1, fitting / 2));
+    const std::size_t most = std::min(entrants.size(), Chunk::most(cuda, shape, settings));
     // While the card works on one chunk, the host prepares the other, or makes its records.
     std::vector<std::unique_ptr<Chunk>> chunks;
-    for (int k = 0; k < (one ? 1 : 2); ++k)
+    for (int k = 0; k < (most == entrants.size() ? 1 : 2); ++k)
       chunks.push_back(std::make_unique<Chunk>(cuda, shape, settings, static_cast<Index>(most)));
     std::size_t begun = 0;
     for (bool any = true; any;) {
@@ -401,8 +396,10 @@ void train_on_device(Cuda& cuda, std::span<DeviceEntrant> entrants, Threads& thr
         any = any || chunk->busy();
       }
     }
-  } catch (const DeviceError&) {
-    return;  // the CPU does what is left
+  } catch (const DeviceError&) {  // the CPU does what is left
+    for (DeviceEntrant& entrant : entrants) {
+      if (!entrant.done) entrant.out = {};
+    }
   }
 }
 

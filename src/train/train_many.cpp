@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <future>
 #include <map>
 
 #include "attsvm/train.h"
@@ -19,7 +20,6 @@ namespace {
 
 /// A run that is to be put into a lane, or to run alone if `input` is empty.
 struct Entrant {
-  TrainSettings settings;
   Head head{};
   Parameters point{};
   std::optional<LaneInput> input{};
@@ -27,8 +27,7 @@ struct Entrant {
 
 /// Trains runs that share vectors. Lanes that are left over repeat the last run.
 void run_together(std::span<const AttentionTask> tasks, std::vector<Entrant>& entrants,
-                  std::span<const std::size_t> runs, std::vector<TrainedRun>& out) {
-  const TrainSettings& settings = entrants[runs[0]].settings;
+                  std::span<const std::size_t> runs, const TrainSettings& settings, std::vector<TrainedRun>& out) {
   const Index lanes = lane_width(), used = static_cast<Index>(runs.size());
   LaneRuns group(entrants[runs[0]].input->shape, lanes, settings);
   for (Index lane = 0; lane < lanes; ++lane) {
@@ -80,10 +79,11 @@ using ShapeKey = std::array<Index, 5>;
 
 ShapeKey key_of(const LaneShape& shape) { return {shape.n, shape.T, shape.d, shape.dz, shape.r}; }
 
-/// Trains on the GPU what it can take and what is worth it; the runs that it did are marked in the result.
+/// Trains on the GPU what it can take and what is worth it; the runs that it did are marked in the result. Calls
+/// `meanwhile` before the GPU begins, if it does.
 std::vector<bool> train_on_device_if_any(std::span<const AttentionTask> tasks, const TrainSettings& settings,
                                          Threads& threads, const std::vector<Entrant>& entrants,
-                                         std::vector<TrainedRun>& out) {
+                                         std::vector<TrainedRun>& out, const std::function<void()>& meanwhile) {
   std::vector<bool> done(tasks.size(), false);
   std::map<ShapeKey, std::vector<std::size_t>> shapes;
   bool tried = false;
@@ -95,15 +95,16 @@ std::vector<bool> train_on_device_if_any(std::span<const AttentionTask> tasks, c
     if (threads.device() == Device::automatic && !worth_a_device(shape, settings, runs.size())) continue;
     Cuda* cuda = device_for(settings, threads);
     if (cuda == nullptr) break;
+    if (!tried) meanwhile();
+    tried = true;
     std::vector<DeviceEntrant> chosen;
     chosen.reserve(runs.size());
     for (const std::size_t run : runs) {
       const Entrant& entrant = entrants[run];
-      chosen.push_back({tasks[run], entrant.settings, entrant.head, *entrant.input, entrant.point, out[run]});
+      chosen.push_back({tasks[run], entrant.head, *entrant.input, entrant.point, out[run]});
     }
-    train_on_device(*cuda, chosen, threads);
+    train_on_device(*cuda, settings, chosen, threads);
     for (std::size_t k = 0; k < chosen.size(); ++k) done[runs[k]] = chosen[k].done;
-    tried = true;
   }
   const auto on_gpu = static_cast<std::size_t>(std::count(done.begin(), done.end(), true));
   if (tried) count_batch(on_gpu, done.size() - on_gpu);
@@ -126,45 +127,71 @@ std::vector<TrainedRun> train_many(std::span<const AttentionTask> tasks, const T
       return limit.over() || (settings.progress && settings.progress(now));
     };
   }
+  const auto settings_of = [&](std::size_t run) {
+    TrainSettings own = each;
+    own.instance += static_cast<std::uint32_t>(run);
+    return own;
+  };
   std::vector<Entrant> entrants(tasks.size());
   threads.for_each(static_cast<Index>(tasks.size()), [&](Index k) {
     const auto run = static_cast<std::size_t>(k);
     Entrant& entrant = entrants[run];
-    entrant.settings = each;
-    entrant.settings.instance += static_cast<std::uint32_t>(k);
+    const TrainSettings own = settings_of(run);
     with_place(fmt::format("tasks[{}]", k), [&] {
-      require_usable(entrant.settings, tasks[run]);
-      entrant.head = starting_head(tasks[run], entrant.settings, start_of(run));
-      entrant.point = starting_point(tasks[run], entrant.settings, start_of(run), entrant.head);
+      require_usable(own, tasks[run]);
+      entrant.head = starting_head(tasks[run], own, start_of(run));
+      entrant.point = starting_point(tasks[run], own, start_of(run), entrant.head);
       if (settings.stop_direction > 0) return;  // runs that may end early do not share vectors
       const Index most = threads.device() == Device::cpu ? kMostLaneNumbers : kMostDeviceNumbers;
-      entrant.input = lane_input(tasks[run], entrant.settings, entrant.head, entrant.point, most);
+      entrant.input = lane_input(tasks[run], own, entrant.head, entrant.point, most);
     });
   });
 
-  // A part is a vector of runs of one shape, or a single run that lanes cannot take.
+  std::vector<TrainedRun> runs(tasks.size());
+  const SingleThreadBlas blas;     // one guard for all runs
+  std::vector<std::size_t> alone;  // runs that no lanes can take
+  for (std::size_t run = 0; run < tasks.size(); ++run) {
+    if (!entrants[run].input) alone.push_back(run);
+  }
+  const auto train_alone = [&](Index k) {
+    const std::size_t run = alone[static_cast<std::size_t>(k)];
+    Threads one(1);
+    runs[run] = train(tasks[run], settings_of(run), one, start_of(run));
+  };
+  std::future<void> beside;  // on threads of their own while a GPU trains the others
+  const std::vector<bool> done = train_on_device_if_any(tasks, each, threads, entrants, runs, [&] {
+    if (alone.empty()) return;
+    beside = std::async(std::launch::async, [&] {
+      Threads(threads.count()).for_each(std::ssize(alone), train_alone);
+      alone.clear();
+    });
+  });
+  if (beside.valid()) beside.get();
+  // A part is a vector of runs of one shape.
   std::vector<std::vector<std::size_t>> parts;
   std::map<ShapeKey, std::size_t> open;
-  std::vector<TrainedRun> runs(tasks.size());
-  const std::vector<bool> done = train_on_device_if_any(tasks, each, threads, entrants, runs);
   for (std::size_t run = 0; run < tasks.size(); ++run) {
-    if (done[run]) continue;
-    if (!entrants[run].input || !entrants[run].input->shape.in_cpu_lanes()) {
-      entrants[run].input.reset();
-      parts.push_back({run});
+    if (done[run] || !entrants[run].input) continue;
+    const LaneShape& shape = entrants[run].input->shape;
+    if (!shape.in_cpu_lanes()) {
+      alone.push_back(run);
       continue;
     }
-    const auto [at, added] = open.try_emplace(key_of(entrants[run].input->shape), parts.size());
+    const auto [at, added] = open.try_emplace(key_of(shape), parts.size());
     if (!added && static_cast<Index>(parts[at->second].size()) == lane_width()) at->second = parts.size();
     if (at->second == parts.size()) parts.emplace_back();
     parts[at->second].push_back(run);
   }
-  const SingleThreadBlas blas;  // one guard for all runs
-  threads.for_each(static_cast<Index>(parts.size()), [&](Index k) {
-    const std::vector<std::size_t>& part = parts[static_cast<std::size_t>(k)];
-    if (entrants[part[0]].input) return run_together(tasks, entrants, part, runs);
-    Threads alone(1);
-    runs[part[0]] = train(tasks[part[0]], entrants[part[0]].settings, alone, start_of(part[0]));
+  // Both kinds in one loop, so that no thread waits between them.
+  const Index groups = std::ssize(parts);
+  threads.for_each(groups + std::ssize(alone), [&](Index k) {
+    if (k < groups) return run_together(tasks, entrants, parts[static_cast<std::size_t>(k)], each, runs);
+    train_alone(k - groups);
+  });
+  constexpr std::size_t kFreed = 1024;  // by a thread at a time
+  threads.for_each(static_cast<Index>((entrants.size() + kFreed - 1) / kFreed), [&](Index k) {
+    const std::size_t first = static_cast<std::size_t>(k) * kFreed;
+    for (std::size_t run = first; run < std::min(entrants.size(), first + kFreed); ++run) entrants[run] = {};
   });
   return runs;
 }

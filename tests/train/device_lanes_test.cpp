@@ -151,7 +151,7 @@ void move(device::ProductLane<Sizes, false>& lane, const TrainSettings& settings
 template <class Sizes>
 void move(device::ProductLane<Sizes, true>& lane, const TrainSettings& settings, Index queries, std::array<double, 2>,
           Index step) {
-  lane.move(entry_rule(settings, queries), step_size(settings, step));
+  lane.move(entry_rule(settings, queries), step_size(rule_of(settings), settings, step));
 }
 
 /// Takes the steps of a run by LaneRuns and by `Lane`, and compares all numbers after each.
@@ -280,8 +280,8 @@ void expect_split_like_lanes(const AttentionTask& task, const TrainSettings& set
   const LaneGroup& group = run.group();
   const int n = static_cast<int>(shape.n), T = static_cast<int>(shape.T), d = static_cast<int>(shape.d);
   const auto rows = static_cast<std::size_t>(n);
-  std::vector<double> vectors(rows * Lane::kWidth), added(vectors.size()), h(rows * Lane::kPadded), exponent(rows),
-      sum(rows), gram(group.gram, group.gram + n * n);
+  std::vector<double> vectors(rows * Lane::kVectorRow), added(vectors.size()), h(rows * Lane::kTokenRow),
+      exponent(rows), sum(rows), gram(group.gram, group.gram + n * n);
   const device::SplitBoard board{vectors.data(), added.data(), h.data(), exponent.data(),
                                  sum.data(),     gram.data(),  n,        n};
   std::vector<Lane> lanes(rows, Lane({}, board, 0));
@@ -312,8 +312,8 @@ void expect_split_like_lanes(const AttentionTask& task, const TrainSettings& set
       ASSERT_NEAR(lane.c(), group.c[i], 1e-11 * group.c[i]);
       for (int j = 0; j < d; ++j) {
         ASSERT_NEAR(lane.g(j / kSlice, j % kSlice), group.g[i * d + j], 1e-11);
-        ASSERT_NEAR(added[static_cast<std::size_t>(i * Lane::kWidth + j)], group.added[i * d + j],
-                    1e-12 * static_cast<double>(step + 1));
+        ASSERT_NEAR(added[static_cast<std::size_t>(i * Lane::kVectorRow + j % kSlice * device::kEight + j / kSlice)],
+                    group.added[i * d + j], 1e-12 * static_cast<double>(step + 1));
       }
     }
     if (step == settings.steps) break;

@@ -1,8 +1,11 @@
 #include "margin/device/solves.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -147,7 +150,8 @@ class DeviceCall {
     }
   }
 
-  std::span<const Fate> fates() const { return fates_; }
+  Fate fate(std::size_t problem) const { return fates_[problem]; }
+  std::ptrdiff_t count(Fate fate) const { return std::count(fates_.begin(), fates_.end(), fate); }
 
  private:
   void finish(Lane& lane) {
@@ -189,12 +193,11 @@ std::vector<std::uint8_t> solve_on_device(Cuda& cuda, std::span<const MarginProb
   DeviceCall call(cuda, problems, settings, threads, solutions);
   try {
     call.run(Fate::open);
-    if (std::ranges::count(call.fates(), Fate::cramped) > 0) call.run(Fate::cramped);
+    if (call.count(Fate::cramped) > 0) call.run(Fate::cramped);
   } catch (const DeviceError&) {  // what is not solved is left to the CPU
   }
-  std::vector<std::uint8_t> solved(problems.size());
-  std::ranges::transform(call.fates(), solved.begin(),
-                         [](Fate fate) { return static_cast<std::uint8_t>(fate == Fate::solved); });
+  std::vector<std::uint8_t> solved(problems.size(), 0);
+  for (std::size_t k = 0; k < solved.size(); ++k) solved[k] = call.fate(k) == Fate::solved ? 1 : 0;
   return solved;
 }
 

@@ -178,10 +178,12 @@ TEST(DeviceSolves, OnlyProvenAnswersAreTaken) {
   EXPECT_TRUE(takes(problem, answer));
   EXPECT_TRUE(take_answer(problem, {.tolerance = 1e-14}, answer.data(), memory, found));
   EXPECT_FALSE(take_answer(problem, {.tolerance = 1e-30}, answer.data(), memory, found) && found.gap > 0);
-  for (const std::size_t wrong : {std::size_t{0}, answer.size() - 10}) {  // an entry of W, a multiplier
+  const std::size_t in_W = 0, in_dual = answer.size() - 10;
+  for (const auto& [where, damage] : {std::pair(in_W, 1e-3), std::pair(in_dual, 1e-3),
+                                      std::pair(in_W, 1e-9)}) {  // which leaves a gap below the tolerance of 1e-8
     std::vector<double> damaged = answer;
-    damaged[wrong] += 1e-3;
-    EXPECT_FALSE(takes(problem, damaged)) << wrong;
+    damaged[where] += damage;
+    EXPECT_FALSE(takes(problem, damaged)) << where << ", " << damage;
   }
   std::vector<double> unsolved = answer;
   unsolved[unsolved.size() - device::kFacts + device::kGap] = -1;
