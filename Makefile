@@ -70,7 +70,7 @@ python:  ## build a wheel for this machine's Python, and for its Linux and newer
 	@scripts/python_environment >/dev/null
 	@scripts/build_wheel
 
-wheels:  ## meant for x86-64 Linux with glibc 2.28 and newer, Python 3.10, 3.11, 3.12+; not run to its end yet
+wheels:  ## build wheels for x86-64 Linux with glibc 2.28 and newer, Python 3.10, 3.11, 3.12+: build/wheels
 	@scripts/install_packages page test wheels
 	@scripts/python_environment >/dev/null
 	@scripts/build_wheels

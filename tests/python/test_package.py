@@ -144,6 +144,13 @@ def test_wheels_are_small_and_run_on_old_systems(wheels, tmp_path):
         assert all(f"======== {name}" in licence.read_text() for name in ("libflint-dev", "libgmp-dev", "libc++"))
 
 
+@pytest.mark.skipif(not FROM_SOURCE or len(tags_of_pythons_here()) < 2, reason="needs two wheels that we give out")
+def test_the_library_is_compiled_once_for_all_wheels(wheels):
+    log = (ROOT / "build/manylinux/wheel.log").read_text()  # of the last one
+    assert "Linking CXX shared module" in log
+    assert re.findall(r"Building CXX object (src/\S+)", log) == []
+
+
 def test_pythons_that_are_missing_are_named(tmp_path):
     for name in ("bash", "dirname"):
         (tmp_path / name).symlink_to(shutil.which(name))
