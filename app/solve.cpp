@@ -163,7 +163,7 @@ void print_table(const MarginProblem& problem, const MarginSolution& solution, c
     line("stopped", why_stopped(solution));
   if (!remark.empty()) line("remark", remark);
   line("work", fmt::format("{}, {:.3g} s, {}{}", counted(solution.iterations, "iteration"), seconds, solution.method,
-                           solution.warm_started            ? ", warm started"
+                           solution.warm_started        ? ", warm started"
                            : options.warm_start.empty() ? ""
                                                         : ", not from the warm start"));
 }
