@@ -140,7 +140,8 @@ ExitCode run_monitor_report(const Session& session, const ReportOptions& options
              counted(static_cast<Index>(data.at("step").size()), "measurement"),
              counted(static_cast<Index>(data.at("layers").size()), "layer"),
              counted(data.at("heads").get<Index>(), "head"));
-  for (const Json& words : data.at("warnings")) fmt::print("  {:<12} {}\n", "warning", printable(words.get<std::string>()));
+  for (const Json& words : data.at("warnings"))
+    fmt::print("  {:<12} {}\n", "warning", printable(words.get<std::string>()));
   return kDone;
 }
 
@@ -165,7 +166,8 @@ ExitCode end_heads_report(const Session& session, const Json& data, const Report
                          {"seed", nullptr},
                          {"threads", threads}});
   } else {
-    fmt::print("  {:<12} {}: {} heads, {} of them in full\n", "run", printable(options.runs.front()), runs.size(), full.size());
+    fmt::print("  {:<12} {}: {} heads, {} of them in full\n", "run", printable(options.runs.front()), runs.size(),
+               full.size());
   }
   return std::any_of(full.begin(), full.end(), any_open) ? kLimit : kDone;
 }

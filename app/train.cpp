@@ -351,7 +351,8 @@ Exit codes: 0 done, 4 stopped by the time limit or by overflow, 130 interrupted)
   verb->add_option("--weight-decay", s.weight_decay,
                    "Shrink the weights by this times the step in every step (default: 0; for adamw 0.01)");
   verb->add_option("--dropout", s.dropout, "Probability of dropping an attention weight (default: 0)");
-  verb->add_option("--batch", s.batch, "Queries per step (default, and from the number of queries on: all)")->check(CLI::Range(Index{1}, Index{1} << 40));
+  verb->add_option("--batch", s.batch, "Queries per step (default, and from the number of queries on: all)")
+      ->check(CLI::Range(Index{1}, Index{1} << 40));
   add_loss(verb, s.loss);
   verb->add_option(
       "--label-smoothing", s.label_smoothing,
