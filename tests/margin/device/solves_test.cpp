@@ -12,6 +12,7 @@ using namespace internal;
 using test::every_fourth;
 using test::expect_near;
 using test::of_optimal_tokens;
+using test::optimum;
 using test::scaled;
 using test::selected;
 using test::separable;
@@ -58,9 +59,7 @@ SvmChunk chunk_of(std::span<const MarginProblem> problems, RoomForAnswer room = 
 
 /// Expects the answer to be the CPU's, and valid.
 void expect_like_cpu(const MarginProblem& problem, const MarginSolution& found) {
-  Threads threads(1);
-  const MarginSolution expected = solve(problem, {}, threads);
-  ASSERT_EQ(expected.status, MarginStatus::optimal);
+  const MarginSolution expected = optimum(problem);
   EXPECT_EQ(found.status, MarginStatus::optimal);
   EXPECT_LE(found.gap, kDeviceGap);
   EXPECT_NEAR(found.objective, expected.objective, 1e-12 * expected.objective);
