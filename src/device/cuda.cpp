@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -30,10 +29,6 @@ struct Cuda::Driver {
   int shared_memory = 0;
   std::mutex names;
   std::map<std::string, void*> functions;
-  std::mutex clock;  // of the next three
-  bool running = false;
-  std::chrono::steady_clock::time_point started{};
-  double busy = 0;
 
   int (*init)(unsigned) = nullptr;
   int (*device_count)(int*) = nullptr;
@@ -204,10 +199,6 @@ void Cuda::launch(const std::string& kernel, unsigned blocks, unsigned threads, 
     driver_->check(driver_->function_attribute(function, kSharedBytes, static_cast<int>(shared)),
                    "share that much memory within a block");
   }
-  if (stream == nullptr) {
-    const std::lock_guard lock(driver_->clock);
-    if (!std::exchange(driver_->running, true)) driver_->started = std::chrono::steady_clock::now();
-  }
   driver_->check(driver_->start(function, blocks, 1, 1, threads, 1, 1, static_cast<unsigned>(shared),
                                 stream != nullptr ? stream->handle() : nullptr, arguments, nullptr),
                  "start a kernel");
@@ -215,17 +206,7 @@ void Cuda::launch(const std::string& kernel, unsigned blocks, unsigned threads, 
 
 void Cuda::wait() {
   driver_->enter();
-  const int error = driver_->synchronize();
-  const std::lock_guard lock(driver_->clock);
-  if (std::exchange(driver_->running, false)) {
-    driver_->busy += std::chrono::duration<double>(std::chrono::steady_clock::now() - driver_->started).count();
-  }
-  driver_->check(error, "end its work");
-}
-
-double Cuda::busy() const {
-  const std::lock_guard lock(driver_->clock);
-  return driver_->busy;
+  driver_->check(driver_->synchronize(), "end its work");
 }
 
 Cuda::Stream::Stream(Cuda& cuda) : cuda_(&cuda) {

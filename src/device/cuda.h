@@ -89,8 +89,7 @@ class Cuda {
   /// without a stream follows all launches and copies without one.
   void launch(const std::string& kernel, unsigned blocks, unsigned threads, void** arguments, std::size_t shared = 0,
               const Stream* stream = nullptr);
-  void wait();          ///< until all launches have ended
-  double busy() const;  ///< seconds from launches without a stream to the end of their wait(), all together
+  void wait();  ///< until all launches have ended
 
  private:
   struct Driver;

@@ -27,19 +27,20 @@ def run(session):
     for size, count, kernel, on_cpu in CASES:
         count = count // 10 if session.quick else count
         for param in ("W", "KQ") if size == CASES[0][0] else ("W",):
-            ours(session, size, param, "ngd", count, kernel, on_cpu)
+            ours(session, size, param, "ngd", count, (kernel, 10_000), on_cpu)
         if not session.quick:
             torch(session, size)
     for size, count, on_cpu in SOLVES:
         solves(session, size, count // 10 if session.quick else count, on_cpu)
     for optimizer in OPTIMIZERS:
-        ours(session, CASES[0][0], "W", optimizer, 50_000, 10_000, 2_000)
+        ours(session, CASES[0][0], "W", optimizer, 50_000, (31_680, 10_000) if optimizer == "gd" else (10_000, 4_000), 2_000)
 
 
 def ours(session, size, param, optimizer, count, kernel, on_cpu):
     n, T, d = size
+    kernel, kernel_steps = kernel
     (line,) = session.programs.bench("device", "--n", n, "--T", T, "--d", d, "--param", param, "--optimizer", optimizer, "--count", count,
-                                     "--steps", STEPS, "--kernel-count", kernel, "--cpu-count", on_cpu, "--rounds", 2 if session.quick else 3)
+                                     "--steps", STEPS, "--kernel-count", kernel, "--kernel-steps", kernel_steps, "--cpu-count", on_cpu, "--rounds", 2 if session.quick else 3)
     case = f"({n},{T},{d}) {param}, {optimizer}"
     for who, seconds, instances in (("attsvm, kernels", "kernel_seconds", kernel), ("attsvm, end to end", "seconds", count),
                                     (f"attsvm, CPU, {line['threads']} threads", "cpu_seconds", on_cpu)):
