@@ -35,7 +35,8 @@ HWY_INLINE void each(Work work) {
   each_of(work, std::make_integer_sequence<int, kCount>{});
 }
 
-// Emulated vectors are loops over their lanes already: long blocks would only keep the compiler busy, clang for minutes.
+// Emulated vectors are single numbers or loops over their lanes: long blocks of them only keep the compiler busy, clang
+// for minutes.
 constexpr int kMostInBlock = HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR ? 2 : 8;
 
 template <class Work, int... k>
