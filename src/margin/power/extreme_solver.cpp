@@ -145,7 +145,7 @@ template <class Real>
 void ExtremeSolver::widen(Tools<Real>& tools, const MarginProblem& problem, const Norm& norm) {
   tools.rows.weights_out(tools.path.w(), path_W_);
   tools.rows.duals_out(tools.path.lambda(), path_dual_);
-  tools.rows.duals_out(tools.path.slack(), path_slack_);
+  tools.rows.duals_out(tools.path.slack(), path_slack_);  // and back by duals_in, so the units do not matter
   tools.rows.load(problem, norm.family, tools.rows.scale(), set_.list());
   tools.path.widen(tools.rows, path_W_, path_dual_, path_slack_);
 }
