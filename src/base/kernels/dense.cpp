@@ -163,7 +163,7 @@ void multiply_lanes(const double* A, Index lda, Index rows, Index inner, const d
 void weighted_gram_lanes(const RowBlocks& B, const double* F, const double* C, Index corner, double* work, double* G,
                          Index ld) {
   const Index w = lanes(), cp = pad4(corner);
-  double *both = work, *h = both + B.zp, *c = h + B.dp, *turned = c + 4 * B.dp, *seen = turned + cp;
+  double *both = work, *h = both + B.zp, *c = h + B.dp, *turned = c + 4 * B.dp, *seen = turned + 4 * cp;
   for (Index b = 0; b < B.count; ++b) {
     const RowBlock& right = B.block[b];
     const double* zb = B.zeta + right.query * B.zp;
@@ -178,11 +178,13 @@ void weighted_gram_lanes(const RowBlocks& B, const double* F, const double* C, I
           const double* delta = B.delta + (right.first + l + q) * B.dp;
           double* column = c + q * B.dp;
           times(h, delta, column, B.dp);
-          if (C == nullptr) continue;
-          times(za, delta, turned, cp);
-          combine_strips(C, cp, cp, corner, turned, seen);
+          if (C != nullptr) times(za, delta, turned + q * cp, cp);
+        }
+        if (C != nullptr) combine_four(C, cp, cp, corner, turned, cp, count, seen, cp);
+        for (Index q = 0; C != nullptr && q < count; ++q) {
+          double *column = c + q * B.dp, *of_column = seen + q * cp;
           for (Index i = 0; i < cp; i += w) {
-            const auto sum = hn::MulAdd(hn::LoadU(v, zb + i), hn::LoadU(v, seen + i), hn::LoadU(v, column + i));
+            const auto sum = hn::MulAdd(hn::LoadU(v, zb + i), hn::LoadU(v, of_column + i), hn::LoadU(v, column + i));
             hn::StoreU(sum, v, column + i);
           }
         }

@@ -44,7 +44,7 @@ void evaluate(const RowBlocks& rows, const double* W, double* work, double* out)
 /// W = Σ x_k δ_k ζ_kᵀ
 void weigh(const RowBlocks& rows, const double* x, double* work, double* W);
 /// Lower triangle of G(k,l) = Σ_fg F_fg (δ_kf ζ_kg)(δ_lf ζ_lg) + Σ_fg C_fg (δ_kf ζ_kg)(δ_lg ζ_lf): F is dp × dz, and C
-/// is pad4(corner) × corner, corner ≤ d and dz, or null. ld ≥ rows + 3. `work` has room for 7 dp + zp.
+/// is pad4(corner) × corner, corner ≤ d and dz, or null. ld ≥ rows + 3. `work` has room for 13 dp + zp.
 void weighted_gram(const RowBlocks& rows, const double* F, const double* C, Index corner, double* work, double* G,
                    Index ld);
 /// One epoch of group Gauss–Seidel on the dual with x ≥ low: `passes` coordinate passes per block. Updates W along with

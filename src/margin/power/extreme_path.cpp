@@ -47,13 +47,10 @@ Real step_inside(const X& x, const DX& dx, Real most) {
 template <class Real>
 void ExtremePath<Real>::load(const PowerRows<Real>& rows, const Norm& norm, const RowMatrix& W,
                              const Eigen::VectorXd& dual) {
-  rows_ = &rows;
   of_weights_ = norm.power == kInfinity;
+  family_ = norm.family;
   tangent_ = false;
-  m_ = rows.count();
-  frame_.shape(norm.family, rows.left(), rows.right());
-  values_ = frame_.value_count();
-  count_ = static_cast<Real>(rows.inequalities() + 2 * values_ + frame_.spare());
+  shape(rows);
   rows.weights_in(W, w_);
   rows.duals_in(dual, lambda_);
   w_ *= kRoom;
@@ -88,6 +85,35 @@ void ExtremePath<Real>::load(const PowerRows<Real>& rows, const Norm& norm, cons
   measure();
 }
 
+template <class Real>
+void ExtremePath<Real>::shape(const PowerRows<Real>& rows) {
+  rows_ = &rows;
+  m_ = rows.count();
+  frame_.shape(family_, rows.left(), rows.right());
+  values_ = frame_.value_count();
+  count_ = static_cast<Real>(rows.inequalities() + 2 * values_ + frame_.spare());
+}
+
+template <class Real>
+void ExtremePath<Real>::widen(const PowerRows<Real>& rows, const RowMatrix& W, const Eigen::VectorXd& dual,
+                              const Eigen::VectorXd& slack) {
+  shape(rows);
+  rows.weights_in(W, w_);
+  rows.duals_in(dual, lambda_);
+  rows.duals_in(slack, slack_);
+  rows.products().values(w_, value_);
+  const Real least = kLeast * rows.b().cwiseAbs().mean();
+  for (Index k = 0; k < m_; ++k) {
+    if (rows.equal(k) || slack_(k) > 0) continue;
+    slack_(k) = std::max(value_(k) - rows.b()(k), least);
+    lambda_(k) = mu_ / slack_(k);
+  }
+  if (!frame_.entrywise()) {
+    for (auto* vector : {&p_, &q_}) vector->resize(values_);
+  }
+  measure();
+}
+
 /// Sets p and q of the singular values.
 template <class Real>
 void ExtremePath<Real>::split() {
@@ -117,6 +143,17 @@ void ExtremePath<Real>::measure() {
   bound_ = lower_bound();
   const Real distance = frame_.entrywise() ? products : std::abs(objective() - bound_);
   gap_ = (distance + violation) / objective();
+}
+
+/// Violated rows count by their multipliers in gap_, and these may be small.
+template <class Real>
+double ExtremePath<Real>::gap() const {
+  Real missing = 0;
+  for (Index k = 0; k < m_; ++k) {
+    const Real b = rows_->b()(k);
+    if (!rows_->equal(k)) missing = std::max(missing, (b - value_(k)) / (b > 0 ? b : 1));
+  }
+  return static_cast<double>(gap_ + missing);
 }
 
 template <class Real>

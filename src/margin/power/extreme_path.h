@@ -22,12 +22,16 @@ class ExtremePath {
 
   /// W and dual: an answer of the same problem in another norm, not zero. `norm`: max, l1 or spec.
   void load(const PowerRows<Real>& rows, const Norm& norm, const RowMatrix& W, const Eigen::VectorXd& dual);
+  /// Goes on with more rows, from the present W. `dual` and `slack`: of the present point, zero for new rows.
+  void widen(const PowerRows<Real>& rows, const RowMatrix& W, const Eigen::VectorXd& dual,
+             const Eigen::VectorXd& slack);
   /// One iteration. False: no more progress.
   bool step();
 
-  double gap() const {
-    return static_cast<double>(gap_);
-  }                                      ///< complementarity and violated rows together, relative to the objective
+  /// Complementarity and violated rows together, relative to the objective, and what W has to grow by to meet the rows.
+  double gap() const;
+  /// The same without that growth: it is small near the face, even where few rows are missed by much.
+  double gap_on_path() const { return static_cast<double>(gap_); }
   Real objective() const;                ///< of the present W, which may miss rows
   Real bound() const { return bound_; }  ///< a lower bound on the norm of W that meets the rows
   Real ratio() const;                    ///< of multipliers to slack that separates active rows from others
@@ -47,6 +51,7 @@ class ExtremePath {
     Real radius = 0;
   };
 
+  void shape(const PowerRows<Real>& rows);
   const Vector& x() const { return of_weights_ ? w_ : a_; }
   const Vector& y() const { return of_weights_ ? a_ : w_; }
   void split();
@@ -64,6 +69,7 @@ class ExtremePath {
 
   const PowerRows<Real>* rows_ = nullptr;
   Frame<Real> frame_;  // of x
+  NormFamily family_ = NormFamily::entrywise;
   bool of_weights_ = true, tangent_ = false;
   Index m_ = 0, values_ = 0;
   Real radius_ = 1, mu_ = 0, gap_ = std::numeric_limits<Real>::infinity(), bound_ = 0, count_ = 1;

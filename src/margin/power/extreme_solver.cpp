@@ -18,10 +18,12 @@ constexpr double kProgress = 0.9;
 // Gaps of the interior point method below which the face is tried: in the spectral norm, in others where rows and
 // entries determine a vertex, and where they do not.
 constexpr double kTrySpectral = 1e-2, kTryVertex = 1e-3, kTryOpen = 1e-6;
-constexpr Index kCheapFace = 300;         // rows up to which the face is tried at every step; else after a failure
-constexpr double kLater = 0.03;           // only when the gap has fallen by this factor
-constexpr Index kToRounding = 1500;       // rows of problems that are solved to rounding whatever the tolerance
-constexpr double kBelow = 0.1;            // share of the tolerance at which larger ones end
+constexpr Index kCheapFace = 300;    // rows up to which the face is tried at every step; else after a failure
+constexpr double kLater = 0.03;      // only when the gap has fallen by this factor
+constexpr Index kToRounding = 1500;  // rows of problems that are solved to rounding whatever the tolerance
+// Gap of the path below which rows that it violates are added, and again when it has fallen by the factor.
+constexpr double kWidenBelow = 0.05, kWidenAgain = 0.3;
+constexpr double kBelow = 0.3;            // share of the tolerance at which larger ones end
 constexpr double kAccurate = 1e-11;       // gap of an answer on the right face
 constexpr double kSure = 1e-2;            // share of the tolerance: a smaller gap survives any later rounding
 constexpr Index kWideWork = 100'000'000;  // largest rows² · (rows + unknowns) for extended precision, per iteration
@@ -70,30 +72,55 @@ ExtremeSolver::Outcome ExtremeSolver::solve(const MarginProblem& problem, const 
   if (frobenius.W.isZero(0)) return Outcome::converged;
   if (!set_.choose(problem, frobenius.slack, frobenius.dual)) return Outcome::stalled;
   goal_ = problem.rows() > kToRounding ? kBelow * tolerance : 0;
-  for (;;) {
-    gap_ = kInfinity;
-    unique_.reset();
-    if (!descend(tools_, problem, norm, frobenius, stop)) return Outcome::stopped;
-    if (!set_.add_violated(problem, W_)) break;
-  }
+  const Index first = set_.count(problem);
+  goes_on_ = true;
+  if (!cover(problem, norm, frobenius, stop)) return Outcome::stopped;
+  goes_on_ = false;
+  if (gap_ > tolerance && set_.count(problem) > first && !cover(problem, norm, frobenius, stop))
+    return Outcome::stopped;
   const Index m = set_.count(problem), unknowns = problem.d() * problem.dz();
   if (gap_ > kSure * tolerance && m * m * (m + unknowns) <= kWideWork &&
-      !descend(wide_tools_, problem, norm, frobenius, stop))
+      !descend(wide_tools_, problem, norm, frobenius, true, stop))
     return Outcome::stopped;
   return gap_ <= tolerance ? Outcome::converged : Outcome::stalled;
+}
+
+/// Solves over the rows of the set, and adds rows that the answer violates until there are none. False: asked to stop.
+bool ExtremeSolver::cover(const MarginProblem& problem, const Norm& norm, const MarginSolution& frobenius,
+                          const std::function<bool(const SolveProgress&)>& stop) {
+  for (bool afresh = true;; afresh = !goes_on_) {
+    gap_ = kInfinity;
+    unique_.reset();
+    if (!descend(tools_, problem, norm, frobenius, afresh, stop)) return false;
+    if (!set_.add_violated(problem, W_)) return true;
+  }
 }
 
 /// Follows the path until the face is found or rounding ends it, and keeps the best answer. False: asked to stop.
 template <class Real>
 bool ExtremeSolver::descend(Tools<Real>& tools, const MarginProblem& problem, const Norm& norm,
-                            const MarginSolution& frobenius, const std::function<bool(const SolveProgress&)>& stop) {
+                            const MarginSolution& frobenius, bool afresh,
+                            const std::function<bool(const SolveProgress&)>& stop) {
   constexpr double kRounding = 200 * static_cast<double>(std::numeric_limits<Real>::epsilon());
-  tools.rows.load(problem, norm.family, static_cast<Real>(norm.of(frobenius.W)), set_.list());
   ExtremePath<Real>& path = tools.path;
-  path.load(tools.rows, norm, frobenius.W, frobenius.dual);
-  double best = kInfinity, try_face = norm.is_entrywise() ? kTryVertex : kTrySpectral;
+  if (afresh) {
+    tools.rows.load(problem, norm.family, static_cast<Real>(norm.of(frobenius.W)), set_.list());
+    path.load(tools.rows, norm, frobenius.W, frobenius.dual);
+  } else {
+    widen(tools, problem, norm);
+  }
+  double best = kInfinity, widen_below = goes_on_ && set_.list() != nullptr ? kWidenBelow : 0;
+  double try_face = norm.is_entrywise() ? kTryVertex : kTrySpectral;
   int patience = kPatience;
   for (const Index first = iterations_;; ++iterations_) {
+    if (path.gap_on_path() < widen_below) {
+      widen_below = kWidenAgain * path.gap_on_path();
+      tools.rows.weights_out(path.w(), path_W_);
+      if (set_.add_violated(problem, path_W_)) {
+        widen(tools, problem, norm);
+        best = gap_ = kInfinity;
+      }
+    }
     if (path.gap() < kProgress * best) patience = kPatience;
     best = std::min(best, path.gap());
     if (path.gap() < gap_) {
@@ -104,13 +131,23 @@ bool ExtremeSolver::descend(Tools<Real>& tools, const MarginProblem& problem, co
     }
     const auto bound = static_cast<double>(path.bound() * tools.rows.scale());
     if (stop({.iteration = iterations_, .objective = kInfinity, .dual_objective = bound})) return false;
-    if (path.gap() < try_face) {
-      if (finish(tools, norm, norm.is_entrywise() && path.gap() > kTryOpen)) return true;
-      if (tools.rows.count() > kCheapFace) try_face = kLater * path.gap();
+    if (path.gap_on_path() < try_face) {
+      if (finish(tools, norm, norm.is_entrywise() && path.gap_on_path() > kTryOpen)) return true;
+      if (tools.rows.count() > kCheapFace) try_face = kLater * path.gap_on_path();
     }
     if (best < std::max(kRounding, goal_) || iterations_ - first == kIterations || --patience == 0 || !path.step())
       return true;
   }
+}
+
+/// Takes the rows that were added to the set into the equations, and goes on from the present point.
+template <class Real>
+void ExtremeSolver::widen(Tools<Real>& tools, const MarginProblem& problem, const Norm& norm) {
+  tools.rows.weights_out(tools.path.w(), path_W_);
+  tools.rows.duals_out(tools.path.lambda(), path_dual_);
+  tools.rows.duals_out(tools.path.slack(), path_slack_);  // and back by duals_in, so the units do not matter
+  tools.rows.load(problem, norm.family, tools.rows.scale(), set_.list());
+  tools.path.widen(tools.rows, path_W_, path_dual_, path_slack_);
 }
 
 /// Newton on the face near the present point of the path. False: it does not lead to an optimum.

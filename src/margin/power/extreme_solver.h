@@ -37,9 +37,13 @@ class ExtremeSolver {
     ExtremeFace<Real> face;
   };
 
+  bool cover(const MarginProblem& problem, const Norm& norm, const MarginSolution& frobenius,
+             const std::function<bool(const SolveProgress&)>& stop);
   template <class Real>
   bool descend(Tools<Real>& tools, const MarginProblem& problem, const Norm& norm, const MarginSolution& frobenius,
-               const std::function<bool(const SolveProgress&)>& stop);
+               bool afresh, const std::function<bool(const SolveProgress&)>& stop);
+  template <class Real>
+  void widen(Tools<Real>& tools, const MarginProblem& problem, const Norm& norm);
   template <class Real>
   bool finish(Tools<Real>& tools, const Norm& norm, bool vertex);
 
@@ -48,6 +52,9 @@ class ExtremeSolver {
   Tools<long double> wide_tools_;
   RowMatrix W_;
   Eigen::VectorXd dual_;
+  RowMatrix path_W_;  // where the path is
+  Eigen::VectorXd path_dual_, path_slack_;
+  bool goes_on_ = true;  // the path, when rows are added, rather than starting again
   std::optional<bool> unique_;
   double gap_ = 0, goal_ = 0;
   Index iterations_ = 0;

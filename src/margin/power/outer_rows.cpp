@@ -18,6 +18,19 @@ void OuterRows<Real>::rotate(const OuterRows& rows, const PowerMatrix<Real>& P, 
 }
 
 template <class Real>
+void OuterRows<Real>::take(const OuterRows& rows, const IndexList& picked) {
+  picked_query_.grow(picked.size());
+  u_.resize(picked.size(), rows.u_.cols());
+  for (Index k = 0; k < picked.size(); ++k) {
+    u_.row(k) = rows.u_.row(picked[k]);
+    picked_query_[k] = rows.query_[picked[k]];
+  }
+  v_ = rows.v_;
+  query_ = picked_query_.data();
+  turned_ = rows.turned_;
+}
+
+template <class Real>
 void OuterRows<Real>::values(const Vector& W, Vector& x) const {
   const Index left = turned_ ? v_.cols() : u_.cols(), right = turned_ ? u_.cols() : v_.cols();
   const Eigen::Map<const PowerMatrix<Real>> matrix(W.data(), left, right);
@@ -91,6 +104,16 @@ void OuterRows<double>::rotate(const OuterRows& rows, const PowerMatrix<double>&
   group();
 }
 
+void OuterRows<double>::take(const OuterRows& rows, const IndexList& picked) {
+  picked_query_.grow(picked.size());
+  for (Index k = 0; k < picked.size(); ++k) picked_query_[k] = rows.query_[picked[k]];
+  shape(picked.size(), rows.queries_, rows.rows_.d(), rows.rows_.dz(), picked_query_.data(), rows.turned_);
+  const RowBlocks from = rows.rows_.view();
+  for (Index k = 0; k < picked.size(); ++k) std::copy_n(from.delta + picked[k] * from.dp, from.dp, rows_.delta(k));
+  std::copy_n(from.zeta, queries_ * from.zp, rows_.zeta(0));
+  group();
+}
+
 void OuterRows<double>::shape(Index count, Index queries, Index d, Index dz, const Index* query, bool turned) {
   count_ = count;
   queries_ = queries;
@@ -102,7 +125,7 @@ void OuterRows<double>::shape(Index count, Index queries, Index d, Index dz, con
 void OuterRows<double>::group() {
   rows_.group(query_, count_, UnitRows::Gram::none);
   W_.fill(rows_.entries(), 0);
-  work_.grow(std::max(kOuters * rows_.dp() + 2 * pad4(count_), 7 * rows_.dp() + rows_.zp()));
+  work_.grow(std::max(kOuters * rows_.dp() + 2 * pad4(count_), 13 * rows_.dp() + rows_.zp()));
 }
 
 /// W in the layout of the kernels: columns that u multiplies, padded with zeros.

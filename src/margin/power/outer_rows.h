@@ -23,6 +23,8 @@ class OuterRows {
   void load(const PowerMatrix<Real>& u, const PowerMatrix<Real>& v, const Index* query, bool turned);
   /// The rows UᵀRV of rows R, if P and S are U and V, or V and U if they are turned.
   void rotate(const OuterRows& rows, const PowerMatrix<Real>& P, const PowerMatrix<Real>& S);
+  /// Some of the rows of another object, `picked` ascending.
+  void take(const OuterRows& rows, const IndexList& picked);
   /// x_k = ⟨row k, W⟩
   void values(const Vector& W, Vector& x) const;
   /// W = Σ x_k row k
@@ -34,6 +36,7 @@ class OuterRows {
  private:
   PowerMatrix<Real> u_, v_;
   const Index* query_ = nullptr;
+  Buffer<Index> picked_query_;
   bool turned_ = false;
 };
 
@@ -45,6 +48,7 @@ class OuterRows<double> {
 
   void load(const PowerMatrix<double>& u, const PowerMatrix<double>& v, const Index* query, bool turned);
   void rotate(const OuterRows& rows, const PowerMatrix<double>& P, const PowerMatrix<double>& S);
+  void take(const OuterRows& rows, const IndexList& picked);
   void values(const Vector& W, Vector& x) const;
   void weigh(const Vector& x, Vector& W) const;
   void gram(const Vector& F, const PowerColumns<double>* C, PowerColumns<double>& G) const;
@@ -56,6 +60,7 @@ class OuterRows<double> {
 
   Index count_ = 0, queries_ = 0;
   const Index* query_ = nullptr;
+  Buffer<Index> picked_query_;
   bool turned_ = false;
   UnitRows rows_;
   Buffer<double> axes_;

@@ -60,8 +60,9 @@ bool PowerRows<Real>::reduce(Matrix& vectors, Matrix& basis) {
 }
 
 template <class Real>
-void PowerRows<Real>::rotate(const Matrix& U, const Matrix& V, OuterRows<Real>& rotated) const {
-  rotated.rotate(products_, swapped_ ? V : U, swapped_ ? U : V);
+void PowerRows<Real>::rotate(const OuterRows<Real>& products, const Matrix& U, const Matrix& V,
+                             OuterRows<Real>& rotated) const {
+  rotated.rotate(products, swapped_ ? V : U, swapped_ ? U : V);
 }
 
 template <class Real>

@@ -29,8 +29,9 @@ class PowerRows {
   bool equal(Index k) const { return equal_[k] != 0; }
   const Vector& b() const { return b_; }
   const OuterRows<Real>& products() const { return products_; }
-  /// The products of UᵀRV for every row R, U (left, left) and V (right, right).
-  void rotate(const Matrix& U, const Matrix& V, OuterRows<Real>& rotated) const;
+  /// The products of UᵀRV for every row R of `products`, which are these or some of them; U (left, left) and V (right,
+  /// right).
+  void rotate(const OuterRows<Real>& products, const Matrix& U, const Matrix& V, OuterRows<Real>& rotated) const;
   /// Row k as a vector, and one entry of it.
   void write(Index k, Vector& row) const;
   Real entry(Index k, Index i, Index j) const {

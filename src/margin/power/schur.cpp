@@ -22,16 +22,20 @@ template <class Real>
 bool PowerSchur<Real>::form(const PowerRows<Real>& rows, const Frame<Real>& frame, const Vector& F, const Vector& D,
                             const IndexList* picked) {
   constexpr Real kRegular = 64 * std::numeric_limits<Real>::epsilon();
-  count_ = rows.count();
+  const OuterRows<Real>* products = &rows.products();
+  if (picked != nullptr) {
+    picked_.take(rows.products(), *picked);
+    products = &picked_;
+  }
+  count_ = D.size();
   if (frame.entrywise()) {
-    rows.products().gram(F, nullptr, G_);
+    products->gram(F, nullptr, G_);
   } else {
-    rows.rotate(frame.U(), frame.V(), rotated_);
+    rows.rotate(*products, frame.U(), frame.V(), rotated_);
     split(frame, F);
     rotated_.gram(straight_, &crossed_, G_);
   }
   ld_ = G_.rows();
-  if (picked != nullptr) pick(*picked);
   Real largest = 0;
   for (Index k = 0; k < count_; ++k) largest = std::max(largest, at(k, k));
   for (Index k = 0; k < count_; ++k) at(k, k) += D(k) + kRegular * std::max(at(k, k), kRegular * largest);
@@ -52,17 +56,6 @@ void PowerSchur<Real>::split(const Frame<Real>& frame, const Vector& F) {
       crossed_(i, j) = crossed_(j, i) = (F(above) - F(below)) / 2;
     }
   }
-}
-
-/// In place: every number moves towards the beginning.
-template <class Real>
-void PowerSchur<Real>::pick(const IndexList& picked) {
-  const Index ld = pad4(picked.size() + 1);
-  for (Index j = 0; j < picked.size(); ++j) {
-    for (Index i = j; i < picked.size(); ++i) G_.data()[j * ld + i] = at(picked[i], picked[j]);
-  }
-  count_ = picked.size();
-  ld_ = ld;
 }
 
 template <class Real>

@@ -21,14 +21,13 @@ class PowerSchur {
 
  private:
   void split(const Frame<Real>& frame, const Vector& F);
-  void pick(const IndexList& picked);
   bool factor();
 
   Real& at(Index k, Index l) { return G_.data()[l * ld_ + k]; }
 
   Index count_ = 0, ld_ = 0;
   bool with_blas_ = false;
-  OuterRows<Real> rotated_;
+  OuterRows<Real> picked_, rotated_;
   Vector straight_, scratch_;
   PowerColumns<Real> crossed_, G_;  // the matrix is at the beginning of G, with leading size ld_
 };

@@ -242,7 +242,7 @@ TEST(DenseKernels, WeightedGram) {
           query.insert(query.end(), static_cast<std::size_t>(block.count), block.query);
         for (const bool crossed : {false, true}) {
           const Index ld = rows.total + 3;
-          Numbers G(ld * rows.total, 5), work(7 * rows.dp + rows.zp, 6);
+          Numbers G(ld * rows.total, 5), work(13 * rows.dp + rows.zp, 6);
           weighted_gram(rows.view(), F.data(), crossed ? C.data() : nullptr, crossed ? corner : 0, work.data(),
                         G.data(), ld);
           for (Index l = 0; l < rows.total; ++l) {

@@ -145,6 +145,33 @@ TEST(ExtremeSolve, DegenerateTokens) {
   }
 }
 
+/// Many more rows than are taken at first, of tokens that the identity chooses, as in a head.
+MarginProblem chosen_by_identity(Index n, Index T, Index d, std::uint64_t seed) {
+  const RowMatrix queries = normals(n, d, seed);
+  RowMatrix tokens = normals(n * T, d, seed + 1000);
+  for (Index i = 0; i < n; ++i) {
+    Index best = 0;
+    (tokens.middleRows(i * T, T) * queries.row(i).transpose()).maxCoeff(&best);
+    tokens.row(i * T).swap(tokens.row(i * T + best));
+  }
+  return test::first_kept(make_task(n, T, {tokens.data(), tokens.data() + tokens.size()},
+                                    {queries.data(), queries.data() + queries.size()}));
+}
+
+TEST(ExtremeSolve, RowsAreAddedOnTheWay) {
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
+    const MarginProblem problem = chosen_by_identity(64, 33, 16, seed);
+    ASSERT_EQ(problem.rows(), 2048);
+    for (const char* name : kNames) {
+      const MarginSolution loose = proven(problem, {.norm = Norm::parse(name), .tolerance = 1e-3});
+      EXPECT_EQ(loose.status, MarginStatus::optimal) << name << ", seed " << seed << ", gap " << loose.gap;
+      const MarginSolution tight = proven(problem, {.norm = Norm::parse(name), .tolerance = 1e-7});
+      EXPECT_EQ(tight.status, MarginStatus::optimal) << name << ", seed " << seed << ", gap " << tight.gap;
+      EXPECT_LE(tight.objective, loose.objective * (1 + 1e-7)) << name << ", seed " << seed;
+    }
+  }
+}
+
 TEST(ExtremeSolve, LimitsAreHonest) {
   const MarginProblem problem = of_optimal_tokens(generate({.n = 10, .T = 8, .d = 12}, 1).task);
   for (const char* name : kNames) {
