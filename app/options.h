@@ -83,9 +83,10 @@ void add_choice(CLI::App* verb, const std::string& name, Kind& value, const std:
   verb->add_option(name, value, help)->transform(one_of(kinds));
 }
 
-/// Adds --device to a verb that trains many small runs at once.
+/// Adds --device to a verb that trains many small runs, or solves many small problems, at once.
 inline void add_device(CLI::App* verb, Device& device) {
-  verb->add_option("--device", device, "Where many small runs are trained at once (default: auto, a GPU if it pays)")
+  verb->add_option("--device", device,
+                   "Where many small runs are trained at once, and problems solved (default: auto, a GPU if it pays)")
       ->transform(one_of<Device>({{"auto", Device::automatic}, {"cpu", Device::cpu}, {"cuda", Device::cuda}}));
 }
 

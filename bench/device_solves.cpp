@@ -7,18 +7,18 @@
 #include <stdexcept>
 
 #include "bench.h"
+#include "margin/device/chunk.h"
 #include "margin/device/solves.h"
 #include "measure.h"
 
 namespace attsvm::bench {
 namespace {
 
-constexpr int kRounds = 5;            // of each measurement
-constexpr std::size_t kCpu = 20'000;  // problems that the CPU solves, which is the slow part
+constexpr int kRounds = 5;  // of each measurement
 
 struct Options {
   Size size;
-  std::size_t count = 1'000'000;
+  std::size_t count = 1'000'000, cpu_count = 20'000;
   int threads = 0;
 };
 
@@ -46,7 +46,7 @@ Json line_of(const char* name, const Options& options, std::size_t problems, con
 void measure_kernel(const Options& options, std::span<const MarginProblem> problems, Threads& threads, Cuda& cuda) {
   std::optional<SvmChunk> chunk;
   for (std::size_t k = 0; k < problems.size(); ++k) {
-    const device::SvmShape shape = device_shape(problems[k], cuda.shared_memory());
+    const device::SvmShape shape = device_shape(problems[k], cuda.shared_memory(), RoomForAnswer::usual);
     if (shape.rows == 0) throw std::runtime_error("the kernel does not take this size");
     if (!chunk) chunk.emplace((shape.rows + device::kTeam - 1) / device::kTeam);
     chunk->add(k, shape);
@@ -71,16 +71,16 @@ void measure_kernel(const Options& options, std::span<const MarginProblem> probl
   std::size_t unsolved = 0;
   double worst = 0, tries = 0;
   for (std::size_t k = 0; k < problems.size(); ++k) {
-    const double* facts = chunk->answer(k, reinterpret_cast<const std::byte*>(answers.data())) +
-                          device::answer_size(chunk->shape(k)) - device::kFacts;
-    tries += facts[device::kTries];
-    if (facts[device::kGap] >= 0) {
-      worst = std::max(worst, facts[device::kGap]);
+    const double* answer = chunk->answer(k, reinterpret_cast<const std::byte*>(answers.data()));
+    const double gap = SvmChunk::fact(problems[k], answer, device::kGap);
+    tries += SvmChunk::fact(problems[k], answer, device::kTries);
+    if (gap >= 0) {
+      worst = std::max(worst, gap);
     } else {
       ++unsolved;
     }
   }
-  Json line = line_of("kernel", options, problems.size(), seconds);
+  Json line = line_of("kernel alone", options, problems.size(), seconds);
   line.update({{"unsolved", unsolved},
                {"worst_gap", worst},
                {"factorisations", tries / static_cast<double>(problems.size())},
@@ -111,8 +111,8 @@ void measure_calls(const Options& options, std::span<const MarginProblem> proble
     const auto k = static_cast<std::size_t>(at);
     valid[k] = verify(problems[k].task(), stored(problems[k], answers[k], kDeviceGap), {.tolerance = kDeviceGap}).valid;
   });
-  Json line =
-      line_of(device == Device::cuda ? "solve_many, cuda" : "solve_many, cpu", options, problems.size(), seconds);
+  Json line = line_of(device == Device::cuda ? "solve_many on a GPU" : "solve_many on the CPU", options,
+                      problems.size(), seconds);
   line.update({{"threads", threads.count()},
                {"unsettled", unsettled},
                {"invalid", std::count(valid.begin(), valid.end(), 0)},
@@ -128,7 +128,7 @@ void run_device_solves(const Options& options) {
   const std::vector<MarginProblem> problems = drawn(options, threads);
   measure_kernel(options, problems, threads, *cuda);
   measure_calls(options, problems, threads, Device::cuda);
-  measure_calls(options, std::span(problems).first(std::min(problems.size(), kCpu)), threads, Device::cpu);
+  measure_calls(options, std::span(problems).first(std::min(problems.size(), options.cpu_count)), threads, Device::cpu);
 }
 
 }  // namespace
@@ -138,6 +138,7 @@ void add_device_solves(CLI::App& program) {
   CLI::App* verb = program.add_subcommand("device-solves", "Random problems of one size on a GPU, and on the CPU");
   add_size_options(*verb, options->size);
   verb->add_option("--count", options->count, "Problems");
+  verb->add_option("--cpu-count", options->cpu_count, "Those of them that the CPU solves too");
   verb->add_option("--threads", options->threads, "Threads of the CPU; 0: all cores");
   verb->callback([options] { run_device_solves(*options); });
 }

@@ -252,13 +252,17 @@ def device_text(results):
     m, rows = results.machine, section_rows(results, "device")
     limits = {row["who"]: row["speed"] for row in rows if row["case"] == "limits"}
     name = next(row["device"] for row in rows if row["case"] == "limits")
-    trained = [row for row in rows if row["case"] != "limits"]
+    solved = [row for row in rows if "problems_per_second" in row]
+    trained = [row for row in rows if row["case"] != "limits" and row not in solved]
     best = {case: max((row["steps_per_second"] for row in found if row["who"].startswith("PyTorch") and row.get("steps_per_second")), default=None) for case, found in by_case(trained).items()}
     return (f"\n## Batches on a GPU\n\n{name} ({limits['multiply'] / 1e12:.1f} TFLOP/s of FP64 multiply-adds in registers, {limits['read'] / 1e12:.1f} TB/s read, measured in the same run), {m['cores']} cores of {m['processor']}; {m['date'][:10]}, "
             f"commit {m['commit']}. Training steps of all instances per second: of `train_many` from tasks in the host's memory to results in it, of the kernels alone (two long runs, their difference), of PyTorch in plain double arithmetic on the same card, its data ready, and of `train_many` on the CPU. "
             + f"`make bench-device` repeats it.{' ' + results.settings['note'] if results.settings.get('note') else ''}\n\n"
             + table([("runs", lambda row: row["case"]), ("way", lambda row: row["who"]), ("instances", shown("instances", number)), ("steps per second", lambda row: f"{row['steps_per_second']:.2e}" if row.get("steps_per_second") else row["status"]),
-                     ("over the best PyTorch", lambda row: times(row["steps_per_second"] / best[row["case"]]) if best[row["case"]] and row["who"].startswith("attsvm") else "")], trained))
+                     ("over the best PyTorch", lambda row: times(row["steps_per_second"] / best[row["case"]]) if best[row["case"]] and row["who"].startswith("attsvm") else "")], trained)
+            + "\n\nFrobenius problems per second: of the kernel alone, with the problems in the card's memory; of `solve_many` from problems in the host's memory to certified answers in it; and of the same on the CPU.\n\n"
+            + table([("problems", lambda row: row["case"]), ("way", lambda row: row["who"]), ("how many", shown("problems", number)), ("per second", lambda row: f"{row['problems_per_second']:.2e}"),
+                     ("worst gap", lambda row: f"{row['worst_gap']:.0e}"), ("left to the CPU", lambda row: row.get("handed_over", ""))], solved))
 
 
 def many_text(results):

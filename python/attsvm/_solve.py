@@ -10,7 +10,7 @@ from ._errors import UNFINISHED, Interrupted, warn
 from ._results import number_text
 from ._solution import Solution, Solutions, SolveProgress
 from ._task import Task, task_at_fault, unwrap, unwrap_all
-from ._types import Norm, Problem
+from ._types import Device, Norm, Problem
 
 
 def solve_state(iteration: int, objective: float, dual_objective: float, seconds: float) -> tuple[int, str]:
@@ -98,10 +98,13 @@ def solve(task: Task, select: Any = None, norm: Norm = "fro", *, relax: Any = ()
 
 
 def solve_many(tasks: Sequence[Task], select: Any = None, norm: Norm = "fro", *, problem: Problem = "att",
-               tolerance: float = 1e-8, threads: int | None = None, progress: bool | None = None) -> Solutions:
+               tolerance: float = 1e-8, threads: int | None = None, device: Device = "auto",
+               progress: bool | None = None) -> Solutions:
     """Solves many small tasks on all cores, with the same answers as `solve`.
 
-    `select` is as in `solve`, or a list with one of those per task. Ctrl-C raises `Interrupted` with the answers to
+    `select` is as in `solve`, or a list with one of those per task. `device="cuda"` solves on a GPU the Frobenius
+    problems that fit it, with the same proofs but other last bits; "auto" does so if there is one and the tasks take
+    long enough. Ctrl-C raises `Interrupted` with the answers to
     the first tasks.
 
     >>> import attsvm
@@ -124,7 +127,8 @@ def solve_many(tasks: Sequence[Task], select: Any = None, norm: Norm = "fro", *,
                 selects.append(arguments.selection(one, core.longest))
     with _progress.bar(progress, "solve_many", len(cores), lambda done: (done, "")) as bar:
         found = _core.solve_many(cores, selects, arguments.norm(norm), arguments.word(problem, "problem"),
-                                arguments.number(tolerance, "tolerance"), arguments.threads(threads), bar)
+                                arguments.number(tolerance, "tolerance"), arguments.threads(threads),
+                                arguments.device(device), bar)
     solutions = Solutions(found)
     if found.interrupted:
         raise Interrupted(f"solve_many was interrupted; .result has the first {len(found)} answers", solutions)

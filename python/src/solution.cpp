@@ -11,6 +11,7 @@
 
 #include "base/refuse.h"
 #include "bindings.h"
+#include "margin/device/solves.h"
 #include "margin/stored_solution.h"
 #include "verify/fields.h"
 
@@ -163,7 +164,9 @@ Solutions::Portion next_portion(std::span<const Question> questions, std::size_t
 }
 
 std::unique_ptr<Solutions> solve_tasks(const Items& tasks, const Items& selects, const std::string& norm,
-                                       const std::string& kind, double tolerance, int threads, nb::object bar) {
+                                       const std::string& kind, double tolerance, int threads,
+                                       const std::string& device, nb::object bar) {
+  Device on = device_named(device);
   auto all = std::make_unique<Solutions>();
   all->tolerance = tolerance;
   const std::size_t count = tasks.size();
@@ -177,10 +180,16 @@ std::unique_ptr<Solutions> solve_tasks(const Items& tasks, const Items& selects,
     with_place(fmt::format("tasks[{}]", k), [&] { question.selection = choose(*question.task, select); });
   }
   const SolveSettings settings{.norm = Norm::parse(norm), .tolerance = tolerance};
+  if (on == Device::automatic) {  // decided for all portions together, so that answers do not depend on the clock
+    double squared_rows = 0;
+    for (const Question& question : questions) squared_rows += question.rows() * question.rows();
+    on = worth_a_device(squared_rows) ? Device::cuda : Device::cpu;
+  }
   Watch watch(nb::none(), std::move(bar));
   {
     const nb::gil_scoped_release unlocked;
     Workspace workspace(threads);
+    workspace.threads().set_device(on);
     double rows = settings.norm.is_frobenius() ? 10 * kFirstPortion : kFirstPortion;
     while (all->size() < count && !watch.stop([&] { return nb::make_tuple(all->size()); })) {
       const auto start = std::chrono::steady_clock::now();
@@ -309,7 +318,7 @@ void bind_solution(nb::module_& module) {
              nb::arg("problem"), nb::arg("tolerance"), nb::arg("time_limit"), nb::arg("warm_start").none(),
              nb::arg("threads"), nb::arg("callback").none(), nb::arg("bar").none(), nb::arg("soft"));
   module.def("solve_many", &solve_tasks, nb::arg("tasks"), nb::arg("selects"), nb::arg("norm"), nb::arg("problem"),
-             nb::arg("tolerance"), nb::arg("threads"), nb::arg("bar").none());
+             nb::arg("tolerance"), nb::arg("threads"), nb::arg("device"), nb::arg("bar").none());
   module.def(
       "load_solution",
       [](const std::string& path, int threads) {

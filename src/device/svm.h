@@ -10,6 +10,7 @@ namespace attsvm::internal::device {
 
 struct SvmShape {
   int rows, groups, d, dz;
+  int most;  ///< rows that carry an answer, as many as memory is for
 };
 
 /// Where a problem lies in the arrays of a batch: its numbers are δ (rows,d) and ζ (groups,dz), its starts the first
@@ -24,50 +25,59 @@ struct SvmBatch {
   const double* numbers;
   const int* starts;
   double* answers;
-  double enough;  ///< the largest gap of an answer; others have gap −1
+  double enough;  ///< the largest gap of an answer; others are kUnsolved
 };
 
 constexpr int kMostRows = 4 * kTeam;
+constexpr int kTile = 4;  // rows whose products with as many others one thread computes at a time
 
 /// The numbers of an answer after W and λ.
 enum SvmFact : int { kGap, kTries, kFacts };
 
+/// What stands for a gap where there is none.
+constexpr double kUnsolved = -1, kCramped = -2;  // more rows carry the answer than there is memory for
+
 ATTSVM_LANE long long answer_size(const SvmShape& s) { return static_cast<long long>(s.d) * s.dz + s.rows + kFacts; }
+
+ATTSVM_LANE void load_four(const float* from, float* to) {
+#ifdef __CUDA_ARCH__
+  const float4 four = *reinterpret_cast<const float4*>(from);
+  to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+#else
+  for (int k = 0; k < 4; ++k) to[k] = from[k];
+#endif
+}
 
 ATTSVM_LANE int larger(int a, int b) { return a > b ? a : b; }
 
 /// What one problem needs of shared memory, as offsets in doubles.
 struct SvmRoom {
-  int delta, zeta, products, size, rhs, x, ints;  // kept from beginning to end
-  int unit;                                       // rows in single precision, until their products are known
-  int W, g, u, value;                             // after that, in the same place
-  int gram;                                       // products of rows in single precision, until the guess is made
-  int factor, inverse, scaled, rest;              // after that, in the same place
+  int unit, angles;  // rows, and products of ζ, in single precision
+  int gram;          // products of rows in single precision, times the relaxation; before that, the rows
+  int delta, W, g, value, factor, inverse;  // after the guess, in the same place
+  int zeta, products, rhs, x, ints;         // from beginning to end
   int end;
 
   ATTSVM_LANE explicit SvmRoom(const SvmShape& s) {
-    const int most = larger(s.rows, 1), support = s.rows < s.d * s.dz ? s.rows : s.d * s.dz;
+    const int rows = s.rows * delta_stride(s), squares = (s.rows * s.rows + 1) / 2;
     unit = 0;  // read four numbers at a time
-    W = 0;
+    angles = unit + s.d * (unit_stride(s) / 2);
+    gram = angles + (s.groups * s.groups + 1) / 2;
+    delta = 0;
+    W = delta + rows;
     g = W + s.d * s.dz;
-    u = g + s.groups * s.d;
-    value = u + s.groups * s.d;
-    gram = larger(value + most, s.d * (unit_stride(s) / 2));
-    factor = gram;
-    inverse = factor + (support + 1) * (support + 2) / 2;
-    scaled = inverse + support;
-    rest = scaled + support;
-    delta = larger(rest + support, gram + (s.rows * s.rows + 1) / 2);
-    zeta = delta + s.rows * delta_stride(s);
+    value = g + larger(s.groups * s.d, s.most);
+    factor = value + s.rows;
+    inverse = factor + (s.most + 1) * (s.most + 2) / 2;
+    zeta = larger(gram + larger(s.rows * s.d, squares), inverse + s.most);
     products = zeta + s.groups * s.dz;
-    size = products + s.groups * s.groups;
-    rhs = size + s.rows;
+    rhs = products + s.groups * s.groups;
     x = rhs + s.rows;
     ints = x + s.rows;  // group of each row, first rows of groups, set
     end = ints + (2 * s.rows + s.groups + 2) / 2;
   }
 
-  ATTSVM_LANE static int unit_stride(const SvmShape& s) { return (s.rows + 3) / 4 * 4; }
+  ATTSVM_LANE static int unit_stride(const SvmShape& s) { return (s.rows + kTile - 1) / kTile * kTile; }
   ATTSVM_LANE static int delta_stride(const SvmShape& s) { return s.d | 1; }  // odd: rows lie in different banks
 };
 
@@ -78,50 +88,51 @@ class SmallSvm {
   ATTSVM_LANE SmallSvm(const Team& team, const SvmShape& shape, double* memory)
       : team_(team), s_(shape), stride_(SvmRoom::delta_stride(shape)) {
     const SvmRoom room(shape);
+    unit_ = reinterpret_cast<float*>(memory + room.unit);
+    angles_ = reinterpret_cast<float*>(memory + room.angles);
+    gram_ = reinterpret_cast<float*>(memory + room.gram);
+    raw_ = memory + room.gram;
     delta_ = memory + room.delta;
+    W_ = memory + room.W;
+    g_ = u_ = scaled_ = rest_ = memory + room.g;  // which are used one after the other
+    value_ = memory + room.value;
+    factor_ = memory + room.factor;
+    inverse_ = memory + room.inverse;
     zeta_ = memory + room.zeta;
     products_ = memory + room.products;
-    size_ = memory + room.size;
     rhs_ = memory + room.rhs;
     x_ = memory + room.x;
     group_ = reinterpret_cast<int*>(memory + room.ints);
     first_ = group_ + shape.rows;
     set_ = first_ + shape.groups + 1;
-    unit_ = reinterpret_cast<float*>(memory + room.unit);
-    gram_ = reinterpret_cast<float*>(memory + room.gram);
-    W_ = memory + room.W;
-    g_ = memory + room.g;
-    u_ = memory + room.u;
-    value_ = memory + room.value;
-    factor_ = memory + room.factor;
-    inverse_ = memory + room.inverse;
-    scaled_ = memory + room.scaled;
-    rest_ = memory + room.rest;
   }
 
   /// Solves a problem and writes the answer.
   ATTSVM_LANE void solve(const double* numbers, const int* starts, double enough, double* answer) {
-    const double gap = prepare(numbers, starts) ? found_gap() : -1;
-    double* lambda = answer + s_.d * s_.dz;
+    const double gap = prepare(numbers, starts) ? found_gap(numbers) : kUnsolved;
+    double *lambda = answer + s_.d * s_.dz, *facts = lambda + s_.rows;
     team_.each(s_.d * s_.dz, [&](int k) { answer[k] = W_[k] * unscale_; });
-    team_.each(s_.rows, [&](int k) { lambda[k] = x_[k] / size_[k]; });
-    double* facts = lambda + s_.rows;
-    team_.each(kFacts, [&](int k) { facts[k] = k == kGap ? (gap <= enough ? gap : -1) : tries_; });
+    team_.each(s_.rows, [&](int k) { lambda[k] = x_[k] * rhs_[k]; });  // which is to be scaled anyway
+    team_.each(kFacts, [&](int k) { facts[k] = k == kTries ? tries_ : gap <= enough ? gap : kUnsolved; });
   }
 
  private:
-  static constexpr double kMeet = 0x1p-48;    // as in margin/rows/tolerances.h
-  static constexpr double kLoose = 64;        // factor on it before the multipliers are refined
-  static constexpr double kFastPivot = 1e-7;  // as there
-  static constexpr float kRelaxation = 1.2F;
+  static constexpr double kMeet = 0x1p-48;        // as in margin/rows/tolerances.h
+  static constexpr double kLoose = 64;            // factor on it before the multipliers are refined
+  static constexpr double kLargestInverse = 1e7;  // of a pivot: that of kFastPivot there
+  static constexpr float kRelaxation = 1.3F;
   static constexpr int kFirstSweeps = 3, kSweepLimit = 16;
   static constexpr int kPatience = 4, kTryLimit = 60, kPasses = 3;
 
-  /// Rows of unit length. False: a row is zero, or too long or short for the squares.
+  /// Rows of unit length in single precision; x_ is what made them so. False: a row is zero, or too long or short for
+  /// the squares.
   ATTSVM_LANE bool prepare(const double* numbers, const int* starts) {
     const int d = s_.d, dz = s_.dz, rows = s_.rows;
-    team_.each(rows, d, [&](int k, int j) { delta_[k * stride_ + j] = numbers[k * d + j]; });
-    team_.each(s_.groups * dz, [&](int k) { zeta_[k] = numbers[rows * d + k]; });
+    team_.fetch(
+        1, rows * d, [&](int, int k) { return numbers[k]; }, [&](int, int k, double number) { raw_[k] = number; });
+    team_.fetch(
+        1, s_.groups * dz, [&](int, int k) { return numbers[rows * d + k]; },
+        [&](int, int k, double number) { zeta_[k] = number; });
     team_.each(s_.groups + 1, [&](int k) { first_[k] = starts[k]; });
     team_.each(s_.groups, [&](int i) {
       double square = 0;
@@ -130,7 +141,7 @@ class SmallSvm {
       ATTSVM_PAIRED for (int j = 0; j < dz; ++j) zeta_[i * dz + j] *= inverse;
       ATTSVM_PAIRED for (int k = first_[i]; k < first_[i + 1]; ++k) {
         group_[k] = i;
-        size_[k] = norm;
+        rhs_[k] = norm;
       }
     });
     const int unit_stride = SvmRoom::unit_stride(s_);
@@ -140,24 +151,21 @@ class SmallSvm {
         return;
       }
       double square = 0;
-      double* row = delta_ + k * stride_;
+      const double* row = raw_ + k * d;
       ATTSVM_PAIRED for (int j = 0; j < d; ++j) square = fma(row[j], row[j], square);
       const double norm = sqrt(square), inverse = 1 / norm;
-      ATTSVM_PAIRED for (int j = 0; j < d; ++j) {
-        row[j] *= inverse;
-        unit_[j * unit_stride + k] = static_cast<float>(row[j]);
-      }
-      size_[k] *= norm;
-      rhs_[k] = 1 / size_[k];
+      ATTSVM_PAIRED for (int j = 0; j < d; ++j) unit_[j * unit_stride + k] = static_cast<float>(row[j] * inverse);
+      x_[k] = inverse;
+      rhs_[k] = 1 / (rhs_[k] * norm);
     });
     team_.each(s_.groups, s_.groups, [&](int a, int b) {
       double product = 0;
       ATTSVM_PAIRED for (int j = 0; j < dz; ++j) product = fma(zeta_[a * dz + j], zeta_[b * dz + j], product);
       products_[a * s_.groups + b] = product;
+      angles_[a * s_.groups + b] = kRelaxation * static_cast<float>(product);
     });
+    if (team_.sum(rows, [&](int k) { return rhs_[k] > 1e-120 && rhs_[k] < 1e120 ? 0.0 : 1.0; }) != 0) return false;
     const double top = team_.largest(rows, [&](int k) { return rhs_[k]; });
-    const double bad = team_.sum(rows, [&](int k) { return size_[k] > 1e-120 && size_[k] < 1e120 ? 0.0 : 1.0; });
-    if (bad != 0) return false;
     const unsigned long long exponent = bits_of(top) >> 52;
     const double scale = number_of((2046 - exponent) << 52);  // a power of two that brings the largest near one
     unscale_ = number_of(exponent << 52);
@@ -177,56 +185,61 @@ class SmallSvm {
     return (even + odd) * products_[group_[k] * s_.groups + group_[l]];
   }
 
+  /// The products of all rows, in tiles of four by four.
   ATTSVM_LANE void multiply_rows() {
     const int stride = SvmRoom::unit_stride(s_), rows = s_.rows;
-    team_.each(rows, [&](int l) {
-      const double* products = products_ + group_[l] * s_.groups;
-      ATTSVM_ROLLED for (int k = 0; k < rows; k += 4) {
-        float a = 0, b = 0, c = 0, e = 0;
-        ATTSVM_PAIRED for (int j = 0; j < s_.d; ++j) {
-          const float own = unit_[j * stride + l];
-          const float* four = unit_ + j * stride + k;
-          a = fmaf(four[0], own, a);
-          b = fmaf(four[1], own, b);
-          c = fmaf(four[2], own, c);
-          e = fmaf(four[3], own, e);
+    team_.triangle(stride / kTile, [&](int down, int across) {
+      float tile[kTile][kTile] = {};
+      ATTSVM_PAIRED for (int j = 0; j < s_.d; ++j) {
+        float a[kTile], b[kTile];
+        load_four(unit_ + j * stride + kTile * down, a);
+        load_four(unit_ + j * stride + kTile * across, b);
+        ATTSVM_UNROLL for (int r = 0; r < kTile; ++r) {
+          ATTSVM_UNROLL for (int c = 0; c < kTile; ++c) tile[r][c] = fmaf(a[r], b[c], tile[r][c]);
         }
-        const auto put = [&](int at, float x) {
-          if (at < rows) gram_[at * rows + l] = x * static_cast<float>(products[group_[at]]);
-        };
-        put(k, a);
-        put(k + 1, b);
-        put(k + 2, c);
-        put(k + 3, e);
+      }
+      ATTSVM_UNROLL for (int r = 0; r < kTile; ++r) {
+        const int k = kTile * down + r;
+        if (k >= rows) break;
+        const float* angles = angles_ + group_[k] * s_.groups;
+        ATTSVM_UNROLL for (int c = 0; c < kTile; ++c) {
+          const int l = kTile * across + c;
+          if (l >= rows) break;
+          const float product = tile[r][c] * angles[group_[l]];
+          gram_[k * rows + l] = product;
+          gram_[l * rows + k] = product;
+        }
       }
     });
   }
 
-  /// Over-relaxation until the signs of the multipliers stand still; x_ > 0 afterwards for the rows of the guess.
-  ATTSVM_LANE void guess() {
+  /// Over-relaxation until the signs of the multipliers stand still. Afterwards x_ > 0 for the rows of the guess, and
+  /// there are rows of unit length in double precision.
+  ATTSVM_LANE void guess(const double* numbers) {
     multiply_rows();
     const int rows = s_.rows;
     typename Team::template Held<float, kRounds> x, left;
+    typename Team::template Held<int, kRounds> at;  // lanes without a row repeat the last one, whom nobody asks
     typename Team::template Held<bool, kRounds> was;
     team_.lanes([&](int lane) {
       ATTSVM_UNROLL for (int r = 0; r < kRounds; ++r) {
-        left.of(r, lane) = r * kTeam + lane < rows ? static_cast<float>(rhs_[r * kTeam + lane]) : 0.0F;
+        const int k = r * kTeam + lane;
+        at.of(r, lane) = k < rows ? k : rows - 1;
+        left.of(r, lane) = kRelaxation * static_cast<float>(rhs_[at.of(r, lane)]);
       }
     });
     ATTSVM_ROLLED for (int sweep = 1; sweep <= kSweepLimit; ++sweep) {
+      const float* row = gram_;
       ATTSVM_UNROLL for (int r = 0; r < kRounds; ++r) {
         const int count = rows - r * kTeam < kTeam ? rows - r * kTeam : kTeam;
 #ifdef __CUDACC__
 #pragma unroll 4
 #endif
-        for (int i = 0; i < count; ++i) {
-          const float step =
-              team_.from(i, [&](int lane) { return fmaxf(-x.of(r, lane), kRelaxation * left.of(r, lane)); });
-          const float* row = gram_ + (r * kTeam + i) * rows;
+        for (int i = 0; i < count; ++i, row += rows) {
+          const float step = team_.from(i, [&](int lane) { return fmaxf(-x.of(r, lane), left.of(r, lane)); });
           team_.lanes([&](int lane) {
             ATTSVM_UNROLL for (int q = 0; q < kRounds; ++q) {
-              const int l = q * kTeam + lane;
-              if (l < rows) left.of(q, lane) = fmaf(-step, row[l], left.of(q, lane));
+              left.of(q, lane) = fmaf(-step, row[at.of(q, lane)], left.of(q, lane));
             }
             if (lane == i) x.of(r, lane) += step;
           });
@@ -243,13 +256,17 @@ class SmallSvm {
       });
       if (sweep >= kFirstSweeps && !moved) break;
     }
+    team_.meet();
+    team_.fetch(
+        rows, s_.d, [&](int k, int j) { return numbers[k * s_.d + j]; },
+        [&](int k, int j, double number) { delta_[k * stride_ + j] = number * x_[k]; });
     team_.lanes([&](int lane) {
       ATTSVM_UNROLL for (int r = 0; r < kRounds; ++r) {
         const int k = r * kTeam + lane;
         if (k < rows) x_[k] = x.of(r, lane) + left.of(r, lane) > 0 ? 1 : 0;
       }
     });
-    team_.each(0, [](int) {});
+    team_.meet();
   }
 
   ATTSVM_LANE double* factor_row(int i) const { return factor_ + i * (i + 1) / 2; }
@@ -257,11 +274,8 @@ class SmallSvm {
   /// Factorises the products of the rows of the set, with the right-hand sides as a last row. False: they depend on
   /// each other.
   ATTSVM_LANE bool factorise(int size) {
-    ATTSVM_ROLLED for (int a = 0; a <= size; ++a) {
-      double* row = factor_row(a);
-      team_.each(a < size ? a + 1 : size,
-                 [&](int b) { row[b] = a < size ? product(set_[a], set_[b]) : rhs_[set_[b]]; });
-    }
+    team_.triangle(size, [&](int a, int b) { factor_row(a)[b] = product(set_[a], set_[b]); });
+    team_.each(size, [&](int b) { factor_row(size)[b] = rhs_[set_[b]]; });
     ATTSVM_ROLLED for (int j = 0; j < size; ++j) {
       const double* own = factor_row(j);
       team_.each(j, [&](int k) {
@@ -279,10 +293,9 @@ class SmallSvm {
         if (k < j) even = fma(-row[k], scaled_[k], even);
         row[j] = even + odd;
       });
-      if (!(own[j] > kFastPivot)) return false;
     }
     team_.each(1, [&](int) { inverse_[size - 1] = 1 / factor_row(size - 1)[size - 1]; });
-    return true;
+    return team_.sum(size, [&](int k) { return inverse_[k] > 0 && inverse_[k] < kLargestInverse ? 0.0 : 1.0; }) == 0;
   }
 
   /// rest_ ← L⁻¹ rest_.
@@ -299,8 +312,9 @@ class SmallSvm {
     ATTSVM_ROLLED for (int j = size - 1; j >= 0; --j) {
       const double x = rest_[j] * inverse_[j];
       const double* row = factor_row(j);
-      team_.each(j + 1, [&](int k) { rest_[k] = k < j ? fma(-row[k], x, rest_[k]) : x; });
+      team_.each(j, [&](int k) { rest_[k] = fma(-row[k], x, rest_[k]); });
     }
+    team_.each(size, [&](int j) { rest_[j] *= inverse_[j]; });
   }
 
   /// W and the values of all rows from the multipliers; returns ‖W‖.
@@ -337,16 +351,17 @@ class SmallSvm {
     return in_set(k) ? x_[k] < 0 : rhs_[k] - value_[k] > tolerance;
   }
 
-  /// Solves; the relative gap, or −1.
-  ATTSVM_LANE double found_gap() {
-    guess();
+  /// Solves; the relative gap, kUnsolved or kCramped.
+  ATTSVM_LANE double found_gap(const double* numbers) {
+    guess(numbers);
     const int rows = s_.rows;
     int best = rows + 1, patience = kPatience, size = 0, pass = 0;
     while (true) {
       if (pass == 0) {  // a new set
-        if (++tries_ > kTryLimit) return -1;
+        if (++tries_ > kTryLimit) return kUnsolved;
         size = team_.list(rows, set_, [&](int k) { return x_[k] > 0; });
-        if (size == 0 || size > s_.d * s_.dz || !factorise(size)) return -1;
+        if (size > s_.most && s_.most < s_.rows && s_.most < s_.d * s_.dz) return kCramped;
+        if (size == 0 || size > s_.most || !factorise(size)) return kUnsolved;
         team_.each(size, [&](int j) { rest_[j] = factor_row(size)[j]; });
         team_.each(rows, [&](int k) { x_[k] = 0; });
       } else {  // the same set, refined
@@ -388,7 +403,7 @@ class SmallSvm {
     const double bound = team_.sum(s_.rows, [&](int k) { return x_[k] * rhs_[k]; }) / norm;
     const double objective = (stretch > 1 ? stretch : 1) * norm;
     const double gap = (objective - bound) / objective;
-    return gap > 0 ? gap : gap <= 0 ? 0 : -1;
+    return gap > 0 ? gap : gap <= 0 ? 0 : kUnsolved;
   }
 
   Team team_;
@@ -396,8 +411,8 @@ class SmallSvm {
   int stride_;
   int tries_ = 0;
   double unscale_ = 1;
-  double *delta_, *zeta_, *products_, *size_, *rhs_, *x_, *W_, *g_, *u_, *value_, *factor_, *inverse_, *scaled_, *rest_;
-  float *unit_, *gram_;
+  double *raw_, *delta_, *zeta_, *products_, *rhs_, *x_, *W_, *g_, *u_, *value_, *factor_, *inverse_, *scaled_, *rest_;
+  float *unit_, *angles_, *gram_;
   int *group_, *first_, *set_;
 };
 

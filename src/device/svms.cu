@@ -10,8 +10,8 @@ namespace attsvm::internal::device {
     solve_one<ROUNDS>(WarpTeam(), batch, blockIdx.x, memory);                                            \
   }
 
-ATTSVM_SVMS(1, 16)
-ATTSVM_SVMS(2, 16)
+ATTSVM_SVMS(1, 24)
+ATTSVM_SVMS(2, 20)
 ATTSVM_SVMS(3, 8)
 ATTSVM_SVMS(4, 8)
 

@@ -18,18 +18,8 @@ namespace attsvm::internal::device {
 
 constexpr int kTeam = 32;
 
-/// Pairs the partial results of the lanes, as shuffles along a butterfly do; all lanes of a warp get the same bits,
-/// because the operation is commutative.
-template <class Combine>
-ATTSVM_LANE double paired(double* parts, const Combine& combine) {
-  for (int half = kTeam / 2; half > 0; half /= 2) {
-    for (int lane = 0; lane < half; ++lane) parts[lane] = combine(parts[lane], parts[lane + half]);
-  }
-  return parts[0];
-}
-
-/// One value of every lane for each of `kCount` rounds: row 32·round + lane of a problem.
 struct LoopTeam {
+  /// One value of every lane for each of `kCount` rounds: row 32·round + lane of a problem.
   template <class Number, int kCount>
   struct Held {
     Number at[static_cast<unsigned>(kCount)][static_cast<unsigned>(kTeam)] = {};
@@ -47,6 +37,20 @@ struct LoopTeam {
     for (int i = 0; i < rows; ++i)
       for (int j = 0; j < columns; ++j) body(i, j);
   }
+  /// Calls take(i, j, value(i, j)) for the entries of a matrix, where value reads slow memory.
+  template <class Value, class Take>
+  void fetch(int rows, int columns, const Value& value, const Take& take) const {
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j) take(i, j, value(i, j));
+  }
+  /// Calls body(i, j) for the entries of a matrix with j ≤ i.
+  template <class Body>
+  void triangle(int rows, const Body& body) const {
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j <= i; ++j) body(i, j);
+  }
+  /// What the lanes did so far is done, for all to see.
+  void meet() const {}
   /// Calls body(lane) once for every lane, without meeting the others.
   template <class Body>
   void lanes(const Body& body) const {
@@ -67,7 +71,10 @@ struct LoopTeam {
   double sum(int count, const Value& value) const {
     double parts[static_cast<unsigned>(kTeam)] = {};
     for (int k = 0; k < count; ++k) parts[k % kTeam] += value(k);
-    return paired(parts, [](double a, double b) { return a + b; });
+    for (int half = kTeam / 2; half > 0; half /= 2) {  // as shuffles along a butterfly pair them
+      for (int lane = 0; lane < half; ++lane) parts[lane] += parts[lane + half];
+    }
+    return parts[0];
   }
   /// The largest value(k) ≥ 0; NaN counts as 0.
   template <class Value>
@@ -76,7 +83,7 @@ struct LoopTeam {
     for (int k = 0; k < count; ++k) top = fmax(top, value(k));
     return top;
   }
-  /// Writes the k with test(k) in ascending order, calls at(k, place) for them, and returns how many they are.
+  /// Writes the k with test(k) in ascending order, and returns how many they are.
   template <class Test>
   int list(int count, int* to, const Test& test) const {
     int found = 0;
@@ -114,6 +121,44 @@ struct WarpTeam {
     }
     __syncwarp();
   }
+  template <class Value, class Take>
+  __device__ __forceinline__ void fetch(int rows, int columns, const Value& value, const Take& take) const {
+    constexpr int kAtOnce = 8;  // so that the loads wait together
+    const int down = kTeam / columns, right = kTeam % columns;
+    int i = mine() / columns, j = mine() % columns;
+    ATTSVM_ROLLED while (i < rows) {
+      double values[kAtOnce];
+      int ahead_i = i, ahead_j = j;
+      const auto step = [&](int& a, int& b) {
+        a += down;
+        b += right;
+        if (b >= columns) ++a, b -= columns;
+      };
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        if (ahead_i < rows) values[k] = value(ahead_i, ahead_j);
+        step(ahead_i, ahead_j);
+      }
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        if (i < rows) take(i, j, values[k]);
+        step(i, j);
+      }
+    }
+    __syncwarp();
+  }
+  template <class Body>
+  __device__ __forceinline__ void triangle(int rows, const Body& body) const {
+    int i = 0, j = mine();
+    while (true) {
+      ATTSVM_ROLLED while (j > i) j -= ++i;
+      if (i >= rows) break;
+      body(i, j);
+      j += kTeam;
+    }
+    __syncwarp();
+  }
+  __device__ __forceinline__ void meet() const { __syncwarp(); }
   template <class Body>
   __device__ __forceinline__ void lanes(const Body& body) const {
     body(mine());

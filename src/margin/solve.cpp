@@ -94,14 +94,24 @@ void solve_into(MarginSolution& solution, const MarginProblem& problem, const So
   solution.history.push_back({solution.iterations, solution.objective, solution.dual_objective, stop.seconds()});
 }
 
+double squared_rows(std::span<const MarginProblem> problems) {
+  double sum = 0;
+  for (const MarginProblem& problem : problems) sum += std::pow(static_cast<double>(problem.rows()), 2);
+  return sum;
+}
+
 /// Solves on the GPU what it can take, if that is worth it, and marks what is solved.
 std::vector<std::uint8_t> solve_on_device_if_any(std::vector<MarginSolution>& solutions,
                                                  std::span<const MarginProblem> problems, const SolveSettings& settings,
                                                  Threads& threads) {
-  Cuda* cuda =
-      threads.device() == Device::automatic && !worth_a_device(problems) ? nullptr : device_for(settings, threads);
-  if (cuda == nullptr) return std::vector<std::uint8_t>(problems.size(), 0);
-  return solve_on_device(*cuda, problems, settings, threads, solutions);
+  std::vector<std::uint8_t> solved(problems.size(), 0);
+  if (threads.device() == Device::automatic && !worth_a_device(squared_rows(problems))) return solved;
+  Cuda* cuda = device_for(settings, threads);
+  if (cuda == nullptr) return solved;
+  solved = solve_on_device(*cuda, problems, settings, threads, solutions);
+  const auto on_gpu = static_cast<std::size_t>(std::count(solved.begin(), solved.end(), 1));
+  count_batch(on_gpu, solved.size() - on_gpu);
+  return solved;
 }
 
 void solve_many_into(std::vector<MarginSolution>& solutions, std::span<const MarginProblem> problems,

@@ -2,6 +2,7 @@
 // tests without a GPU go through all that the host does for one. Its memory is small, and nothing is asynchronous.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "device/product_lane.h"
+#include "device/svm.h"
 
 namespace {
 
@@ -18,7 +20,8 @@ using namespace attsvm::internal::device;
 
 constexpr std::size_t kMemory = 4 << 20;
 constexpr int kOutOfMemory = 2, kNotFound = 500;
-constexpr int kLanes = 64;  // queries of a tile
+constexpr int kSharedMemory = 97;  // an attribute; of the others only the compute capability is asked for
+constexpr int kLanes = 64;         // queries of a tile
 
 std::mutex room;
 std::map<std::uint64_t, std::size_t> taken;
@@ -29,7 +32,7 @@ std::size_t left() {
   return kMemory - sum;
 }
 
-/// The parameters of a kernel.
+/// The parameters of a kernel that trains.
 struct Call {
   LaneArrays arrays;
   long long runs;
@@ -147,10 +150,34 @@ void run_all(const Call& call) {
   }
 }
 
-using Kernel = void (*)(const Call&);
-const std::map<std::string, Kernel> kKernels{{"run_W_any", run_all<QueryLane<AnySizes>>},
-                                             {"run_KQ_any", run_all<ProductLane<AnySizes, false>>},
-                                             {"run_entries_any", run_all<ProductLane<AnySizes, true>>}};
+template <class Value>
+Value value(void** at, int k) {
+  return *static_cast<Value*>(at[k]);
+}
+
+/// The parameters that a launch hands over, and its blocks and their bytes of shared memory.
+using Kernel = void (*)(void** at, unsigned blocks, unsigned shared);
+
+template <class Lane>
+void train(void** at, unsigned, unsigned) {
+  run_all<Lane>({value<LaneArrays>(at, 0), value<long long>(at, 1), value<LaneRule>(at, 2),
+                 value<const StepSize*>(at, 3), value<int>(at, 4), value<double>(at, 5), value<AnySizes>(at, 6),
+                 value<EntryRule>(at, 7)});
+}
+
+template <int kRounds>
+void solve(void** at, unsigned blocks, unsigned shared) {
+  std::vector<double> memory(shared / sizeof(double), std::nan(""));
+  for (unsigned k = 0; k < blocks; ++k) solve_one<kRounds>(LoopTeam(), value<SvmBatch>(at, 0), k, memory.data());
+}
+
+const std::map<std::string, Kernel> kKernels{{"run_W_any", train<QueryLane<AnySizes>>},
+                                             {"run_KQ_any", train<ProductLane<AnySizes, false>>},
+                                             {"run_entries_any", train<ProductLane<AnySizes, true>>},
+                                             {"solve_svms_1", solve<1>},
+                                             {"solve_svms_2", solve<2>},
+                                             {"solve_svms_3", solve<3>},
+                                             {"solve_svms_4", solve<4>}};
 
 }  // namespace
 
@@ -163,7 +190,7 @@ int cuDeviceGetName(char* name, int size, int) {
   return std::strncpy(name, "a card of the tests", static_cast<std::size_t>(size)), 0;
 }
 int cuDeviceTotalMem_v2(std::size_t* bytes, int) { return *bytes = kMemory, 0; }
-int cuDeviceGetAttribute(int* value, int, int) { return *value = 8, 0; }
+int cuDeviceGetAttribute(int* value, int which, int) { return *value = which == kSharedMemory ? 160 << 10 : 8, 0; }
 int cuDevicePrimaryCtxRetain(void** context, int) { return *context = nullptr, 0; }
 int cuCtxSetCurrent(void*) { return 0; }
 int cuMemGetInfo_v2(std::size_t* free, std::size_t* all) {
@@ -210,19 +237,9 @@ int cuModuleGetFunction(void** function, void*, const char* name) {
   return 0;
 }
 int cuFuncSetAttribute(void*, int, int) { return 0; }
-int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
-                   void** at, void**) {
-  const auto value = [&]<class Value>(int k, Value) { return *static_cast<Value*>(at[k]); };
-  const Call call{value(0, LaneArrays{}),
-                  value(1, 0LL),
-                  value(2, LaneRule{}),
-                  value(3, static_cast<const StepSize*>(nullptr)),
-                  value(4, 0),
-                  value(5, 0.0),
-                  value(6, AnySizes{}),
-                  value(7, EntryRule{})};
-  reinterpret_cast<Kernel>(function)(call);
-  return 0;
+int cuLaunchKernel(void* function, unsigned blocks, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned shared,
+                   void*, void** at, void**) {
+  return reinterpret_cast<Kernel>(function)(at, blocks, shared), 0;
 }
 int cuGetErrorString(int error, const char** text) {
   return *text = error == kOutOfMemory ? "out of memory" : "an error of the tests", 0;

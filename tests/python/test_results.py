@@ -119,6 +119,23 @@ def test_what_is_not_there_says_so(tmp_path):
     assert solution.certificate == [] and solution.conflict == ""
 
 
+def test_many_problems_say_where_they_were_solved():
+    tasks = [attsvm.generate("random", seed=1, instance=k) for k in range(5)]
+    here, anywhere = (attsvm.solve_many(tasks, device=on) for on in ("cpu", "auto"))
+    for one, other in zip(here, anywhere):  # too few for a GPU
+        assert one.method == other.method == "block pivoting"
+        assert (one.W == other.W).all()
+    with pytest.raises(ValueError, match="device"):
+        attsvm.solve_many(tasks, device="gpu")
+    try:
+        solutions = attsvm.solve_many(tasks, device="cuda")
+    except attsvm.InputError as error:
+        assert "no GPU to use" in str(error) and "\n" not in str(error)
+    else:
+        assert {one.method for one in solutions} == {"block pivoting on a GPU"}
+        assert all(attsvm.verify(task, one) for task, one in zip(tasks, solutions))
+
+
 def test_sequences_of_answers():
     tasks = [attsvm.generate("random", n=5, T=5, d=2, seed=0, instance=k) for k in range(30)]
     solutions = attsvm.solve_many(tasks)

@@ -15,6 +15,8 @@ CASES = [((6, 8, 10), 1_000_000, 31_680, 10_000),
 STEPS = 1000
 OPTIMIZERS = ("gd", "steepest:max", "signum", "adam")
 TORCH = ("batched, bmm", "batched, bmm, graph", "batched, instances last", "batched, compiled", "batched, compiled, graph")
+#        size          problems   CPU: problems
+SOLVES = [((6, 8, 10), 1_000_000, 20_000), ((4, 6, 6), 1_000_000, 20_000), ((8, 8, 16), 200_000, 20_000), ((10, 10, 16), 200_000, 20_000)]
 TORCH_INSTANCES = 100_000  # of (6,8,10); fewer of larger sizes, with as many numbers
 
 
@@ -28,6 +30,8 @@ def run(session):
             ours(session, size, param, "ngd", count, (kernel, 10_000), on_cpu)
         if not session.quick:
             torch(session, size)
+    for size, count, on_cpu in SOLVES:
+        solves(session, size, count // 10 if session.quick else count, on_cpu)
     for optimizer in OPTIMIZERS:
         ours(session, CASES[0][0], "W", optimizer, 50_000, (31_680, 10_000) if optimizer == "gd" else (10_000, 4_000), 2_000)
 
@@ -41,6 +45,14 @@ def ours(session, size, param, optimizer, count, kernel, on_cpu):
     for who, seconds, instances in (("attsvm, kernels", "kernel_seconds", kernel), ("attsvm, end to end", "seconds", count),
                                     (f"attsvm, CPU, {line['threads']} threads", "cpu_seconds", on_cpu)):
         session.add("device", case, who, line[seconds], steps_per_second=1 / spread(line[seconds])["median"], instances=instances)
+
+
+def solves(session, size, count, on_cpu):
+    n, T, d = size
+    for line in session.programs.bench("device-solves", "--n", n, "--T", T, "--d", d, "--count", count, "--cpu-count", on_cpu):
+        facts = {name: line[name] for name in ("worst_gap", "handed_over", "unsolved", "factorisations", "invalid", "threads") if name in line}
+        session.add("device", f"({n},{T},{d}) fro", f"attsvm, {line['name']}", line["seconds"],
+                    problems_per_second=1 / spread(line["seconds"])["median"], problems=line["problems"], **facts)
 
 
 def torch(session, size):

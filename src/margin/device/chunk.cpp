@@ -6,6 +6,7 @@ namespace attsvm::internal {
 namespace {
 
 constexpr std::size_t kWritten = 64;  // problems that a thread writes at a time
+constexpr std::size_t kSmall = 9000;  // bytes of shared memory below which registers limit how many run at a time
 
 void write_numbers(const MarginProblem& problem, double* to) {
   const Index d = problem.d();
@@ -26,13 +27,16 @@ void write_numbers(const MarginProblem& problem, double* to) {
 
 }  // namespace
 
-device::SvmShape device_shape(const MarginProblem& problem, std::size_t shared) {
+device::SvmShape device_shape(const MarginProblem& problem, std::size_t shared, RoomForAnswer room) {
   if (!problem.all_positive() || problem.rows() == 0 || problem.rows() > device::kMostRows) return {};
   const double largest = static_cast<double>(shared) / sizeof(double);
   if (static_cast<double>(problem.d()) * static_cast<double>(problem.dz()) > largest) return {};
-  const device::SvmShape shape{static_cast<int>(problem.rows()), static_cast<int>(problem.groups().size()),
-                               static_cast<int>(problem.d()), static_cast<int>(problem.dz())};
-  return device::SvmRoom(shape).end <= largest ? shape : device::SvmShape{};
+  device::SvmShape shape{static_cast<int>(problem.rows()), static_cast<int>(problem.groups().size()),
+                         static_cast<int>(problem.d()), static_cast<int>(problem.dz()),
+                         static_cast<int>(std::min(problem.rows(), problem.d() * problem.dz()))};
+  const auto bytes = [&] { return static_cast<std::size_t>(device::SvmRoom(shape).end) * sizeof(double); };
+  if (room == RoomForAnswer::usual && bytes() > kSmall) shape.most = std::min(shape.most, 7 * shape.rows / 10);
+  return bytes() <= shared ? shape : device::SvmShape{};
 }
 
 void SvmChunk::add(std::size_t problem, const device::SvmShape& shape) {

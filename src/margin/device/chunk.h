@@ -8,9 +8,15 @@
 
 namespace attsvm::internal {
 
+/// How much of its memory a GPU sets aside for the rows that carry an answer.
+enum class RoomForAnswer : std::uint8_t {
+  usual,  ///< for seven tenths of the rows, unless that gains nothing: more problems are solved at a time
+  full,   ///< for as many as there can be
+};
+
 /// The sizes of a problem, if the kernel for small problems takes it with this many bytes of shared memory; else there
 /// are no rows.
-device::SvmShape device_shape(const MarginProblem& problem, std::size_t shared);
+device::SvmShape device_shape(const MarginProblem& problem, std::size_t shared, RoomForAnswer room);
 
 /// Problems that a GPU solves at a time, in the arrays of device::SvmBatch.
 class SvmChunk {
@@ -34,6 +40,10 @@ class SvmChunk {
   /// Of problem k, in the memory of all answers.
   const double* answer(std::size_t k, const std::byte* answers) const {
     return reinterpret_cast<const double*>(answers) + places_[k].answer;
+  }
+  /// What the kernel says of it.
+  static double fact(const MarginProblem& problem, const double* answer, device::SvmFact which) {
+    return answer[problem.d() * problem.dz() + problem.rows() + which];
   }
 
  private:

@@ -5,7 +5,6 @@
 
 #include "attsvm/margin.h"
 #include "device/cuda.h"
-#include "margin/device/chunk.h"
 #include "margin/pursuit.h"
 
 namespace attsvm::internal {
@@ -19,8 +18,9 @@ inline constexpr double kDeviceGap = 1e-12;
 /// kernel does not know what is asked.
 Cuda* device_for(const SolveSettings& settings, const Threads& threads);
 
-/// Whether a batch takes long enough on a CPU for Device::automatic to start the GPU.
-bool worth_a_device(std::span<const MarginProblem> problems);
+/// Whether a batch takes long enough on a CPU for Device::automatic to start the GPU, by the sum of its squared numbers
+/// of rows.
+bool worth_a_device(double squared_rows);
 
 /// Solves on the GPU those problems that its kernel takes, and certifies the answers; true for each problem that is
 /// solved. What the solutions of the others hold means nothing.

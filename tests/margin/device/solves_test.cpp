@@ -2,6 +2,7 @@
 #include "margin/device/solves.h"
 
 #include "attsvm/device.h"
+#include "margin/device/chunk.h"
 #include "margin_support.h"
 
 namespace attsvm {
@@ -11,6 +12,7 @@ using namespace internal;
 using test::every_fourth;
 using test::expect_near;
 using test::of_optimal_tokens;
+using test::optimum;
 using test::scaled;
 using test::selected;
 using test::separable;
@@ -46,10 +48,10 @@ std::vector<double> emulated(const SvmChunk& chunk, std::span<const MarginProble
   return answers;
 }
 
-SvmChunk chunk_of(std::span<const MarginProblem> problems) {
+SvmChunk chunk_of(std::span<const MarginProblem> problems, RoomForAnswer room = RoomForAnswer::usual) {
   SvmChunk chunk(4);
   for (std::size_t k = 0; k < problems.size(); ++k) {
-    const device::SvmShape shape = device_shape(problems[k], kShared);
+    const device::SvmShape shape = device_shape(problems[k], kShared, room);
     if (shape.rows > 0) chunk.add(k, shape);
   }
   return chunk;
@@ -57,9 +59,7 @@ SvmChunk chunk_of(std::span<const MarginProblem> problems) {
 
 /// Expects the answer to be the CPU's, and valid.
 void expect_like_cpu(const MarginProblem& problem, const MarginSolution& found) {
-  Threads threads(1);
-  const MarginSolution expected = solve(problem, {}, threads);
-  ASSERT_EQ(expected.status, MarginStatus::optimal);
+  const MarginSolution expected = optimum(problem);
   EXPECT_EQ(found.status, MarginStatus::optimal);
   EXPECT_LE(found.gap, kDeviceGap);
   EXPECT_NEAR(found.objective, expected.objective, 1e-12 * expected.objective);
@@ -123,7 +123,9 @@ TEST(DeviceSolves, NeighboursAndKernelsDoNotChangeBits) {
 }
 
 TEST(DeviceSolves, TheKernelLeavesToTheCpuWhatItDoesNotKnow) {
-  const auto takes = [](const MarginProblem& problem) { return device_shape(problem, kShared).rows > 0; };
+  const auto takes = [](const MarginProblem& problem) {
+    return device_shape(problem, kShared, RoomForAnswer::usual).rows > 0;
+  };
   const AttentionTask task = separable({.n = 6, .T = 8, .d = 10});
   EXPECT_TRUE(takes(selected(task)));
   EXPECT_TRUE(takes(MarginProblem::value(task, *task.select())));
@@ -139,6 +141,24 @@ TEST(DeviceSolves, TheKernelLeavesToTheCpuWhatItDoesNotKnow) {
   EXPECT_EQ(device_for({.norm = Norm::nuclear()}, threads), nullptr);
   EXPECT_EQ(device_for({.soft = {1}}, threads), nullptr);
   EXPECT_EQ(device_for({.iteration_limit = 3}, threads), nullptr);
+}
+
+TEST(DeviceSolves, AnswersThatNeedMoreRoomGetIt) {
+  const MarginProblem problem = of_optimal_tokens(generate({.n = 5, .T = 8, .d = 40}, 7).task);
+  Threads threads(1);
+  SolverMemory memory(threads);
+  for (const RoomForAnswer room : {RoomForAnswer::usual, RoomForAnswer::full}) {
+    const std::vector<double> answer = emulated(chunk_of(std::span(&problem, 1), room), std::span(&problem, 1), 2);
+    MarginSolution found;
+    if (room == RoomForAnswer::usual) {
+      EXPECT_EQ(SvmChunk::fact(problem, answer.data(), device::kGap), device::kCramped);
+      EXPECT_FALSE(take_answer(problem, {}, answer.data(), memory, found));
+    } else {
+      ASSERT_TRUE(take_answer(problem, {}, answer.data(), memory, found));
+      expect_like_cpu(problem, found);
+      EXPECT_GT(found.support, 7 * problem.rows() / 10);
+    }
+  }
 }
 
 TEST(DeviceSolves, OnlyProvenAnswersAreTaken) {
@@ -157,10 +177,12 @@ TEST(DeviceSolves, OnlyProvenAnswersAreTaken) {
   EXPECT_TRUE(takes(problem, answer));
   EXPECT_TRUE(take_answer(problem, {.tolerance = 1e-14}, answer.data(), memory, found));
   EXPECT_FALSE(take_answer(problem, {.tolerance = 1e-30}, answer.data(), memory, found) && found.gap > 0);
-  for (const std::size_t wrong : {std::size_t{0}, answer.size() - 10}) {  // an entry of W, a multiplier
+  const std::size_t in_W = 0, in_dual = answer.size() - 10;
+  for (const auto& [where, damage] : {std::pair(in_W, 1e-3), std::pair(in_dual, 1e-3),
+                                      std::pair(in_W, 1e-9)}) {  // which leaves a gap below the tolerance of 1e-8
     std::vector<double> damaged = answer;
-    damaged[wrong] += 1e-3;
-    EXPECT_FALSE(takes(problem, damaged)) << wrong;
+    damaged[where] += damage;
+    EXPECT_FALSE(takes(problem, damaged)) << where << ", " << damage;
   }
   std::vector<double> unsolved = answer;
   unsolved[unsolved.size() - device::kFacts + device::kGap] = -1;
@@ -177,16 +199,23 @@ TEST(DeviceSolves, OnlyProvenAnswersAreTaken) {
 TEST(DeviceSolves, AGpuSolvesWhatTheCpuSolves) {
   if (!device_report().found) GTEST_SKIP() << "no GPU to test: " << device_report().words;
   std::vector<MarginProblem> problems = assorted();
+  for (std::uint32_t k = 0; k < 700; ++k)  // several chunks, if the card is small
+    problems.push_back(of_optimal_tokens(generate({.n = 6, .T = 8, .d = 10}, 11, k).task));
+  problems.push_back(of_optimal_tokens(generate({.n = 5, .T = 8, .d = 40}, 7).task));  // needs more room than usual
   const std::size_t taken = problems.size();
   problems.push_back(selected(separable({.n = 19, .T = 8, .d = 10})));
   problems.push_back(selected(generate({.law = Law::infeasible, .n = 6, .T = 4, .d = 5}, 1).task));
   Threads gpu, cpu;
   gpu.set_device(Device::cuda);
   cpu.set_device(Device::cpu);
+  const DeviceCounts before = device_counts();
   const std::vector<MarginSolution> found = solve_many(problems, {}, gpu), expected = solve_many(problems, {}, cpu);
+  EXPECT_EQ(device_counts().on_gpu, before.on_gpu + taken);
+  EXPECT_EQ(device_counts().on_cpu, before.on_cpu + problems.size() - taken);
   for (std::size_t k = 0; k < taken; ++k) {
     EXPECT_EQ(found[k].method, kDeviceMethod) << k;
     expect_like_cpu(problems[k], found[k]);
+    if (k % 7 != 0) continue;
     const std::vector<MarginSolution> alone = solve_many(std::span(problems).subspan(k, 1), {}, gpu);
     EXPECT_EQ(alone[0].W, found[k].W) << k;
     EXPECT_EQ(alone[0].dual, found[k].dual) << k;
@@ -196,6 +225,39 @@ TEST(DeviceSolves, AGpuSolvesWhatTheCpuSolves) {
     EXPECT_EQ(found[k].W, expected[k].W);
     EXPECT_EQ(found[k].dual, expected[k].dual);
   }
+}
+
+TEST(DeviceSolves, AGpuWithoutMemoryLeavesProblemsToTheCpu) {
+  if (!device_report().found) GTEST_SKIP() << "no GPU to test: " << device_report().words;
+  Cuda* cuda = Cuda::find();
+  std::vector<Cuda::Room> taken;
+  for (std::size_t bytes = cuda->free_memory(); bytes >= 1024;) {
+    try {
+      taken.emplace_back(*cuda, bytes);
+    } catch (const DeviceError&) {
+      bytes /= 2;
+    }
+  }
+  const std::vector<MarginProblem> problems = assorted();
+  Threads gpu, cpu;
+  gpu.set_device(Device::cuda);
+  cpu.set_device(Device::cpu);
+  const DeviceCounts before = device_counts();
+  const std::vector<MarginSolution> found = solve_many(problems, {}, gpu), expected = solve_many(problems, {}, cpu);
+  EXPECT_EQ(device_counts().on_cpu, before.on_cpu + problems.size());
+  for (std::size_t k = 0; k < problems.size(); ++k) {
+    EXPECT_EQ(found[k].method, expected[k].method);
+    EXPECT_EQ(found[k].W, expected[k].W) << k;
+  }
+}
+
+TEST(DeviceSolves, AGpuIsNotWorthAFewProblems) {
+  if (!device_report().found) GTEST_SKIP() << "no GPU to test: " << device_report().words;
+  const MarginProblem problem = of_optimal_tokens(generate({.n = 6, .T = 8, .d = 10}, 7).task);
+  Threads threads;  // Device::automatic
+  EXPECT_NE(solve_many(std::span(&problem, 1), {}, threads)[0].method, kDeviceMethod);
+  EXPECT_FALSE(worth_a_device(42 * 42 * 1e4));
+  EXPECT_TRUE(worth_a_device(42 * 42 * 1e6));
 }
 
 TEST(DeviceSolves, AGpuHasTheBitsOfTheHost) {
