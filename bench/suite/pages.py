@@ -260,9 +260,9 @@ def device_text(results):
             + f"`make bench-device` repeats it.{' ' + results.settings['note'] if results.settings.get('note') else ''}\n\n"
             + table([("runs", lambda row: row["case"]), ("way", lambda row: row["who"]), ("instances", shown("instances", number)), ("steps per second", lambda row: f"{row['steps_per_second']:.2e}" if row.get("steps_per_second") else row["status"]),
                      ("over the best PyTorch", lambda row: times(row["steps_per_second"] / best[row["case"]]) if best[row["case"]] and row["who"].startswith("attsvm") else "")], trained)
-            + "\n\nFrobenius problems per second: of the kernel alone, with the problems in the card's memory; of `solve_many` from problems in the host's memory to certified answers in it; and of the same on the CPU.\n\n"
+            + ("" if not solved else "\nFrobenius problems per second: of the kernel alone, with the problems in the card's memory; of `solve_many` from problems in the host's memory to certified answers in it; and of the same on the CPU.\n\n"
             + table([("problems", lambda row: row["case"]), ("way", lambda row: row["who"]), ("how many", shown("problems", number)), ("per second", lambda row: f"{row['problems_per_second']:.2e}"),
-                     ("worst gap", lambda row: f"{row['worst_gap']:.0e}"), ("left to the CPU", lambda row: row.get("handed_over", ""))], solved))
+                     ("worst gap", lambda row: f"{row['worst_gap']:.0e}"), ("left to the CPU", lambda row: row.get("handed_over", ""))], solved)))
 
 
 def many_text(results):
