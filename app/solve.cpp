@@ -190,7 +190,7 @@ void print_table(const MarginProblem& problem, const MarginSolution& solution, s
   }
   if (solution.status == MarginStatus::limit || solution.status == MarginStatus::stalled)
     line("stopped", why_stopped(solution));
-  if (!remark.empty()) line("remark", remark);
+  if (!remark.empty()) line("not proven", remark);
   line("work", fmt::format("{}, {:.3g} s, {}{}", counted(solution.iterations, "iteration"), seconds, solution.method,
                            solution.warm_started        ? ", warm started"
                            : options.warm_start.empty() ? ""
@@ -259,8 +259,11 @@ ExitCode run_solve(Session& session, SolveOptions& options) {
       question = question_of(load_task(options.task, threads), options);
     }
   }
-  if (!found && ranks().first())
-    found = solve(problem, options.settings, threads, options.warm_start.empty() ? nullptr : &warm);
+  if (!found && ranks().first()) {
+    SolveSettings left = options.settings;
+    if (left.time_limit > 0) left.time_limit = std::max(left.time_limit - watch.seconds(), 1e-9);
+    found = solve(problem, left, threads, options.warm_start.empty() ? nullptr : &warm);
+  }
   if (!found) return kDone;
   const MarginSolution& solution = *found;
   const double seconds = watch.seconds();
@@ -270,7 +273,7 @@ ExitCode run_solve(Session& session, SolveOptions& options) {
   if (!ranks().first()) return kDone;
   answer.norm = options.norm;  // as the user wrote it: lp:2 is another name of fro
   // What takes memory comes before the file, so that there is none where it fails.
-  const bool whole = !loaded || !loaded->shared();  // as verify, which remarks on nothing that ranks share
+  const bool whole = !loaded || !loaded->shared();  // ranks that share a task have no rows in one place to look at
   const std::string remark = whole ? remark_on(problem.task(), answer) : "";
   const Json fields =
       session.json ? to_json(question, solution, answer, remark, options, threads.count()) : Json::object();

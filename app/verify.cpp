@@ -65,7 +65,7 @@ std::string theorem(const StoredSolution& solution, std::span<const double> rhs,
   }
   if (!verdict.question.empty()) say("These rows: {}.", verdict.question);
   say("Arithmetic: {}.", verdict.arithmetic);
-  if (!verdict.remark.empty()) say("Remark: {}.", verdict.remark);
+  if (!verdict.remark.empty()) say("Not proven: {}.", verdict.remark);
   return words;
 }
 

@@ -21,6 +21,6 @@ struct DeviceCounts {
   std::uint64_t on_gpu = 0;  ///< runs and problems that a GPU computed
   std::uint64_t on_cpu = 0;  ///< those of the same batches that the CPU did, because a GPU cannot or refused
 };
-DeviceCounts device_counts();
+DeviceCounts device_counts();  ///< since the process began
 
 }  // namespace attsvm

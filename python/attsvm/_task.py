@@ -271,7 +271,8 @@ class Task(Result):
     def optimal(self) -> Integers:
         """(q,) the visible token of highest score y h(v) of each query, the lowest where several tie.
 
-        >>> generate("random", seed=1).optimal
+        >>> import attsvm
+        >>> attsvm.generate("random", seed=1).optimal
         array([7, 2, 0, 5, 5, 2])
         """
         return self._core.optimal()[0]
@@ -338,7 +339,8 @@ class Task(Result):
         """(q, T) softmax weights at W (d, dz), or that of a solution or run, of the logits with their bias; 0 for tokens
         that a query does not see.
 
-        >>> task = generate("random", seed=1)
+        >>> import attsvm
+        >>> task = attsvm.generate("random", seed=1)
         >>> bool(np.allclose(task.attention(np.zeros((10, 10))), 1 / 8))
         True
         """
@@ -351,7 +353,8 @@ class Task(Result):
     def selecting(self, W: Any) -> Selecting:
         """How hard the attention at W (d, dz) is, and whether its heaviest token alone would do, as a router takes it.
 
-        >>> task = generate("random", seed=1)
+        >>> import attsvm
+        >>> task = attsvm.generate("random", seed=1)
         >>> bool(np.isclose(task.selecting(np.zeros((10, 10))).entropy, np.log(8)))
         True
         """

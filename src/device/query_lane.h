@@ -18,7 +18,7 @@ struct LaneArrays {
   double *reach, *added;                     ///< the point, as in LaneGroup: (d), or (r) where K or W is an array
   double *f, *c, *g, *top;                   ///< of the last gradient, as in LaneGroup: (1), (1), (d), (1)
   double* rest;      ///< (1): the first step at which the gradient of the run was zero; −1: none yet
-  double* scratch;   ///< (T + 2d + r), for sizes that are not fixed
+  double* scratch;   ///< (T + d + r), for sizes that are not fixed
   double* m;         ///< Kᵀ g (r)
   const double* Z;   ///< queries (dz), where Q is moved entry by entry
   WholeArrays K, Q;  ///< K or W, and Q; null where there is none

@@ -15,8 +15,8 @@ struct Letter {
     kAsked = 'a',    ///< down the tree: compute this
     kAnswers = 's',  ///< up the tree: what a rank and those below it have
     kTotal = 't',    ///< down the tree: what all have together
-    kRefusal = 'i',  ///< up the tree: an InputError of rank `number`, in words
-    kBug = 'b',      ///< up the tree: any other exception
+    kRefusal = 'i',  ///< to rank 0: an InputError of rank `number`, in words
+    kBug = 'b',      ///< to rank 0: any other exception
     kLeave = 'l',    ///< down the tree: the job ends with exit code `number`
     kGone = 'g',     ///< to rank 0: a helper's last letter
   };

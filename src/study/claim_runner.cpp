@@ -218,7 +218,7 @@ class ClaimRunner {
   std::vector<TestedClaim> known() && {
     std::vector<TestedClaim> known;
     for (Work& work : work_) {
-      if (work.known.tasks > 0) known.push_back(std::move(work.known));
+      if (work.known.complete || work.known.tasks > 0) known.push_back(std::move(work.known));
     }
     return known;
   }

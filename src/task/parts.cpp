@@ -109,7 +109,8 @@ void require_one_task(Parts parts, std::span<const std::string> names) {
       if (!same(first.arrays().*member, part.arrays().*member))
         refuse("{}: {} is not that of {}; all parts of a task must have the same", names[k], name, names[0]);
     }
-    for (const auto& [member, name] : {std::pair{&TaskArrays::keys, "keys"}, {&TaskArrays::select, "select"}}) {
+    for (const auto& [member, name] :
+         {std::pair{&TaskArrays::keys, "keys"}, {&TaskArrays::bias, "bias"}, {&TaskArrays::select, "select"}}) {
       const bool there = (first.arrays().*member).given();
       if ((part.arrays().*member).given() != there)
         refuse("{}: {} is {}, unlike in {}; all parts of a task must have it, or none", names[k], name,

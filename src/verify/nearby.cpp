@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "base/limits.h"
@@ -18,16 +19,20 @@ namespace {
 // judged by itself, and beyond a limit on multiplications each row.
 constexpr std::size_t kMostEquations = 300;
 constexpr double kMostProducts = 1e6, kMostProductsPerQuery = 2e7;
-constexpr slong kDependent = -400;  // log₂ of the squared share of a row outside the span of others that is none: less
-                                    // is rounding of wide numbers. Tokens count as exact
-constexpr slong kClose = -98;     // log₂ of the share that rounding may have left there, when the tokens were made
-constexpr slong kNothing = -400;  // log₂ of what wide numbers read as 0, relative to the terms
-constexpr slong kMet = -100;      // log₂ of the violation, relative to ‖δ‖ ‖W‖ ‖ζ‖, that is none
+constexpr slong kDependent = -98;  // log₂ of the squared share of a row outside the span of others that is none: less
+                                   // than rounding the tokens may have left there
+constexpr slong kExactlyDependent = -200;  // the same where tokens count as exact: rows left out must read kNothing
+constexpr slong kNothing = -400;           // log₂ of what wide numbers read as 0, relative to the terms
+constexpr std::string_view kIgnored =
+    "whether the rows that ask for 0 hold where they depend on each other but for rounding of the tokens";
+constexpr slong kMet = -100;  // log₂ of the violation, relative to ‖δ‖ ‖W‖ ‖ζ‖, that is none
 constexpr int kRounds = 20;
 
 class NearestW {
  public:
-  NearestW(const Question& question, const RowMatrix& W) : question_(question), start_(at(W.size())) {
+  /// Rows whose squared share outside the span of others is at most 2^`dependent` are implied by those.
+  NearestW(const Question& question, const RowMatrix& W, slong dependent)
+      : question_(question), dependent_(dependent), start_(at(W.size())) {
     for (Index k = 0; k < W.size(); ++k) start_[at(k)] = W.data()[k];
     for (const Row& row : question.rows()) {
       Factors factors{WideVector(at(question.d())), WideVector(at(question.dz()))};
@@ -59,16 +64,6 @@ class NearestW {
     }
     return false;
   }
-
-  /// Takes all equations that ask for 0, without moving W.
-  void take_equations() {
-    for (std::size_t k = 0; k < rows_.size(); ++k) {
-      if (question_.rows()[k].equal && question_.rows()[k].rhs == 0) take(k);
-    }
-  }
-
-  /// Whether a row that was taken depends on others but for what rounding of the tokens may have left.
-  bool rests_on_rounding() const { return close_; }
 
   /// How far W moved, relative to its size.
   double distance() const {
@@ -161,8 +156,7 @@ class NearestW {
     const Wide square = inner(k, k);
     const Wide rest = square - dot(column.data(), column.data(), static_cast<Index>(column.size()));
     is_taken_[k] = 1;
-    if (rest.sign() <= 0 || rest <= square.shifted(kDependent)) return;
-    close_ = close_ || rest <= square.shifted(kClose);
+    if (rest.sign() <= 0 || rest <= square.shifted(dependent_)) return;
     column.push_back(sqrt(rest));
     factor_.push_back(std::move(column));
     taken_.push_back(k);
@@ -190,7 +184,7 @@ class NearestW {
   }
 
   const Question& question_;
-  bool close_ = false;
+  slong dependent_;
   WideVector start_, W_;
   Wide size_;  // ‖W‖_F
   std::vector<Factors> rows_;
@@ -230,8 +224,9 @@ double scaling_of_move(const Case& on, double distance) {
 }
 
 /// Large problems: the same for each query by itself. Its equations, and inequalities that it misses, share ζ, so W ζ
-/// must be orthogonal to what their δ span.
-void judge_each_query(const Case& on) {
+/// must be orthogonal to what their δ span. Returns whether rows were left out that are not implied exactly.
+bool judge_each_query(const Case& on) {
+  bool ignored = false;
   const Question& question = on.question;
   const Index d = question.d(), dz = question.dz();
   const auto at = [](Index k) { return static_cast<std::size_t>(k); };
@@ -262,7 +257,10 @@ void judge_each_query(const Case& on) {
         for (Index a = 0; a < d; ++a) rest[at(a)].add_product(part, q[at(a)]);
       }
       const Wide left = dot(rest.data(), rest.data(), d);
-      if (whole.is_zero() || left <= whole.shifted(kDependent)) continue;
+      if (whole.is_zero() || left <= whole.shifted(kDependent)) {
+        ignored = ignored || left > whole.shifted(kNothing);
+        continue;
+      }
       const Wide length = sqrt(left);
       for (Wide& entry : rest) entry /= length;
       basis.push_back(std::move(rest));
@@ -281,55 +279,50 @@ void judge_each_query(const Case& on) {
   }
   if (on.claim.is_soft()) {
     on.result.distance = distance;  // it has a price
-    return;
+    return ignored;
   }
   const double scaling = scaling_of_move(on, distance);
   if (!std::isfinite(scaling)) reject("a matrix near W that meets the rows that ask for 0 may miss a row >= 1");
   on.result.scaling += scaling + on.result.scaling * scaling;
-}
-
-bool is_large(const Question& question) {
-  return question.work() > kMostProducts || count_equations(question) > kMostEquations;
+  return ignored;
 }
 
 }  // namespace
 
-std::string remark_on_rows(const Question& question, bool missed) {
-  if (is_large(question)) {
-    if (!missed) return {};
-    return fmt::format("whether rows that ask for 0 nearly depend on {} was not looked at",
-                       question.work() > kMostProductsPerQuery ? "each other" : "those of other queries");
-  }
-  const auto levels = [](const Row& row) { return row.equal && row.rhs == 0; };
-  if (std::none_of(question.rows().begin(), question.rows().end(), levels)) return {};
-  NearestW span(question, RowMatrix::Zero(question.d(), question.dz()));
-  span.take_equations();
-  if (!span.rests_on_rounding()) return {};
-  return "rows that ask for 0 depend on each other but for 2^-49 of their length, so the answer may rest on the last "
-         "digits of the tokens";
-}
-
 Ball judge_nearby(const Case& on) {
   if (!(on.result.homogeneous > 0)) return Ball(0);
   if (on.question.work() > kMostProductsPerQuery) {
+    on.result.remark = "whether the rows that ask for 0 nearly depend on each other was not looked at";
     if (on.claim.is_soft() && on.claim.status == "optimal")
       reject("what it costs to meet the rows that ask for 0 is unknown");
     return Ball(0);
   }
-  if (is_large(on.question)) {
-    judge_each_query(on);
+  if (on.question.work() > kMostProducts || count_equations(on.question) > kMostEquations) {
+    const bool ignored = judge_each_query(on);
+    on.result.remark = "whether rows that ask for 0 nearly depend on those of other queries was not looked at";
+    if (ignored) on.result.remark += fmt::format("; {}", kIgnored);
     return on.claim.is_soft() ? price_of_moving(on) : Ball(0);
   }
-  NearestW nearest(on.question, on.claim.W);
-  const bool found = nearest.move() && nearest.meets_implied();
+  // Tokens count as exact where W can be judged so; else rows that differ by rounding alone count as one.
+  std::optional<NearestW> nearest(std::in_place, on.question, on.claim.W, kDependent);
+  bool found = nearest->move();
+  if (!found || !nearest->meets_implied()) {
+    NearestW exact(on.question, on.claim.W, kExactlyDependent);
+    if (exact.move() && exact.meets_implied() && exact.distance() <= on.settings.tolerance) {
+      nearest.emplace(std::move(exact));
+      found = true;
+    } else {
+      on.result.remark = kIgnored;
+    }
+  }
   if (!found) reject("no matrix near W was found that meets the rows that ask for 0");
-  on.result.distance = nearest.distance();
+  on.result.distance = nearest->distance();
   if (!(on.result.distance <= on.settings.tolerance)) {
     reject(fmt::format("the nearest matrix to W that meets the rows that ask for 0 is {:.3g} of |W| away",
                        on.result.distance));
   }
-  if (on.claim.is_soft()) return Ball(nearest.price(on.claim.penalty));  // rows ≥ 1 are no obstacle
-  const double scaling = nearest.scaling();
+  if (on.claim.is_soft()) return Ball(nearest->price(on.claim.penalty));  // rows ≥ 1 are no obstacle
+  const double scaling = nearest->scaling();
   if (!std::isfinite(scaling)) reject("the nearest matrix to W that meets the rows that ask for 0 misses a row >= 1");
   on.result.scaling = std::max(on.result.scaling, scaling);  // counts in the gap
   return Ball(0);

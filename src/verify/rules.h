@@ -92,9 +92,6 @@ void require_nothing(const Question& question, const Norm& norm, const StoredSol
 std::vector<Ball> judge_rows(const Case& on);
 /// Rows that ask for 0: a W that meets them is near an optimum. Returns how much more it costs, if the margin is soft.
 Ball judge_nearby(const Case& on);
-/// What to remark on rows that ask for 0: that they depend on each other but for rounding of the tokens, or, where W
-/// misses them (`missed`), that there are too many of them to look.
-std::string remark_on_rows(const Question& question, bool missed);
 void judge_objective(const Case& on);  // numbers stated: ‖W‖
 void judge_factors(const Case& on);    // rank: W = K Qᵀ, KᵀK = QᵀQ, every column is needed
 void judge_bound(const Case& on);      // numbers stated, contradiction, gap, scaling: the bound of the multipliers

@@ -29,14 +29,9 @@ void judge(const Case& on) {
   if (on.claim.status == "infeasible" && !on.claim.w_only) {
     on.tell(0, "the multipliers");
     judge_certificate(on);
-    if (on.shared == nullptr) on.result.remark = remark_on_rows(on.question, false);  // ranks share what is too large
     return;
   }
   const std::vector<Ball> missed = judge_rows(on);
-  if (!on.claim.w_only && on.shared == nullptr) {
-    const bool looked_for = on.claim.status == "optimal" && on.result.homogeneous > 0;
-    on.result.remark = remark_on_rows(on.question, looked_for);
-  }
   on.tell(kRowShare, "the norm of W");
   if (on.claim.is_soft()) {
     judge_factors(on);
@@ -88,7 +83,6 @@ void forget(Verification& result) {
   result.objective = result.dual_objective = result.gap = result.violation = result.scaling = kNaN;
   result.homogeneous = result.distance = result.residual = result.norm_bound = kNaN;
   result.rank.reset();
-  result.remark.clear();
 }
 
 namespace {
@@ -147,12 +141,8 @@ Verification verify(const AttentionTask& task, const StoredSolution& solution, c
 }
 
 std::string remark_on(const AttentionTask& task, const StoredSolution& solution) {
-  if (std::find(solution.rhs.begin(), solution.rhs.end(), 0.0) == solution.rhs.end()) return {};
-  bool missed = false;
-  for (std::size_t k = 0; k < solution.rhs.size() && solution.status == "optimal"; ++k)
-    missed =
-        missed || (solution.rhs[k] == 0 && (solution.row_equal[k] ? solution.slack[k] != 0 : solution.slack[k] < 0));
-  return proof::remark_on_rows(proof::Question(task, solution), missed);
+  const bool asks_for_0 = std::find(solution.rhs.begin(), solution.rhs.end(), 0.0) != solution.rhs.end();
+  return asks_for_0 ? verify(task, solution, {}, {}).remark : "";  // it remarks on such rows alone
 }
 
 }  // namespace attsvm::internal

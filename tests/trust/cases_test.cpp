@@ -132,51 +132,20 @@ TEST(Cases, ChainsOfEquations) {
   }
 }
 
-// Two equations that rounding may have made different are two equations: tokens are exact numbers. An answer that takes
-// them for one is no answer to this task, however likely it is that it was meant.
+// Two equations that rounding may have made different count as one, which makes this infeasible task solvable: that is
+// not proven, and has to be said. Where W meets both, nothing is left open.
 TEST(Cases, EquationsThatDifferByRounding) {
-  for (const auto& [last, feasible] : {std::pair(std::vector<double>{0.5, 1, 0}, false), {{0.5, 0, 1}, true}}) {
+  for (const auto& [last, open] : {std::pair(std::vector<double>{0.5, 1, 0}, true), {{0.5, 0, 1}, false}}) {
     const AttentionTask task = chain({{1, 0, 0}, {1, 0x1p-51, 0}, last});
     const MarginProblem problem = MarginProblem::attention(task, *task.select());
-    EXPECT_EQ(solve_exactly(problem).feasible, feasible);
-    for (const char* norm : {"fro", "nuc", "spec", "max", "lp:3"}) {
-      Threads threads(1);
-      const MarginSolution solution = solve(problem, {.norm = Norm::parse(norm)}, threads);
-      EXPECT_EQ(solution.status == MarginStatus::optimal, feasible) << norm;
-      StoredSolution answer = stored(problem, solution, 1e-8);
-      EXPECT_TRUE(verify(task, answer).valid) << verify(task, answer).reason;
-      EXPECT_NE(verify(task, answer).remark.find("2^-49"), std::string::npos) << norm;
-      EXPECT_EQ(remark_on(task, answer), verify(task, answer).remark) << norm;
-      if (feasible || solution.status != MarginStatus::stalled) continue;
-      answer.status = "optimal";
-      EXPECT_FALSE(verify(task, answer).valid) << norm;
-    }
-  }
-}
-
-// Three tokens on a line, one of them rounded: the third asks W for one direction more, and the optimum of this task is
-// another one.
-TEST(Cases, TokensOnALineButForRounding) {
-  const std::vector<double> first{0.1, 0.7, -0.3}, second{0.4, -0.2, 0.9};
-  std::vector<double> tokens(first);
-  tokens.insert(tokens.end(), second.begin(), second.end());
-  for (std::size_t k = 0; k < 3; ++k) tokens.push_back(first[k] + 0.37 * (second[k] - first[k]));
-  tokens.insert(tokens.end(), {0.5, 0.1, 0.2});
-  TaskArrays arrays;
-  arrays.tokens = Array::own(tokens, {1, 4, 3});
-  arrays.queries = Array::own(std::vector<double>{1, 0.5}, {1, 2});
-  arrays.select = Array::own(std::vector<bool>{true, true, true, false}, {1, 4});
-  const AttentionTask task(arrays);
-  const MarginProblem problem = MarginProblem::attention(task, *task.select());
-  const ExactAnswer truth = solve_exactly(problem);
-  const MarginSolution solution = solved(problem);
-  ASSERT_TRUE(truth.feasible);
-  const StoredSolution answer = stored(problem, solution, 1e-8);
-  EXPECT_TRUE(verify(task, answer).valid) << verify(task, answer).reason;
-  EXPECT_FALSE(remark_on(task, answer).empty());
-  EXPECT_LE(solution.dual_objective, truth.norm * (1 + 1e-9));
-  if (solution.status == MarginStatus::optimal) {
-    EXPECT_NEAR(solution.objective, truth.norm, 1e-7 * truth.norm);
+    EXPECT_EQ(solve_exactly(problem).feasible, !open);
+    const MarginSolution solution = solved(problem);
+    EXPECT_EQ(solution.status, MarginStatus::optimal);
+    StoredSolution answer = stored(problem, solution, 1e-8);
+    answer.W(0, 0) += 0x1p-60;  // so that the equations are not met to the bit
+    EXPECT_EQ(verify(task, answer).remark.empty(), !open) << verify(task, answer).remark;
+    EXPECT_EQ(attsvm::internal::remark_on(task, answer), verify(task, answer).remark);
+    EXPECT_TRUE(verify(task, answer).valid) << verify(task, answer).reason;
   }
 }
 

@@ -6,9 +6,9 @@ namespace attsvm::internal {
 namespace {
 
 // In units of a scaled row. Gram matrices square the distance of nearly dependent rows, and 512 bits suffice for that.
-// Tokens count as exact, as verify takes them.
-constexpr slong kDependent = -400;   // log₂ of the squared share of a dependent row outside the span of the set
-constexpr slong kImplied = -128;     // log₂ of the violation, relative to the terms, that such a row may have
+// A row counts as dependent if its part outside the span of others is no larger than rounding of the tokens explains.
+constexpr slong kDependent = -98;    // log₂ of the squared share of a dependent row outside the span of the set
+constexpr slong kImplied = -47;      // log₂ of the violation, relative to the terms, that such a row may have
 constexpr slong kNegligible = -128;  // log₂ below which coefficients of a combination count as zero
 constexpr slong kMet = -128;         // log₂ of the violation, relative to ‖W‖ and b, of rows that count as met
 constexpr Index kStepsPerRow = 20;   // most steps; by hand
@@ -143,7 +143,7 @@ WideActiveSet::Joining WideActiveSet::bring_in(Index p) {
   }
 }
 
-/// By how much a row that depends on the set may miss its right-hand side.
+/// By how much a row that depends on the set to rounding may miss its right-hand side.
 Wide WideActiveSet::noise(Index p, const Split& split) const {
   Wide sum = norm_ * sqrt(rows_.inner(p, p)) + abs(rhs_[at(p)]);
   for (std::size_t j = 0; j < set_.size(); ++j) sum += abs(split.r[j]) * (norm_ + abs(rhs_[at(set_[j])]));
