@@ -154,7 +154,9 @@ def test_a_wrong_folder_is_refused(attsvm, case, folder, tmp_path):
                                            (lambda part: part.update(queries=part["queries"][:, :5]), "dz is 5, but 6 in "),
                                            (lambda part: part.update(head=part["head"] + 1), "b.npz: head is not that of "),
                                            (lambda part: part.update(select=np.zeros(len(part["queries"]), int)),
-                                            "b.npz: select is given, unlike in ")])
+                                            "b.npz: select is given, unlike in "),
+                                           (lambda part: part.update(bias=np.ones(part["tokens"].shape[:2])),
+                                            "b.npz: bias is given, unlike in ")])
 def test_files_of_different_tasks_are_refused(attsvm, change, words, folder, tmp_path):
     part = dict(np.load(folder / "unequal/part0.npz"))
     np.savez(tmp_path / "a.npz", **part)
