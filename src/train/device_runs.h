@@ -31,8 +31,8 @@ Cuda* device_for(const TrainSettings& settings, const Threads& threads);
 /// Whether a batch of runs takes long enough on a CPU for Device::automatic to start the GPU.
 bool worth_a_device(const LaneShape& shape, const TrainSettings& settings, std::size_t runs);
 
-/// Trains runs of one shape on the GPU, with the bits of the CPU's lanes where those take them. The GPU may refuse, for example because its
-/// memory is full; runs that are not done then are untouched.
+/// Trains runs of one shape on the GPU, with the bits of the CPU's lanes where those take them. The GPU may refuse, for
+/// example because its memory is full; runs that are not done then are untouched.
 void train_on_device(Cuda& cuda, const TrainSettings& settings, std::span<DeviceEntrant> entrants, Threads& threads);
 
 }  // namespace attsvm::internal
