@@ -9,6 +9,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from kills import kill_while_it_writes
 
 FIELDS = ("name", "statement", "tasks", "held", "worst", "seconds", "counterexample")
 
@@ -125,13 +126,7 @@ def test_kills_at_random_moments_leave_no_trace(attsvm, calm, tmp_path):
     for attempt in range(30):
         words = [os.environ["ATTSVM_PROGRAM"], *LONG, "--quiet", "--threads", 1 + attempt % 2, "--out", tmp_path]
         process = subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL)
-        changes, last = moments.randrange(1, 4), None  # of the store, until the kill
-        while changes > 0 and process.poll() is None:
-            now = store.stat().st_mtime_ns if store.exists() else None
-            changes -= now != last
-            last = now
-        process.kill()
-        if process.wait() == 0:
+        if kill_while_it_writes(process, store, moments) == 0:
             break
         kills += 1
         if store.exists():

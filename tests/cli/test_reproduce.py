@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 
 import pytest
+from kills import kill_while_it_writes
 
 NAMES = ["single-input", "multi-input", "joint-training", "losses", "gd-paths", "local-convergence",
          "convergence-types", "multi-token", "quadratic-head", "svm-rank"]
@@ -136,13 +137,7 @@ def test_kill_at_random_moments(attsvm, tmp_path):
         if kills == 6:
             break
         process = subprocess.Popen([program, *command, "--quiet", "--out", folder], stdout=subprocess.DEVNULL)
-        changes, last = moments.randrange(1, 4), None  # of the store, until the kill
-        while changes > 0 and process.poll() is None:
-            now = store.stat().st_mtime_ns if store.exists() else None
-            changes -= now != last
-            last = now
-        process.kill()
-        if process.wait() == 0:  # it was done already
+        if kill_while_it_writes(process, store, moments) == 0:  # it was done already
             if kills >= 2:
                 break
             shutil.rmtree(folder)
